@@ -32,7 +32,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   };
   const clis = createModelClis(config, host, names, { ...ofNobody, redactor });
   const router = new ModelRouter(names, clis);
-  await Promise.all(clis.map(({ health }) => health.checks.check('forced')));
+  await Promise.all(clis.map(({ health }) => health.checks.runCheck('forced')));
   const models = await new ModelCatalog(clis, router, config, host.clock).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';

@@ -112,7 +112,7 @@ export class ModelCli implements NamedAdapter {
     const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
     const onSpoiled = () => void pool.flush();
     this.health = new CliHealth(
-      { cli: name, adapter: adapter.name, intervalMs, historyLimit, usual: circuit },
+      { cli: name, adapter: adapter.name, intervalMs, historyLimit, defaultCircuit: circuit },
       { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled },
     );
     const load = new HostLoad(clock, host.freeMemory);
@@ -148,7 +148,7 @@ export class ModelCli implements NamedAdapter {
   }
 
   #recordQuota(windows: readonly QuotaWindow[]): void {
-    this.health.reported(windows);
+    this.health.recordQuota(windows);
   }
 
   #updateStandby(): void {

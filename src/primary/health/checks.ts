@@ -27,7 +27,7 @@ interface Check {
   trigger: ReadinessTrigger;
 }
 
-/** Owns the checks of one model CLI: their schedule and their history. Concurrent callers share one check. */
+/** Owns the schedule and the history of the checks of one model CLI. Concurrent callers share one check. */
 export class Checks {
   readonly #judge: (trigger: ReadinessTrigger) => Promise<Verdict>;
   readonly #settings: CheckSettings;
@@ -68,11 +68,11 @@ export class Checks {
   }
 
   start(): void {
-    void this.check('start');
+    void this.runCheck('start');
     this.#schedule();
   }
 
-  /** Stops the checks, because the service ends the programs of a running check: its result must not be recorded. */
+  /** Stops the checks. The result of a running check is not recorded, because the service ends its programs. */
   stop(): void {
     this.#isOver = true;
     this.#stopTimer();
@@ -80,14 +80,14 @@ export class Checks {
 
   /** Checks again after a suspicious failure of a job, unless the CLI is already known not to be ready. */
   recheck(): void {
-    if (this.current.status !== 'not_ready') void this.check('failure');
+    if (this.current.status !== 'not_ready') void this.runCheck('failure');
   }
 
   /**
    * Runs or joins a check. A forced check, or one after a failure, never joins a check that began earlier for another
    * cause. Never rejects.
    */
-  check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+  runCheck(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
     if (this.#isOver) return Promise.resolve(this.current);
     if (this.#running === null) return this.#begin(trigger);
     if (this.#running.trigger === trigger || !asksAboutNow.has(trigger)) return this.#running.entry;
@@ -107,7 +107,7 @@ export class Checks {
   #beginNext(): Promise<ReadinessEntry> {
     const trigger = this.#next?.trigger ?? 'forced';
     this.#next = null;
-    return this.check(trigger);
+    return this.runCheck(trigger);
   }
 
   async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
@@ -141,7 +141,7 @@ export class Checks {
     if (intervalMs === 0) return;
     const waitMs = intervalMs * (1 + jitter * (2 * this.#random() - 1));
     this.#stopTimer = this.#clock.after(waitMs, () => {
-      void this.check('interval');
+      void this.runCheck('interval');
       this.#schedule();
     });
   }

@@ -28,7 +28,7 @@ export interface CircuitStatus {
 /** Wait without a known reset time, doubled at each failed probe. */
 const firstWaitMs = 30_000;
 const maxBackoffMs = 10 * 60_000;
-/** Maximum wait: one probe per hour costs little, and a wrong report of a CLI must not block jobs for longer. */
+/** Maximum wait. A probe per hour costs little, and a wrong report of a CLI must not block jobs for longer. */
 const maxWaitMs = 60 * 60_000;
 /** Longest plausible time until a reset: the longest quota window is a week. */
 const maxResetMs = 8 * 24 * 60 * 60_000;
@@ -86,7 +86,11 @@ export class Circuit {
     const fault = (this.#model === null ? faults : modelFaults)[reason];
     if (this.#state.name === 'half_open') {
       const extras = { reason, retryAfterSeconds: probeRetrySeconds };
-      return new RelayError('cli_error', `${fault}; a job is under way to find out whether it still is so`, extras);
+      return new RelayError(
+        'cli_error',
+        `${fault}; a trial job is running to find out whether this has changed`,
+        extras,
+      );
     }
     const { untilMs } = this.#state;
     const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - this.#clock.monotonicMs()) / 1000));
@@ -95,13 +99,13 @@ export class Circuit {
   }
 
   /** Returns whether this job may start at the moment. */
-  admits(request: JobRequest): boolean {
+  mayStart(request: JobRequest): boolean {
     if (this.#state.name === 'closed') return true;
     return this.#state.name === 'half_open' && (this.#state.probe === null || this.#state.probe === request);
   }
 
   /** Records an admitted job. In a half-open circuit, this job becomes the probe. */
-  admitted(request: JobRequest): void {
+  recordAdmission(request: JobRequest): void {
     if (this.#state.name === 'half_open') this.#state = { ...this.#state, probe: request };
   }
 
@@ -113,7 +117,7 @@ export class Circuit {
    * Closes the circuit when the model answers the probe. Other jobs may have begun before the circuit opened, and prove
    * nothing.
    */
-  served(request: JobRequest): void {
+  recordAnswer(request: JobRequest): void {
     if (!this.isProbe(request)) return;
     this.#tries = 0;
     this.#become({ name: 'closed' });
@@ -123,7 +127,7 @@ export class Circuit {
    * Opens the circuit after a refused job; with `request` null, after a check that predicts a refusal. `resetsAt` is in
    * milliseconds since the epoch.
    */
-  refused(request: JobRequest | null, reason: BreakerReason, resetsAt: number | null): void {
+  recordRefusal(request: JobRequest | null, reason: BreakerReason, resetsAt: number | null): void {
     if (this.#state.name !== 'closed' && !this.isProbe(request)) return;
     this.#tries++;
     const nowMs = this.#clock.monotonicMs();
@@ -133,7 +137,7 @@ export class Circuit {
   }
 
   /** Records the end of a job. If a probe ended without a result, the next job becomes the probe. */
-  left(request: JobRequest): void {
+  recordEnd(request: JobRequest): void {
     if (this.#state.name === 'half_open' && this.isProbe(request)) this.#state = { ...this.#state, probe: null };
   }
 
@@ -148,7 +152,7 @@ export class Circuit {
     this.#stopTimer();
   }
 
-  /** Returns the wait in milliseconds. It is computed at once, because the wall clock may jump later. */
+  /** Returns the wait in milliseconds, computed at once, because the wall clock may jump later. */
   #waitMs(resetsAt: number | null): number {
     const resetMs = resetsAt === null ? 0 : resetsAt - this.#clock.now();
     if (resetMs > 0 && resetMs <= maxResetMs) return Math.min(resetMs, maxWaitMs);
@@ -188,7 +192,7 @@ const maxModels = 16;
  */
 export class Circuits {
   /** Circuit of a job that names no model. */
-  readonly usual: string;
+  readonly defaultCircuit: string;
   readonly account: Circuit;
   readonly #clock: Clock;
   readonly #onChange: (status: CircuitStatus) => void;
@@ -197,34 +201,34 @@ export class Circuits {
   readonly #openings = new Map<BreakerReason, number>(breakerReasons.map((reason) => [reason, 0]));
 
   constructor(usual: string, clock: Clock, onChange: (status: CircuitStatus) => void) {
-    this.usual = usual;
+    this.defaultCircuit = usual;
     this.#clock = clock;
     this.#onChange = onChange;
-    this.account = new Circuit(null, clock, (circuit) => this.#changed(circuit));
+    this.account = new Circuit(null, clock, (circuit) => this.#onCircuitChange(circuit));
   }
 
   /** Returns why this job may not start at the moment, as `cli_error`; null if it may start. */
   refusal({ request, route }: CircuitJob): RelayError | null {
-    return this.#circuitsOf(route.circuit).find((circuit) => !circuit.admits(request))?.refusal ?? null;
+    return this.#circuitsOf(route.circuit).find((circuit) => !circuit.mayStart(request))?.refusal ?? null;
   }
 
   /** Records an admitted job. */
   admitted({ request, route }: CircuitJob): void {
-    for (const circuit of this.#circuitsOf(route.circuit)) circuit.admitted(request);
+    for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordAdmission(request);
   }
 
   /** Records that the model answers this job. */
   served({ request, route }: CircuitJob): void {
-    for (const circuit of this.#circuitsOf(route.circuit)) circuit.served(request);
+    for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordAnswer(request);
   }
 
   /** Records the end of a job. */
-  left({ request, route }: CircuitJob): void {
-    for (const circuit of this.#circuitsOf(route.circuit)) circuit.left(request);
+  recordEnd({ request, route }: CircuitJob): void {
+    for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordEnd(request);
   }
 
   /** Returns the circuit of a model; with null, of the account. */
-  of(model: string | null): Circuit {
+  circuitOf(model: string | null): Circuit {
     if (model === null) return this.account;
     const known = this.#models.get(model);
     if (known !== undefined) return known;
@@ -232,7 +236,7 @@ export class Circuits {
     if (oldest !== undefined && this.#models.size >= maxModels) this.#remove(oldest);
     const circuit = new Circuit(model, this.#clock, () => {
       if (circuit.state.name === 'closed') this.#remove(model);
-      this.#changed(circuit);
+      this.#onCircuitChange(circuit);
     });
     this.#models.set(model, circuit);
     return circuit;
@@ -245,12 +249,12 @@ export class Circuits {
 
   /** Reason why jobs that name no model are blocked; null if they are not. */
   get error(): string | null {
-    return this.#circuitsOf(this.usual).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
+    return this.#circuitsOf(this.defaultCircuit).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
   }
 
   /** Whether jobs that name no model are admitted without a probe. */
   get isClosed(): boolean {
-    return this.#circuitsOf(this.usual).every(({ state }) => state.name === 'closed');
+    return this.#circuitsOf(this.defaultCircuit).every(({ state }) => state.name === 'closed');
   }
 
   /** Status of the account, then of each model whose circuit is not closed. */
@@ -288,7 +292,7 @@ export class Circuits {
     this.#models.delete(model);
   }
 
-  #changed({ state, status }: Circuit): void {
+  #onCircuitChange({ state, status }: Circuit): void {
     if (state.name === 'open') this.#openings.set(state.reason, (this.#openings.get(state.reason) ?? 0) + 1);
     this.#onChange(status);
   }

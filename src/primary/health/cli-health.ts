@@ -17,7 +17,7 @@ import { Evidence, type SeenClients } from './evidence.js';
 
 export interface HealthSettings extends CheckSettings {
   /** Circuit of a job that names no model. */
-  readonly usual: string;
+  readonly defaultCircuit: string;
 }
 
 export interface HealthParts {
@@ -52,7 +52,7 @@ const roundingMs = 1;
 const faultsOfCli: ReadonlySet<string> = new Set(['crashed', 'empty_answer', 'other'] satisfies CliReason[]);
 
 /**
- * Owns whether one model CLI is usable. It is usable if its readiness check succeeds, no job has shown that its
+ * Owns whether one model CLI is usable. A CLI is usable if its readiness check succeeds, no job has shown that its
  * credential is refused, jobs do not fail repeatedly, and its account has quota. Each part has public state.
  */
 export class CliHealth {
@@ -69,7 +69,7 @@ export class CliHealth {
     this.#parts = parts;
     this.#evidence = new Evidence(clock, clients);
     this.windows = new QuotaWindows(clock);
-    this.circuits = new Circuits(settings.usual, clock, (status) => this.#circuitChanged(status));
+    this.circuits = new Circuits(settings.defaultCircuit, clock, (status) => this.#circuitChanged(status));
     this.checks = new Checks((trigger) => this.#judge(trigger), settings, parts, onChecked);
   }
 
@@ -79,8 +79,8 @@ export class CliHealth {
   }
 
   /** Records a quota report of the model CLI, and logs warnings. */
-  reported(windows: readonly QuotaWindow[]): void {
-    for (const { name, utilization, resetsAt } of this.windows.report(windows)) {
+  recordQuota(windows: readonly QuotaWindow[]): void {
+    for (const { name, utilization, resetsAt } of this.windows.recordReport(windows)) {
       const resets_at = resetsAt === null ? null : timestamp(resetsAt);
       this.#parts.log.warn('quota_warning', { window: name, utilization, resets_at });
     }
@@ -88,8 +88,8 @@ export class CliHealth {
 
   /** Records that a program waits before it asks the API again. A limit of one model does not concern jobs without a model name. */
   apiWaits({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
-    const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.usual;
-    if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#lacksRoom(reason, ms);
+    const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.defaultCircuit;
+    if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#recordShortage(reason, ms);
   }
 
   /** Why the API refuses the requests of jobs, and until when, in milliseconds since the epoch; null if it accepts them. */
@@ -100,7 +100,7 @@ export class CliHealth {
     return leftMs <= 0 ? null : { reason: this.#shortage.reason, until: clock.now() + leftMs };
   }
 
-  #lacksRoom(reason: Shortage['reason'], ms: number): void {
+  #recordShortage(reason: Shortage['reason'], ms: number): void {
     const { log, clock } = this.#parts;
     if (this.shortage === null) log.warn('api_busy', { reason, until: timestamp(clock.now() + ms) });
     const nowMs = clock.monotonicMs();
@@ -110,45 +110,46 @@ export class CliHealth {
   /** Checks at the request of an operator: forgets earlier refusals, and lets the next job through. */
   forceCheck(): Promise<ReadinessEntry> {
     if (this.#evidence.isCredentialRefused) this.#parts.onSpoiled();
-    this.#evidence.forgetRefusals();
+    this.#evidence.forgetAllRefusals();
     this.#shortage = null;
     this.circuits.tryAgain();
-    return this.checks.check('forced');
+    return this.checks.runCheck('forced');
   }
 
   /** Evaluates the end of a job. Returns the end for the caller, with `Retry-After` if jobs are blocked. */
   ended(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
     if (hadSlot) this.#learn(job, end);
-    this.circuits.left(job);
+    this.circuits.recordEnd(job);
     return end.outcome === 'cli_error' ? this.#withRetry(job, end) : end;
   }
 
   #learn(job: CircuitJob, end: JobEnd): void {
     const beganMs = this.#parts.clock.monotonicMs() - end.executionMs + roundingMs;
-    if (end.outcome === 'ok') this.#answered(job, beganMs);
-    else if (end.outcome === 'spawn_error') this.#notStarted(end.outcome);
+    if (end.outcome === 'ok') this.#recordAnswer(job, beganMs);
+    else if (end.outcome === 'spawn_error') this.#recordFailedStart(end.outcome);
     else if (end.outcome !== 'cli_error') return;
-    else if (end.failure.reason === 'auth') this.#unauthorized(job, end, beganMs);
-    else if (end.failure.reason === 'quota') this.#exhausted(job, end, beganMs);
-    else if (end.failure.reason === 'overloaded') this.#overloaded(end);
-    else if (faultsOfCli.has(end.failure.reason ?? '')) this.#failed(end.failure.reason ?? '', job.request.client);
+    else if (end.failure.reason === 'auth') this.#recordRefusedCredential(job, end, beganMs);
+    else if (end.failure.reason === 'quota') this.#recordExhaustedQuota(job, end, beganMs);
+    else if (end.failure.reason === 'overloaded') this.#recordOverload(end);
+    else if (faultsOfCli.has(end.failure.reason ?? ''))
+      this.#recordFailure(end.failure.reason ?? '', job.request.client);
   }
 
   /**
    * Records an answered job. If the last check failed, for example because of a full disk, the CLI is checked again,
    * because the fault may be over.
    */
-  #answered(job: CircuitJob, beganMs: number): void {
-    this.circuits.served(job); // again, because an answer may have no text
+  #recordAnswer(job: CircuitJob, beganMs: number): void {
+    this.circuits.served(job); // the circuit may not know the answer yet, because it has no text
     if (this.#shortage !== null && beganMs >= this.#shortage.sinceMs) this.#shortage = null;
-    const isNews = this.#evidence.answered(job.route.circuit, beganMs);
+    const isNews = this.#evidence.recordAnswer(job.route.circuit, beganMs);
     const isContradicted = this.checks.current.status === 'not_ready' && !this.#evidence.isCredentialRefused;
-    if (isNews || isContradicted) void this.checks.check('failure');
+    if (isNews || isContradicted) void this.checks.runCheck('failure');
     if (isNews) this.#parts.onSpoiled();
   }
 
-  #notStarted(failureClass: string): void {
-    this.#failed(failureClass, null);
+  #recordFailedStart(failureClass: string): void {
+    this.#recordFailure(failureClass, null);
     this.checks.recheck();
     this.#parts.onSpoiled();
   }
@@ -157,8 +158,8 @@ export class CliHealth {
    * Records a failure of the program. The CLI still gets jobs, because only an answered job can show that it has
    * recovered.
    */
-  #failed(failureClass: string, client: string | null): void {
-    if (this.#evidence.failed(failureClass, client)) void this.checks.check('failure');
+  #recordFailure(failureClass: string, client: string | null): void {
+    if (this.#evidence.recordFailure(failureClass, client)) void this.checks.runCheck('failure');
   }
 
   /**
@@ -166,29 +167,30 @@ export class CliHealth {
    * names the account, the refusal counts for the account. Otherwise it counts for the model of the job; only jobs
    * without a model name, or a check, then count for the account.
    */
-  #unauthorized({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
-    const { account, usual } = this.circuits;
+  #recordRefusedCredential({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
+    const { account, defaultCircuit: usual } = this.circuits;
     const isCertain = failure.scope === 'account';
     const model = isCertain || route.circuit === usual ? null : route.circuit;
     this.#evidence.suspectCredential();
-    const lasts = this.#evidence.confirms(model, { client: request.client, beganMs, isCertain });
-    if (lasts || (isCertain && account.isProbe(request))) this.circuits.of(model).refused(request, 'auth', null);
-    if (isCertain && this.#evidence.refuseCredential(beganMs)) void this.checks.check('failure');
+    const lasts = this.#evidence.recordRefusal(model, { client: request.client, beganMs, isCertain });
+    if (lasts || (isCertain && account.isProbe(request)))
+      this.circuits.circuitOf(model).recordRefusal(request, 'auth', null);
+    if (isCertain && this.#evidence.refuseCredential(beganMs)) void this.checks.runCheck('failure');
     else this.checks.recheck();
     if (isCertain) this.#parts.onSpoiled();
   }
 
   /** Records an exhausted quota. If no error code confirms it, a second failure is required. */
-  #exhausted({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
+  #recordExhaustedQuota({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     const { scope, resetsAt } = failure.quota ?? { scope: 'model', resetsAt: null };
     const model = scope === 'account' ? null : route.circuit;
     const refusal = { client: request.client, beganMs, isCertain: false };
-    const lasts = failure.quota !== undefined || this.#evidence.confirms(model, refusal);
-    if (lasts) this.circuits.of(model).refused(request, 'quota', resetsAt);
+    const lasts = failure.quota !== undefined || this.#evidence.recordRefusal(model, refusal);
+    if (lasts) this.circuits.circuitOf(model).recordRefusal(request, 'quota', resetsAt);
   }
 
-  #overloaded({ failure: { retryAfterSeconds } }: JobFailed): void {
-    this.#lacksRoom('overloaded', retryAfterSeconds === undefined ? overloadedMs : retryAfterSeconds * 1000);
+  #recordOverload({ failure: { retryAfterSeconds } }: JobFailed): void {
+    this.#recordShortage('overloaded', retryAfterSeconds === undefined ? overloadedMs : retryAfterSeconds * 1000);
   }
 
   #withRetry(job: CircuitJob, end: JobFailed): JobFailed {
@@ -198,9 +200,9 @@ export class CliHealth {
     return { ...end, failure: { ...failure, retryAfterSeconds } };
   }
 
-  /** Returns the verdict of one check: of the CLI itself, else of its circuits, else of earlier jobs. */
+  /** Returns the verdict of one check, by the CLI itself, else by its circuits, else by earlier jobs. */
   async #judge(trigger: ReadinessTrigger): Promise<Verdict> {
-    if (trigger === 'forced') this.#evidence.reset(this.#parts.clock.monotonicMs() + roundingMs);
+    if (trigger === 'forced') this.#evidence.beginForcedCheck(this.#parts.clock.monotonicMs() + roundingMs);
     const verdict = await this.#parts.probe(trigger);
     this.#learnFromCheck(verdict);
     if (verdict.error !== null) return verdict;
@@ -212,7 +214,7 @@ export class CliHealth {
     const { account } = this.circuits;
     const isAuth = account.state.name !== 'closed' && account.state.reason === 'auth';
     const isSuspected = isAuth || this.#evidence.isCredentialSuspected;
-    if (error !== null && reason === 'auth' && isSuspected) account.refused(null, 'auth', null);
+    if (error !== null && reason === 'auth' && isSuspected) account.recordRefusal(null, 'auth', null);
     if (error === null && this.#saysNotReady && isAuth) account.tryAgain();
     this.#saysNotReady = error !== null;
   }
@@ -222,38 +224,43 @@ export class CliHealth {
     const { log, publicName, onCircuit, onSpoiled } = this.#parts;
     const { state, reason, until } = status;
     const model = publicName(status.model);
-    if (state === 'closed') this.#evidence.forget(status.model);
+    if (state === 'closed') this.#evidence.forgetRefusalsOf(status.model);
     if (state === 'open') log.warn('breaker_open', { reason, model, until: until === null ? null : timestamp(until) });
     if (state === 'closed') log.info('breaker_closed', { model });
     onCircuit(status);
     if (state === 'open' && reason === 'auth' && status.model === null) onSpoiled();
-    void this.checks.check('failure');
+    void this.checks.runCheck('failure');
   }
 }
 
 /** Maximum age of a report: longer than the longest quota window, so that a wrong report expires. */
 const maxAgeMs = 8 * 24 * 60 * 60_000;
 
-interface Heard {
+interface QuotaReport {
   readonly window: QuotaWindow;
-  readonly heardMs: number;
+  readonly reportedMs: number;
 }
 
 /** Owns the last report of each quota window of the account, until the window resets. */
 export class QuotaWindows {
   readonly #clock: Clock;
-  readonly #heard = new Map<QuotaWindowName, Heard>();
+  readonly #reports = new Map<QuotaWindowName, QuotaReport>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Records a report. Returns the windows that have newly reached their warning level. */
-  report(windows: readonly QuotaWindow[]): readonly QuotaWindow[] {
+  recordReport(windows: readonly QuotaWindow[]): readonly QuotaWindow[] {
     const before = new Map(this.current.map((window) => [window.name, window]));
     for (const { name, status, utilization, resetsAt } of windows) {
-      const window = { name, status, utilization: sane(utilization), resetsAt: this.#sane(resetsAt) };
-      this.#heard.set(name, { window, heardMs: this.#clock.monotonicMs() });
+      const window = {
+        name,
+        status,
+        utilization: plausibleShare(utilization),
+        resetsAt: this.#plausibleTime(resetsAt),
+      };
+      this.#reports.set(name, { window, reportedMs: this.#clock.monotonicMs() });
     }
     return this.current.filter(({ name, status }) => status === 'warning' && before.get(name)?.status !== 'warning');
   }
@@ -261,7 +268,7 @@ export class QuotaWindows {
   get current(): readonly QuotaWindow[] {
     const now = this.#clock.now();
     const oldestMs = this.#clock.monotonicMs() - maxAgeMs;
-    return [...this.#heard.values()].flatMap(({ window, heardMs }) =>
+    return [...this.#reports.values()].flatMap(({ window, reportedMs: heardMs }) =>
       heardMs >= oldestMs && (window.resetsAt ?? now + 1) > now ? [window] : [],
     );
   }
@@ -272,13 +279,13 @@ export class QuotaWindows {
     return Object.fromEntries(quotaWindowNames.map((name) => [name, known.get(name) ?? 0]));
   }
 
-  #sane(resetsAt: number | null): number | null {
+  #plausibleTime(resetsAt: number | null): number | null {
     const isSane = resetsAt !== null && Math.abs(resetsAt - this.#clock.now()) <= maxAgeMs;
     return isSane ? resetsAt : null;
   }
 }
 
-/** Returns null for an implausible share. It may be slightly above 1. */
-function sane(utilization: number | null): number | null {
+/** Returns null for an implausible share. A share may be slightly above 1. */
+function plausibleShare(utilization: number | null): number | null {
   return utilization !== null && utilization >= 0 && utilization <= 100 ? utilization : null;
 }

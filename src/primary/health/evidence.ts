@@ -34,7 +34,7 @@ const credentialRefused =
   "the model CLI's credential was refused when a job used it: log in anew and recheck, or replace it and restart";
 
 /**
- * Owns the evidence from jobs about one model CLI: its credential, its account and models, and its program. Failures of
+ * Owns the evidence from jobs about the credential, account, models and program of one model CLI. Failures of
  * one client alone prove little if there are several clients, because its requests may cause them.
  */
 export class Evidence {
@@ -85,10 +85,10 @@ export class Evidence {
    * Without an error code, the two jobs must be of different clients if there are several clients. `model` is null for
    * the account.
    */
-  confirms(model: string | null, refusal: Refusal): boolean {
+  recordRefusal(model: string | null, refusal: Refusal): boolean {
     const first = this.#refusals.get(model);
     if (first !== undefined && refusal.beganMs >= first.sinceMs && this.#isConfirmed(first, refusal)) return true;
-    if (first === undefined || (refusal.isCertain && !first.isCertain)) this.#note(model, refusal);
+    if (first === undefined || (refusal.isCertain && !first.isCertain)) this.#storeRefusal(model, refusal);
     return false;
   }
 
@@ -96,7 +96,7 @@ export class Evidence {
    * Records a failure of the program. `failureClass` is chosen by this service, never by the model; `client` is null if
    * no request could have caused the failure. Returns whether the CLI has become not ready.
    */
-  failed(failureClass: string, client: string | null): boolean {
+  recordFailure(failureClass: string, client: string | null): boolean {
     const wasFailing = this.#faultOfStreak !== null;
     const { count, first: known, isOfMany } = this.#streak;
     const first = known ?? client;
@@ -110,7 +110,7 @@ export class Evidence {
    * Records that a job of this model, which began at this time, was answered. Returns whether the credential counted as
    * refused before.
    */
-  answered(model: string, beganMs: number): boolean {
+  recordAnswer(model: string, beganMs: number): boolean {
     this.#streak = noStreak;
     if (this.#suspectedMs !== null && beganMs >= this.#suspectedMs) this.#suspectedMs = null;
     for (const each of [null, model]) {
@@ -121,19 +121,19 @@ export class Evidence {
   }
 
   /** Forgets refusals of this model, or (null) of the account, when jobs are admitted again. */
-  forget(model: string | null): void {
+  forgetRefusalsOf(model: string | null): void {
     this.#refusals.delete(model);
     if (model === null) this.#suspectedMs = null;
   }
 
   /** Forgets all refusals, at the request of an operator. */
-  forgetRefusals(): void {
+  forgetAllRefusals(): void {
     this.#refusals.clear();
     this.#suspectedMs = null;
   }
 
   /** Starts a forced check: the credential may have been replaced, and earlier failures of the program expire. */
-  reset(beganMs: number): void {
+  beginForcedCheck(beganMs: number): void {
     this.#judgeCredential(beganMs, false);
     this.#failedMs = Number.NEGATIVE_INFINITY;
   }
@@ -149,7 +149,7 @@ export class Evidence {
     return second.isCertain ? first.isCertain : this.#clients.mayAccuse(first.client, second.client);
   }
 
-  #note(model: string | null, refusal: Refusal): void {
+  #storeRefusal(model: string | null, refusal: Refusal): void {
     this.#refusals.set(model, { ...refusal, sinceMs: this.#clock.monotonicMs() });
     const [oldest] = [...this.#refusals.keys()].filter((each) => each !== null);
     if (this.#refusals.size > maxModels && oldest !== undefined) this.#refusals.delete(oldest);
@@ -160,7 +160,7 @@ export class Evidence {
     const isBelieved = isOfMany || first === null || this.#clients.mayAccuse(first);
     const isRecent = this.#clock.monotonicMs() - this.#failedMs < quietMs;
     if (count < maxFailures || !isRecent || !isBelieved) return null;
-    return `${count} jobs in a row have failed, the last one with ${lastClass}: it is ready again when one is answered`;
+    return `${count} jobs in a row have failed, the last one with ${lastClass}: the CLI is ready again when a job is answered`;
   }
 }
 
@@ -182,7 +182,7 @@ export class SeenClients {
   }
 
   /**
-   * Whether failures of these clients may count against all: they are different clients, or there has been only one.
+   * Whether failures of these clients may count against all clients, because two clients failed or only one exists.
    */
   mayAccuse(client: string, other = client): boolean {
     return !this.#areMany || holderOf(client) !== holderOf(other);

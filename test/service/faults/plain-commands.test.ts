@@ -53,7 +53,7 @@ describe('A plain command', () => {
     expect(fault).toMatchObject({
       status: 'not_ready',
       trigger: 'failure',
-      error: '3 jobs in a row have failed, the last one with crashed: it is ready again when one is answered',
+      error: '3 jobs in a row have failed, the last one with crashed: the CLI is ready again when a job is answered',
     });
     expect((await service.get('/health')).body.status).toBe('degraded');
     expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' }); // the job is admitted

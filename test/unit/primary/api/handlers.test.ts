@@ -23,7 +23,7 @@ function createHandlers(services: object = {}) {
   const clientMetrics = { refused: () => told.push('refused client') };
   const lastHour = { refused: () => told.push('refused lately') };
   const catalog = { targeted: (request: JobRequest) => request };
-  const budgets = { check: () => {}, of: () => [] };
+  const budgets = { checkBudget: () => {}, usesOf: () => [] };
   const keyNames = () => [];
   const figures = { jobMetrics, usage, budgets, keyNames, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };

@@ -99,7 +99,7 @@ describe('Several model CLIs', () => {
   it('are checked separately, and the check names the CLI', async () => {
     await using made = await modelClisOf(named);
     const [, codex] = made.clis;
-    expect(await codex?.health.checks.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
+    expect(await codex?.health.checks.runCheck('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
     expect(made.checks.map(({ cli }) => cli)).toEqual(['codex']);
     expect(made.clis.map(({ health }) => health.checks.current.status)).toEqual(['unknown', 'ready']);
   });

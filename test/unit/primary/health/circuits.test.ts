@@ -44,7 +44,7 @@ beforeEach(() => {
 async function check(verdict: Verdict): Promise<ReadinessEntry> {
   await clock.advance(0);
   said = verdict;
-  const entry = await health.checks.check('interval');
+  const entry = await health.checks.runCheck('interval');
   await clock.advance(0);
   return entry;
 }
@@ -399,25 +399,25 @@ describe('Quota windows', () => {
 
   it('are logged once when they are nearly exhausted', async () => {
     const resetsAt = clock.now() + hour;
-    for (const utilization of [0.9, 0.92]) health.reported([{ ...window, utilization, resetsAt }]);
+    for (const utilization of [0.9, 0.92]) health.recordQuota([{ ...window, utilization, resetsAt }]);
     const fields = { window: 'five_hour', utilization: 0.9, resets_at: new Date(resetsAt).toISOString() };
     expect(log.entries).toEqual([{ level: 'warn', event: 'quota_warning', fields }]);
     expect(health.windows.utilization).toMatchObject({ five_hour: 0.92, seven_day: 0 });
     await clock.advance(hour);
     expect([health.windows.current, health.windows.utilization.five_hour]).toEqual([[], 0]);
-    health.reported([{ ...window, resetsAt: clock.now() + hour }]);
+    health.recordQuota([{ ...window, resetsAt: clock.now() + hour }]);
     expect(log.events).toEqual(['quota_warning', 'quota_warning']);
   });
 
   it('are ignored if their values are invalid', () => {
-    health.reported([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
+    health.recordQuota([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
     expect(health.windows.current).toEqual([{ ...window, utilization: null, resetsAt: null }]);
-    health.reported([{ ...window, utilization: 1e9 }]);
+    health.recordQuota([{ ...window, utilization: 1e9 }]);
     expect(health.windows.utilization.five_hour).toBe(0);
   });
 
   it('block no jobs by themselves', () => {
-    health.reported([{ ...window, status: 'rejected' }]);
+    health.recordQuota([{ ...window, status: 'rejected' }]);
     expect(refusalOf()).toEqual(none);
   });
 });

@@ -89,11 +89,11 @@ describe('The readiness', () => {
 
   it('has one check at a time, which all callers share', async () => {
     const harness = new Harness();
-    const calls = Array.from({ length: 20 }, () => harness.checks.check('forced'));
+    const calls = Array.from({ length: 20 }, () => harness.checks.runCheck('forced'));
     await harness.end(good);
     expect(new Set(await Promise.all(calls)).size).toBe(1);
     expect(harness.begun).toBe(1);
-    void harness.checks.check('forced');
+    void harness.checks.runCheck('forced');
     await harness.end(bad);
     expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: 'nobody is logged in' });
     expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
@@ -103,7 +103,11 @@ describe('The readiness', () => {
     const harness = new Harness();
     harness.checks.start();
     harness.checks.recheck();
-    const calls = [harness.checks.check('forced'), harness.checks.check('forced'), harness.checks.check('interval')];
+    const calls = [
+      harness.checks.runCheck('forced'),
+      harness.checks.runCheck('forced'),
+      harness.checks.runCheck('interval'),
+    ];
     await harness.end(bad);
     expect(harness.begun).toBe(2);
     await harness.end(good);
@@ -120,11 +124,11 @@ describe('The readiness', () => {
     const harness = new Harness();
     const errors: (string | null)[] = [];
     for (const error of [new RelayError('spawn_error', 'it is not installed'), new Error('secret')]) {
-      const check = harness.checks.check('forced');
+      const check = harness.checks.runCheck('forced');
       await harness.break(error);
       errors.push((await check).error);
     }
-    const check = harness.checks.check('forced');
+    const check = harness.checks.runCheck('forced');
     await harness.clock.advance(19_999);
     expect(harness.checked).toHaveLength(2);
     await harness.clock.advance(1);
@@ -157,10 +161,10 @@ describe('The readiness', () => {
     const harness = new Harness();
     harness.checks.start();
     await harness.end(good);
-    const cut = harness.checks.check('forced');
+    const cut = harness.checks.runCheck('forced');
     harness.checks.stop();
     await harness.end(bad); // the service killed its program
-    const [, last] = await Promise.all([harness.checks.check('failure'), cut]);
+    const [, last] = await Promise.all([harness.checks.runCheck('failure'), cut]);
     expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
     expect([harness.checked.length, harness.begun]).toEqual([1, 2]);
   });
@@ -204,7 +208,7 @@ describe('The readiness', () => {
     for (let round = 0; round < 5; round++) {
       await harness.clock.advance(10);
       times.push(harness.clock.now());
-      void harness.checks.check('forced');
+      void harness.checks.runCheck('forced');
       await harness.end(good);
     }
     const timesOf = (since: number | null) => harness.checks.history(since).map(({ checkedAt }) => checkedAt);
@@ -283,7 +287,8 @@ describe('A credential that the API rejects', () => {
 });
 
 describe('A CLI whose jobs fail one after the other', () => {
-  const fault = '3 jobs in a row have failed, the last one with empty_answer: it is ready again when one is answered';
+  const fault =
+    '3 jobs in a row have failed, the last one with empty_answer: the CLI is ready again when a job is answered';
 
   /** Creates the health of a CLI after two crashes and a job without output. Its checks find no fault. */
   async function failingHarness(): Promise<Harness> {
@@ -346,7 +351,7 @@ describe('A CLI whose jobs fail one after the other', () => {
     const { checks } = harness;
     for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'mallory');
     expect(harness.begun).toBe(0);
-    void checks.check('forced');
+    void checks.runCheck('forced');
     await harness.end(good);
     expect(checks.current.status).toBe('ready');
     harness.learn(failedFor('crashed'), 'alice');
@@ -380,7 +385,7 @@ describe('A CLI whose jobs fail one after the other', () => {
     ['five minutes in which none has failed', 5],
   ])('has one more attempt after %s, which alone decides', async (_, minutes) => {
     const harness = await failingHarness();
-    if (minutes === 0) void harness.checks.check('forced');
+    if (minutes === 0) void harness.checks.runCheck('forced');
     for (let minute = 0; minute < minutes; minute++) {
       expect(harness.checks.current.status).toBe('not_ready');
       await harness.clock.advance(60_000);

@@ -30,7 +30,7 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
     return { ...cli, publicName, health: healthOf(clock, { cli: cli.name }) } as unknown as ModelCli;
   };
   const clis: AtLeastOne<ModelCli> = [create(first), ...others.map(create)];
-  await Promise.all(clis.map(({ health }) => health.checks.check('start')));
+  await Promise.all(clis.map(({ health }) => health.checks.runCheck('start')));
   const router = new ModelRouter(names, clis);
   /** Ends a job of this model with a used-up quota. */
   const useUp = (model: string | null, scope: 'account' | 'model') => {
