@@ -142,7 +142,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     puller?.changed();
   });
   signals.on('conversation-removed', (cause, id) => {
-    metrics.conversations.removed(cause);
+    metrics.conversations.countRemoval(cause);
     forgetConversation(clis, id);
     if (cause !== 'deleted') store.conversations.forget(id); // a deletion has already removed it from the store
   });
@@ -163,7 +163,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   signals.on('list-awaited-conversations', () => runner.awaited);
   signals.on('read-phase', () => supervisor.phase);
   signals.on('phase-changed', (phase) => {
-    workers.tell((peer) => peer.call('phase', { phase }));
+    workers.callAll((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     updateStandby();
     if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
@@ -218,8 +218,8 @@ function createObservation(
   const scrape = new Scrape(
     metrics.registry,
     clock,
-    () => metrics.scrapeFailed(),
-    (families) => lastHour.counted(families),
+    () => metrics.countScrapeFailure(),
+    (families) => lastHour.countRequests(families),
   );
   store.observe(storeListener(log, metrics));
   const banner = createBanner(config, host, names.clis[0].adapter.name);
@@ -241,8 +241,8 @@ function createModels(
   const { clock, log } = host;
   const seenClients = new SeenClients();
   const onChecked = (entry: ReadinessEntry) => {
-    metrics.readiness.checked(entry);
-    if (entry.cli === names.clis[0].name) banner.checked(entry);
+    metrics.readiness.recordCheck(entry);
+    if (entry.cli === names.clis[0].name) banner.showCheck(entry);
     logCheck(entry, names.clis.length > 1, log);
   };
   const clis = createModelClis(config, host, names, {
@@ -290,9 +290,18 @@ function createJobs(parts: EarlierParts) {
   );
   const storedJobs = new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const others = hosts?.remoteJobs(dismiss) ?? storedJobs;
+  const jobsOfOtherHosts = hosts?.remoteJobs(dismiss) ?? storedJobs;
   const observer = observeBackground(listeners);
-  const resources = { runner, room, turnGate, store: store.jobs, stored: storedJobs, others, clock, observer };
+  const resources = {
+    runner,
+    room,
+    turnGate,
+    store: store.jobs,
+    stored: storedJobs,
+    others: jobsOfOtherHosts,
+    clock,
+    observer,
+  };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
   const puller = hosts?.puller(background, clientJobs) ?? null;
@@ -306,18 +315,18 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
   const observer: WorkersObserver = {
-    listening: (worker) => {
-      scrape.joined(worker);
+    workerListening: (worker) => {
+      scrape.addWorker(worker);
       signals.send('worker-listening');
     },
-    unavailable: (reason) => signals.send('workers-unavailable', reason),
-    counted: (worker, families) => scrape.counted(worker, families),
-    left: (worker) => scrape.left(worker),
-    restarted: (cause) => metrics.workerRestarted(cause),
-    broke: () => defects.countWorker(),
+    workersUnavailable: (reason) => signals.send('workers-unavailable', reason),
+    figuresReported: (worker, families) => scrape.addFigures(worker, families),
+    workerLeft: (worker) => scrape.removeWorker(worker),
+    workerRestarted: (cause) => metrics.countRestart(cause),
+    workerFailed: () => defects.countWorker(),
   };
   const workers = new Workers(settings, observer, clock, log);
-  const sendKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.workerKeys }));
+  const sendKeys = () => workers.callAll((peer) => peer.call('keys', { keys: clients.workerKeys }));
   const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
   return { workers, keysFile };
 }
@@ -355,7 +364,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       await store.close();
       return isAllSent;
     },
-    entered: (phase) => signals.send('phase-changed', phase),
+    onPhase: (phase) => signals.send('phase-changed', phase),
     exit: (code) => host.exit(code),
   });
 }
@@ -364,7 +373,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
 function reportReady({ host, addresses, agent, banner }: Parts): void {
   const ports = { agent_port: agent?.port, ollama_port: addresses.ollama?.port };
   host.log.info('service_ready', { ...addresses.main, ...ports });
-  banner.serving(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
+  banner.showAddresses(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
 }
 
 export function urlOf({ host, port }: Addresses['main']): string {

@@ -75,8 +75,8 @@ const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as 
 export function start(settings: Environment = {}): void {
   if (cluster.isWorker) return refuseCluster();
   const style = styleOfLog({ ...process.env, ...settings }); // before the settings are removed from the environment
-  const own = new OwnTraces(systemClock);
-  main(settings, style, own).catch((error: unknown) => failToStart(error, style, own));
+  const ownTraces = new OwnTraces(systemClock);
+  main(settings, style, ownTraces).catch((error: unknown) => failToStart(error, style, ownTraces));
 }
 
 /** Writes to stderr: under pm2, only this stream is shown. */
@@ -103,18 +103,18 @@ export async function inspectSetup(
 ): Promise<CheckReport> {
   const started = await takeEnvironment(process.env, process.pid, settings);
   const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
-  const given = { ...started, env };
+  const startEnvironment = { ...started, env };
   const config = await (other === null ? readConfig(env) : readConfig(env, other.files));
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
-  const own = new OwnTraces(systemClock);
+  const ownTraces = new OwnTraces(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
     const cgroups = other === null ? null : other.cgroups;
     const logging = { ...silent, log, clock: systemClock, defects: new Defects(systemClock, log) };
-    return await reportSetup(config, await createHost(config, given, logging, { cgroups }, own), asks);
+    return await reportSetup(config, await createHost(config, startEnvironment, logging, { cgroups }, ownTraces), asks);
   } finally {
-    await own.remove();
+    await ownTraces.remove();
   }
 }
 
@@ -128,11 +128,11 @@ interface PendingSignal {
  * Installs the signal handlers. The first signal waits until the start has reached a point where the service can shut
  * down cleanly; a second signal kills the process.
  */
-function listenForSignals(own: OwnTraces): PendingSignal {
+function listenForSignals(ownTraces: OwnTraces): PendingSignal {
   const pending: PendingSignal = { signal: null, service: null };
   const terminate = (signal: NodeJS.Signals) => {
     if (pending.service !== null) void pending.service.terminate(signal);
-    else if (pending.signal !== null) void own.remove().finally(() => endAtOnce(signal));
+    else if (pending.signal !== null) void ownTraces.remove().finally(() => endAtOnce(signal));
     else pending.signal = signal;
   };
   process.on('SIGTERM', terminate);
@@ -155,11 +155,11 @@ function endAtOnce(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): Promise<void> {
-  const pending = listenForSignals(own);
-  const given = await takeEnvironment(process.env, process.pid, settings);
-  await closeInherited(given.handover.passedFds);
-  const config = await readConfig(given.env);
+async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTraces): Promise<void> {
+  const pending = listenForSignals(ownTraces);
+  const startEnvironment = await takeEnvironment(process.env, process.pid, settings);
+  await closeInherited(startEnvironment.handover.passedFds);
+  const config = await readConfig(startEnvironment.env);
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
@@ -168,21 +168,21 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   process.on('uncaughtException', (error) => {
     // biome-ignore lint/complexity/useOptionalChain: an old Node.js, which must print the required version, cannot parse it
     if (pending.service !== null && pending.service.hasStarted) defects.record(error);
-    else die(log, error, own);
+    else die(log, error, ownTraces);
   });
   process.on('unhandledRejection', defects.record); // nothing awaits the promise, so no result depends on it
-  await endPredecessors(config, given.env, log, systemClock);
+  await endPredecessors(config, startEnvironment.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
-  const host = await createHost(config, given, logging, 'service', own);
+  const host = await createHost(config, startEnvironment, logging, 'service', ownTraces);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const stored = await openStoreOf(config, clock);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [
     ...config.warnings,
-    ...given.warnings,
+    ...startEnvironment.warnings,
     ...warnings,
     ...host.termination.warnings,
     ...host.systemd.warnings,
@@ -193,7 +193,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     throw asConfigFault(error);
   });
   pending.service = service;
-  if (isStartedByNpm(given.env)) void watchStarter(clock, ancestors, () => void service.endWithStarter());
+  if (isStartedByNpm(startEnvironment.env)) void watchStarter(clock, ancestors, () => void service.endWithStarter());
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
 }
@@ -258,13 +258,13 @@ type Role = 'service' | { readonly cgroups: OtherSettings['cgroups'] };
 
 async function createHost(
   config: Config,
-  given: StartEnvironment,
+  startEnvironment: StartEnvironment,
   logging: Logging,
   role: Role,
-  own: OwnTraces,
+  ownTraces: OwnTraces,
 ): Promise<Host> {
-  const traces = await tracesOf(config, given.env);
-  return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
+  const traces = await tracesOf(config, startEnvironment.env);
+  return ownTraces.make(traces, () => makeHost(config, startEnvironment, { ...logging, traces }, role, ownTraces));
 }
 
 /** Creates the host. A service moves into its cgroup. */
@@ -273,7 +273,7 @@ async function makeHost(
   { handover, env }: StartEnvironment,
   known: Logging & Pick<Host, 'traces'>,
   role: Role,
-  own: OwnTraces,
+  ownTraces: OwnTraces,
 ): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
@@ -286,7 +286,7 @@ async function makeHost(
   const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
-  const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
+  const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => ownTraces.remove());
   return {
     env,
     product: readProduct(),
@@ -330,14 +330,14 @@ function endByKill(): void {
  * Ends the process after a defect during the start. The workers notice that the primary has exited, end its remaining
  * processes, and exit, too.
  */
-function die(log: Logger, reason: unknown, own: OwnTraces): void {
+function die(log: Logger, reason: unknown, ownTraces: OwnTraces): void {
   log.error('internal_error', { error: describeError(reason) });
-  void leave(log, serviceExits.internal, own);
+  void leave(log, serviceExits.internal, ownTraces);
 }
 
 /** Ends the process in an unplanned way. */
-async function leave(log: Logger, code: ServiceExit, own: OwnTraces): Promise<void> {
-  await own.remove();
+async function leave(log: Logger, code: ServiceExit, ownTraces: OwnTraces): Promise<void> {
+  await ownTraces.remove();
   return exit(log, code);
 }
 
@@ -351,7 +351,7 @@ function openOutput(onLost: () => void): LogDestination {
 }
 
 /** Reports a failed start. The configured log level is not used, because it may be unknown or be the fault itself. */
-function failToStart(error: unknown, style: LogStyle, own: OwnTraces): Promise<void> {
+function failToStart(error: unknown, style: LogStyle, ownTraces: OwnTraces): Promise<void> {
   const { isConfigFault, text, records } = startFault(error);
   const { inText, inLog } = placesOfFault(areSameFile(stdoutFd, stderrFd), style !== 'json');
   if (inText) process.stderr.write(text);
@@ -364,7 +364,7 @@ function failToStart(error: unknown, style: LogStyle, own: OwnTraces): Promise<v
     ),
   );
   for (const [event, fields] of records) log[event === 'config_warning' ? 'warn' : 'error'](event, fields);
-  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal, own);
+  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal, ownTraces);
 }
 
 if (require.main === module) start();

@@ -144,7 +144,7 @@ function handlersOf(parts: Parts) {
     clientMetrics: metrics.clients,
     keyNames: () => clients.keyNames,
     usage: {
-      refused: (client) => usage.refused(client),
+      countRefusal: (client) => usage.countRefusal(client),
       report: (client, period) => usageJournal.report(client, period),
     },
     upkeep: storeUpkeep(parts),
@@ -153,8 +153,8 @@ function handlersOf(parts: Parts) {
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
     recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),
-    countRequests: oneAtATime(() => scrape.refresh(), pause),
-    metrics: oneAtATime(() => scrape.text(), pause),
+    countRequests: oneAtATime(() => scrape.fetchFigures(), pause),
+    metrics: oneAtATime(() => scrape.writeText(), pause),
     noteActivity: () => host.heap.touch(),
   });
 }

@@ -49,28 +49,28 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     cluster.setupPrimary({ exec: workerProgram(program) });
   }
 
-  listening(worker: WorkerHandle): void {
+  workerListening(worker: WorkerHandle): void {
     this.handles.push(worker);
     this.told.push('listening');
   }
 
-  unavailable(reason: string): void {
+  workersUnavailable(reason: string): void {
     this.told.push(`unavailable: ${reason}`);
   }
 
-  counted(_worker: WorkerHandle, families: readonly { readonly name: string }[]): void {
+  figuresReported(_worker: WorkerHandle, families: readonly { readonly name: string }[]): void {
     this.told.push(`counted: ${families.map(({ name }) => name)}`);
   }
 
-  left(): void {
+  workerLeft(): void {
     this.told.push('left');
   }
 
-  restarted(cause: string): void {
+  workerRestarted(cause: string): void {
     this.told.push(`restarted: ${cause}`);
   }
 
-  broke(): void {
+  workerFailed(): void {
     this.told.push('broke');
   }
 

@@ -10,7 +10,7 @@ const dayMs = 86_400_000;
 
 interface UsageCounter {
   jobEnded(request: JobRequest, end: JobEnd, charge: Charge): void;
-  refused(client: string): void;
+  countRefusal(client: string): void;
 }
 
 interface UsageReader {
@@ -75,7 +75,7 @@ export class Budgets {
   /** Returns a counter that adds to `usage` and to the budgets. */
   combineUsage(usage: UsageCounter): UsageCounter {
     return {
-      refused: (client) => usage.refused(client),
+      countRefusal: (client) => usage.countRefusal(client),
       jobEnded: (request, end, charge) => {
         usage.jobEnded(request, end, charge);
         this.jobEnded(request, charge);

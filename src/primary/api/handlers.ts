@@ -99,7 +99,7 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
-  readonly tokens: Pick<TokenCounter, 'count'>;
+  readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
@@ -110,14 +110,14 @@ export interface Services {
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
   readonly connections: Pick<UserConnections, 'holdConnection'>;
-  readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'refusedByBudget' | 'rateLimited'>;
+  readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
   /** Returns the names of the API keys in force. */
   keyNames(): readonly string[];
-  readonly usage: Pick<UsageLedger, 'refused'> & Pick<UsageJournal, 'report'>;
-  readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
-  readonly lastHour: Pick<LastHour, 'refused'>;
+  readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
+  readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
+  readonly lastHour: Pick<LastHour, 'countRefusal'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
@@ -150,7 +150,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.takeRequest(client);
       if (verdict.isAllowed) return verdict;
-      jobMetrics.rateLimited();
+      jobMetrics.countRateLimited();
       countRefusal(services, client);
       return verdict;
     },
@@ -167,7 +167,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     toolFault: async ({ schemas, client }) => ({
       wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
     }),
-    countTokens: async ({ texts, client }) => ({ tokens: await services.tokens.count(texts, client) }),
+    countTokens: async ({ texts, client }) => ({ tokens: await services.tokens.countTokens(texts, client) }),
     claim: (order, signal) => services.claims.hold(order, signal),
     recordedPiece: async (order) => {
       await turn();
@@ -177,7 +177,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     run: (request, signal) => {
       services.noteActivity();
       const targeted = services.catalog.targeted(request);
-      return later(targeted, (job) => run(services, job, signal));
+      return streamFrom(targeted, (job) => run(services, job, signal));
     },
     ...backgroundHandlers(services, turn),
   };
@@ -338,7 +338,7 @@ function checkBudget(services: Services, { client }: JobRequest): void {
   try {
     services.budgets.checkBudget(client);
   } catch (error) {
-    services.jobMetrics.refusedByBudget();
+    services.jobMetrics.countBudgetRefusal();
     countRefusal(services, client);
     throw error;
   }
@@ -346,12 +346,15 @@ function checkBudget(services: Services, { client }: JobRequest): void {
 
 function run(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
   const admission = services.turnGate.admitting(request, () => admitted(services, request, signal));
-  return later(admission, (events) => events);
+  return streamFrom(admission, (events) => events);
 }
 
 /** Streams the events of a value, at once unless the value is a promise. */
-function later<T>(what: T | Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncIterable<JobEvent> {
-  return what instanceof Promise ? awaited(what, eventsOf) : eventsOf(what);
+function streamFrom<T>(
+  source: T | Promise<T>,
+  eventsOf: (what: T) => AsyncIterable<JobEvent>,
+): AsyncIterable<JobEvent> {
+  return source instanceof Promise ? awaited(source, eventsOf) : eventsOf(source);
 }
 
 async function* awaited<T>(what: Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncGenerator<JobEvent> {
@@ -384,15 +387,15 @@ function refuse(services: Services, { client }: JobRequest, error: unknown): nev
 }
 
 function refuseDraining(services: Services, client: string): { readonly retryAfterSeconds: number } {
-  services.jobMetrics.refusedDraining();
+  services.jobMetrics.countDrainRefusal();
   countRefusal(services, client);
   return { retryAfterSeconds: services.drainSecondsLeft() };
 }
 
 function countRefusal({ usage, clientMetrics, lastHour }: Services, client: string): void {
-  lastHour.refused();
-  usage.refused(client);
-  clientMetrics.refused(client);
+  lastHour.countRefusal();
+  usage.countRefusal(client);
+  clientMetrics.countRefusal(client);
 }
 
 async function usageText(services: Services, { client, scopes, ...period }: RequestOf<PrimaryCalls, 'usage'>) {

@@ -43,11 +43,11 @@ export async function purgeClient(parts: PurgedParts, client: string): Promise<P
   const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
   for (const { pool } of clis) pool.forgetClient(client);
   const jobs = await clientJobs.removeOf(client);
-  const held = { conversations: removeConversations(conversations, client), jobs };
+  const removed = { conversations: removeConversations(conversations, client), jobs };
   await usageJournal.add(); // otherwise it would be written after the purge
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
-  return { client, removed: larger(rows, { ...held, usage: days }), copies: await store.upkeep.copies() };
+  return { client, removed: larger(rows, { ...removed, usage: days }), copies: await store.upkeep.copies() };
 }
 
 /** Returns the larger number for each name, because most data are both in memory and in the store. */

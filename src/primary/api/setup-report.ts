@@ -23,20 +23,20 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const events = { observerOf: cliMetrics(), onChecked: () => {}, onCircuit: () => {} };
-  const ofNobody = {
+  const noJobs = {
     ...events,
     waitingJobs: () => [],
     awaited: () => new Set<string>(),
     isReady: () => false,
     clients: new SeenClients(),
   };
-  const clis = createModelClis(config, host, names, { ...ofNobody, redactor });
+  const clis = createModelClis(config, host, names, { ...noJobs, redactor });
   const router = new ModelRouter(names, clis);
   await Promise.all(clis.map(({ health }) => health.checks.runCheck('forced')));
   const models = await new ModelCatalog(clis, router, config, host.clock).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';
-  const asked = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
+  const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
   await closeClis(clis, host);
   const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
   const report = setupReportOf({
@@ -50,7 +50,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     models,
     warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
   });
-  return asked === undefined ? report : { ...report, asked };
+  return trial === undefined ? report : { ...report, asked: trial };
 }
 
 export const trialQuestion = 'Say hello in one short sentence.';

@@ -43,7 +43,7 @@ export class Banner {
   }
 
   /** Called when the service can be reached at this URL; `ollamaUrl` is for Ollama clients. */
-  serving(url: string, ollamaUrl: string | null): void {
+  showAddresses(url: string, ollamaUrl: string | null): void {
     this.#url = url;
     this.#ollamaUrl = ollamaUrl;
     if (this.#checked !== null) return this.#showOnce();
@@ -51,7 +51,7 @@ export class Banner {
   }
 
   /** Called when a readiness check has ended. */
-  checked(entry: CheckedCli): void {
+  showCheck(entry: CheckedCli): void {
     this.#checked = entry;
     if (this.#url !== null) this.#showOnce();
   }

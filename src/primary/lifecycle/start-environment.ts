@@ -33,12 +33,12 @@ export interface OtherSettings {
  * precedence over the environment.
  */
 export async function takeEnvironment(
-  own: Record<string, string | undefined>,
+  processEnv: Record<string, string | undefined>,
   pid: number,
   settings: Environment,
 ): Promise<StartEnvironment> {
-  const handover = takeHandover(own, pid);
-  const env = takeSettings(own);
+  const handover = takeHandover(processEnv, pid);
+  const env = takeSettings(processEnv);
   const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
   const secrets = ['MODEL_API_KEY', 'MODEL_CODE_OAUTH_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS'];
   const holdsSecret = secrets.some((name) => env[name] !== undefined);
@@ -83,10 +83,10 @@ const closeOnExec = 0o2000000;
  * Closes descriptors that this process inherited by accident. Node closes only low descriptors in the programs that it
  * starts, so every model CLI would inherit the others. `kept` are intended for this process.
  */
-export async function closeInherited(kept: readonly number[]): Promise<void> {
+export async function closeInherited(passedFds: readonly number[]): Promise<void> {
   const names = await readdir('/proc/self/fd').catch(() => []);
-  const others = names.map(Number).filter((fd) => fd >= firstAfterStdio && !kept.includes(fd));
-  await Promise.all(others.map(async (fd) => (await isInherited(fd)) && promisify(close)(fd).catch(() => {})));
+  const inherited = names.map(Number).filter((fd) => fd >= firstAfterStdio && !passedFds.includes(fd));
+  await Promise.all(inherited.map(async (fd) => (await isInherited(fd)) && promisify(close)(fd).catch(() => {})));
 }
 
 /** Whether a descriptor was inherited: Node sets close-on-exec on all descriptors that it opens. */

@@ -23,7 +23,7 @@ export interface ShutdownSteps {
    */
   stopWorkers(limitMs: number): Promise<boolean>;
   /** Called with each new phase. */
-  entered(phase: Phase): void;
+  onPhase(phase: Phase): void;
   /** Called once, as the last step. */
   exit(code: ServiceExit): void;
 }
@@ -123,7 +123,7 @@ export class Supervisor {
     if (!nextPhases[this.#phase].includes(phase)) return false;
     this.#phase = phase;
     if (phase === 'draining') this.#beginDrain();
-    this.#steps.entered(phase);
+    this.#steps.onPhase(phase);
     return true;
   }
 

@@ -12,8 +12,13 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
   const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
     counter<L | 'cli'>(registry, name, help, 'cli', ...labels);
   const exits = count('cli_exits_total', 'Model CLI programs that have exited, or did not start.', 'class');
-  const kills = count('cli_kills_total', 'Signals sent to model CLIs, by why they were ended.', 'signal', 'reason');
-  const orphans = count('orphans_reaped_total', 'Processes that had outlived their program and were ended.');
+  const kills = count(
+    'cli_kills_total',
+    'Signals sent to model CLIs, by the reason for ending them.',
+    'signal',
+    'reason',
+  );
+  const orphans = count('orphans_reaped_total', 'Processes that outlived their program and were ended.');
   const output = count('cli_output_bytes_total', 'Bytes that model CLIs have written.', 'stream');
   const standby = count('standby_total', 'Jobs that found a process started in advance, or did not.', 'result');
   const live = count(
@@ -21,15 +26,15 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
     "Turns that found their conversation's process, or were replayed.",
     'result',
   );
-  const holds = 'Time that a process has waited for the results of its calls, until it got them.';
-  const held = histogram(registry, 'tool_hold_seconds', holds, holdBuckets, 'cli');
-  const refusals = 'Requests of model CLIs for something that they are not given, by what they asked for.';
+  const holds = 'Time that a process waited for the results of its calls.';
+  const holdTimes = histogram(registry, 'tool_hold_seconds', holds, holdBuckets, 'cli');
+  const refusals = 'Refused requests of model CLIs, by the requested capability.';
   const refused = count('cli_requests_refused_total', refusals, 'request');
-  const startup = 'Time from the start of a process that was started for a job to the first byte it wrote.';
+  const startup = 'Time from the start of a process for a job to its first byte of output.';
   const startups = histogram(registry, 'cli_startup_seconds', startup, startupBuckets, 'cli');
   return (cli) => {
     startups.zero({ cli });
-    held.zero({ cli });
+    holdTimes.zero({ cli });
     for (const request of requestKinds) refused.inc({ cli, request }, 0);
     for (const kind of exitClasses) exits.inc({ cli, class: kind }, 0);
     for (const reason of endReasons) {
@@ -47,7 +52,7 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
       startedUp: (ms) => startups.observe({ cli }, ms / 1000),
       standbyTaken: (result) => standby.inc({ cli, result }),
       liveSessionTaken: (result) => live.inc({ cli, result }),
-      toolsHeld: (ms) => held.observe({ cli }, ms / 1000),
+      toolsHeld: (ms) => holdTimes.observe({ cli }, ms / 1000),
       requestRefused: (request) => refused.inc({ cli, request }),
       textIgnored() {},
       quotaReported() {}, // counted by the breaker, which knows at a scrape whether a report is still valid

@@ -24,13 +24,13 @@ export type Refusals = Readonly<Record<'queue_full' | 'client_bound' | 'conversa
 
 function familiesIn(registry: Registry) {
   const duration = 'Time from the admission of a job to its end, waiting included.';
-  const wait = 'Time a job waited for its slot, by how the waiting ended.';
+  const wait = 'Time that a job waited for its slot, by the result of the wait.';
   const first = 'Time from the slot of a job to the first piece of its answer.';
   const processor = 'Processor time of the processes of jobs, if they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
-  const limited = 'Requests refused because their address had used up its window.';
-  const rounds = 'Requests with the results of calls, by whether the process that waited has got them.';
-  const inVain = 'Requests with tools that the servers of a provider would run, which were left out.';
+  const limited = 'Requests refused because their client has used up its rate limit.';
+  const rounds = 'Requests with tool results, by whether the waiting process received them.';
+  const ignoredTools = 'Requests with server tools of a provider, which were ignored.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
     durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),
@@ -40,7 +40,7 @@ function familiesIn(registry: Registry) {
     processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
-    toolsIgnored: counter(registry, 'tools_ignored_total', inVain, 'route'),
+    toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
     toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
     toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
   };
@@ -106,15 +106,15 @@ export class JobMetrics {
     this.#ended.output_tokens += end.usage.outputTokens ?? 0;
   }
 
-  refusedDraining(): void {
+  countDrainRefusal(): void {
     this.#refusedDraining++;
   }
 
-  refusedByBudget(): void {
+  countBudgetRefusal(): void {
     this.#refusedByBudget++;
   }
 
-  rateLimited(): void {
+  countRateLimited(): void {
     this.#families.rateLimited.inc();
     this.#rateLimited++;
   }
@@ -125,7 +125,7 @@ export class JobMetrics {
       this.#families.toolResults.inc(Buffer.byteLength(text) + bytesOfImages(images));
   }
 
-  toolsIgnored(route: ToolRoute): void {
+  countIgnoredTools(route: ToolRoute): void {
     this.#families.toolsIgnored.inc({ route });
   }
 
@@ -195,7 +195,7 @@ export class ClientMetrics {
     this.#jobs.inc({ client: this.#labels.of(client), outcome });
   }
 
-  refused(client: string): void {
+  countRefusal(client: string): void {
     this.#refused.inc({ client: this.#labels.of(client) });
   }
 
@@ -210,12 +210,12 @@ export class ClientMetrics {
 /** Adds a gauge for the keys with a budget. `budgets` is called at each scrape. The number of labels is limited. */
 export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
   const help =
-    'Used share of the budget that an API key has on a day in UTC; more than 1 by what ran when it was used up.';
+    'Used share of the daily budget of an API key, in UTC; more than 1 if jobs were running when it was used up.';
   const shares = () => Object.fromEntries(budgets().slice(0, maxKeys).map(shareOf));
   addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'budget');
 }
 
 function shareOf({ client, tokens, cost_usd: cost }: BudgetUse): [client: string, shares: Figures] {
-  const ofTokens = tokens === null ? {} : { tokens: tokens.used / tokens.max };
-  return [client, cost === null ? ofTokens : { ...ofTokens, cost: cost.used / cost.max }];
+  const tokenRatio = tokens === null ? {} : { tokens: tokens.used / tokens.max };
+  return [client, cost === null ? tokenRatio : { ...tokenRatio, cost: cost.used / cost.max }];
 }

@@ -78,7 +78,7 @@ export class LastHour {
   }
 
   /** Counts the requests in a report of a worker. */
-  counted(families: readonly FamilyFigures[]): void {
+  countRequests(families: readonly FamilyFigures[]): void {
     const family = families.find(({ name }) => name === requestsFamily);
     const values = family?.values.filter(({ labels, value }) => value > 0 && labels.route !== consoleRoute) ?? [];
     if (values.length === 0) return;
@@ -96,7 +96,7 @@ export class LastHour {
   }
 
   /** Counts a request that was refused before it became a job. */
-  refused(): void {
+  countRefusal(): void {
     this.#minute().refused++;
   }
 

@@ -94,9 +94,9 @@ export function logCheck(entry: ReadinessEntry, withName: boolean, log: Logger):
 }
 
 export interface BackgroundListeners {
-  readonly clients: Pick<ClientMetrics, 'refused'>;
-  readonly usage: Pick<UsageLedger, 'refused'>;
-  readonly lastHour: Pick<LastHour, 'refused'>;
+  readonly clients: Pick<ClientMetrics, 'countRefusal'>;
+  readonly usage: Pick<UsageLedger, 'countRefusal'>;
+  readonly lastHour: Pick<LastHour, 'countRefusal'>;
   readonly log: Logger;
 }
 
@@ -113,9 +113,9 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
     },
     refused: (client) => {
-      lastHour.refused();
-      usage.refused(client);
-      clients.refused(client);
+      lastHour.countRefusal();
+      usage.countRefusal(client);
+      clients.countRefusal(client);
     },
     endedByAdmin: (by, { id, client, requestId, status }) =>
       log.warn('job_ended_by_admin', { by, job_id: id, client, request_id: requestId, outcome: status }),
@@ -125,11 +125,11 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
 /** Counts each request whose tools were ignored, and logs each client at most once an hour. */
 export function toolsIgnored(
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
-  jobs: Pick<JobMetrics, 'toolsIgnored'>,
+  jobs: Pick<JobMetrics, 'countIgnoredTools'>,
 ): SharedHandlers['toolsIgnored'] {
   const hourly = new Hourly(clock);
   return ({ client, route }) => {
-    jobs.toolsIgnored(route);
+    jobs.countIgnoredTools(route);
     if (hourly.isDue(client)) log.warn('tools_ignored', { client, path: route });
     return {};
   };

@@ -69,8 +69,12 @@ function answerTo(post: ClientRequest): Promise<{ readonly answer: IncomingMessa
 function takenAs(text: string): PostResult {
   const { rejectedSpans, errorMessage } = partialSuccess(text);
   const rejected = Number(rejectedSpans ?? 0);
-  const said = typeof errorMessage === 'string' ? errorMessage.slice(0, maxReasonLength) : '';
-  return { kind: 'taken', rejected: Number.isFinite(rejected) ? rejected : 0, reason: `spans were rejected: ${said}` };
+  const reason = typeof errorMessage === 'string' ? errorMessage.slice(0, maxReasonLength) : '';
+  return {
+    kind: 'taken',
+    rejected: Number.isFinite(rejected) ? rejected : 0,
+    reason: `spans were rejected: ${reason}`,
+  };
 }
 
 function partialSuccess(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
@@ -82,7 +86,7 @@ function partialSuccess(text: string): { readonly rejectedSpans?: unknown; reado
 }
 
 function refusedAs({ statusCode = 0, headers }: IncomingMessage): PostResult {
-  const reason = `the collector has answered ${statusCode}`;
+  const reason = `the collector answered ${statusCode}`;
   if (!passing.includes(statusCode)) return { kind: 'refused', reason };
   const seconds = /^\d{1,6}$/.exec(headers['retry-after'] ?? '')?.[0];
   return { kind: 'retry', reason, pauseMs: seconds === undefined ? null : Number(seconds) * 1000 };

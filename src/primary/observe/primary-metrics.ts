@@ -18,11 +18,11 @@ export class ConversationMetrics {
 
   constructor(registry: Registry, created: () => number) {
     addCounter(registry, 'conversations_created_total', 'Conversations whose first turn was answered.', created);
-    this.#removed = counter(registry, 'conversations_removed_total', 'Conversations that are gone, by cause.', 'cause');
+    this.#removed = counter(registry, 'conversations_removed_total', 'Removed conversations, by cause.', 'cause');
     for (const cause of removalCauses) this.#removed.inc({ cause }, 0);
   }
 
-  removed(cause: RemovalCause): void {
+  countRemoval(cause: RemovalCause): void {
     this.#removed.inc({ cause });
   }
 }
@@ -38,12 +38,12 @@ export class ReadinessMetrics {
 
   /** `clis`: names of the model CLIs. */
   constructor(registry: Registry, clis: readonly string[]) {
-    const checks = 'Readiness checks of the model CLI, by result and by what caused them.';
+    const checks = 'Readiness checks of the model CLI, by result and trigger.';
     this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'result', 'trigger');
-    const durations = 'Time a readiness check took.';
+    const durations = 'Duration of a readiness check.';
     this.#durations = histogram(registry, 'readiness_check_duration_seconds', durations, checkBuckets, 'cli');
-    this.#ready = gauge(registry, 'ready', '1 when the last readiness check found the model CLI ready.', 'cli');
-    const lastCheck = 'When the last readiness check began, seconds since the epoch; 0 before the first.';
+    this.#ready = gauge(registry, 'ready', '1 if the last readiness check found the model CLI ready.', 'cli');
+    const lastCheck = 'Start of the last readiness check, seconds since the epoch; 0 before the first check.';
     this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck, 'cli');
     for (const cli of clis) {
       this.#ready.set({ cli }, 0);
@@ -55,7 +55,7 @@ export class ReadinessMetrics {
     }
   }
 
-  checked(entry: ReadinessEntry): void {
+  recordCheck(entry: ReadinessEntry): void {
     const { cli, status, trigger, durationMs, checkedAt } = entry;
     this.#checks.inc({ cli, result: status, trigger });
     this.#durations.observe({ cli }, durationMs / 1000);
@@ -72,7 +72,7 @@ export class StoreMetrics {
   readonly #seconds: Histogram<'operation'>;
 
   constructor(registry: Registry) {
-    const help = 'Time until the store had done what it was asked for, or had failed; of the store in memory nothing.';
+    const help = 'Duration of a store operation, successful or failed. The store in memory is not measured.';
     this.#seconds = histogram(registry, 'store_operation_seconds', help, buckets, 'operation');
   }
 
@@ -120,19 +120,19 @@ export class PrimaryMetrics {
     this.readiness = new ReadinessMetrics(this.registry, clis);
     this.store = new StoreMetrics(this.registry);
     this.cliOf = cliMetrics(this.registry);
-    const restarts = 'Workers started in the place of another, by cause.';
+    const restarts = 'Workers started to replace another worker, by cause.';
     this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
-    const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';
+    const failures = 'Workers that did not answer a scrape in time. Their last figures were used.';
     this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total', failures);
     for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
     addProcessMetrics(this.registry, 'primary');
   }
 
-  workerRestarted(cause: RestartCause): void {
+  countRestart(cause: RestartCause): void {
     this.#restarts.inc({ cause });
   }
 
-  scrapeFailed(): void {
+  countScrapeFailure(): void {
     this.#scrapeFailures.inc();
   }
 }

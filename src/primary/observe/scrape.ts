@@ -14,7 +14,7 @@ const workerLimitMs = 500;
 
 /** Worker as a scrape uses it. */
 export interface ScrapedWorker {
-  figures(): Promise<readonly FamilyFigures[]>;
+  fetchFigures(): Promise<readonly FamilyFigures[]>;
 }
 
 /** Owns the figures of all workers, and merges them with the primary's figures at a scrape. */
@@ -46,12 +46,12 @@ export class Scrape {
   }
 
   /** Registers a worker that answers scrapes. */
-  joined(worker: ScrapedWorker): void {
+  addWorker(worker: ScrapedWorker): void {
     this.#gauges.set(worker, []);
   }
 
   /** Adds a report of a worker: changes since its last report. */
-  counted(worker: ScrapedWorker, families: readonly FamilyFigures[]): void {
+  addFigures(worker: ScrapedWorker, families: readonly FamilyFigures[]): void {
     this.#onCounted(families);
     for (const family of families.filter(neverFalls)) add(this.#totals, family, seriesIn(family));
     const gauges = families.filter((family) => !neverFalls(family));
@@ -59,12 +59,12 @@ export class Scrape {
   }
 
   /** Removes an exited worker and its gauges. */
-  left(worker: ScrapedWorker): void {
+  removeWorker(worker: ScrapedWorker): void {
     this.#gauges.delete(worker);
   }
 
   /** Returns the exposition in Prometheus text format 0.0.4. Concurrent callers share one scrape. */
-  text(): Promise<string> {
+  writeText(): Promise<string> {
     this.#running ??= this.#scrape().finally(() => {
       this.#running = null;
     });
@@ -72,29 +72,30 @@ export class Scrape {
   }
 
   /** Resolves when each worker has reported its figures, or has exceeded the time limit. */
-  async refresh(): Promise<void> {
-    await Promise.all([...this.#gauges.keys()].map((worker) => this.#ask(worker)));
+  async fetchFigures(): Promise<void> {
+    await Promise.all([...this.#gauges.keys()].map((worker) => this.#fetchFrom(worker)));
   }
 
   async #scrape(): Promise<string> {
-    await this.refresh();
-    const own = (await this.#registry.getMetricsAsJSON()) as unknown as FamilyFigures[];
+    await this.fetchFigures();
+    const primaryFigures = (await this.#registry.getMetricsAsJSON()) as unknown as FamilyFigures[];
     const snapshots = [...this.#gauges.values()] as unknown as Aggregated[][];
     const gauges = await AggregatorRegistry.aggregate(snapshots).getMetricsAsJSON();
     const families = new Map<string, Family>();
-    for (const family of [...own, ...(gauges as unknown as FamilyFigures[])]) add(families, family, seriesIn(family));
+    for (const family of [...primaryFigures, ...(gauges as unknown as FamilyFigures[])])
+      add(families, family, seriesIn(family));
     for (const total of this.#totals.values()) add(families, total, total.values);
     return [...families.values()].map(textOf).join('\n');
   }
 
-  async #ask(worker: ScrapedWorker): Promise<void> {
+  async #fetchFrom(worker: ScrapedWorker): Promise<void> {
     const late = delay(this.#clock, workerLimitMs).then(() => null);
-    const asked = worker.figures().then(
+    const report = worker.fetchFigures().then(
       // a late report counts, too, because each change is reported only once
-      (families) => this.counted(worker, families),
+      (families) => this.addFigures(worker, families),
       () => null,
     );
-    if ((await Promise.race([asked, late])) === null) this.#onFailure();
+    if ((await Promise.race([report, late])) === null) this.#onFailure();
   }
 }
 

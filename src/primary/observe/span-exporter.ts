@@ -53,14 +53,14 @@ export class SpanExporter {
   /** `resource`: attributes that all spans share. */
   constructor(resource: Attributes, version: string, parts: ExporterParts) {
     this.#parts = parts;
-    const ofResource = `{"resource":{"attributes":${attributesText(resource)}},"schemaUrl":"${schemaUrl}"`;
-    const ofScope = `{"scope":${JSON.stringify({ name: 'prompt-relay', version })},"schemaUrl":"${schemaUrl}"`;
-    this.#head = `{"resourceSpans":[${ofResource},"scopeSpans":[${ofScope},"spans":[`;
+    const resourceText = `{"resource":{"attributes":${attributesText(resource)}},"schemaUrl":"${schemaUrl}"`;
+    const scopeText = `{"scope":${JSON.stringify({ name: 'prompt-relay', version })},"schemaUrl":"${schemaUrl}"`;
+    this.#head = `{"resourceSpans":[${resourceText},"scopeSpans":[${scopeText},"spans":[`;
   }
 
   /** Adds a span. A span from a worker is a JSON text. */
   add(span: Span | string): void {
-    if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector takes fewer spans than there are');
+    if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector accepts spans too slowly');
     this.#waiting.push(span);
     if (this.#waiting.length >= maxBatch) this.#begin();
     else this.#stopTimer ??= this.#parts.clock.after(batchMs, () => this.#begin());

@@ -102,37 +102,37 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
   gauge('jobs_limit', 'Slots.', () => room.limits.maxActive);
   gauge('queue_limit', 'Places in the queue.', () => room.limits.maxWaiting);
-  const jobs = 'Background jobs that have not ended, by what they do. One that runs holds a slot, too.';
+  const jobs = 'Background jobs that have not ended, by state. A running job holds a slot.';
   addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
   gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);
   gauge('conversations', 'Conversations in memory.', () => conversations.counts.conversations);
   gauge('conversation_bytes', 'Text of all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
-  gauge('stored_responses', 'Responses that are stored.', () => responses.counts.count);
+  gauge('stored_responses', 'Stored responses.', () => responses.counts.count);
   gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
-  gauge('store_up', '1 while the store takes what it is asked to keep.', () => (store.isUp ? 1 : 0));
+  gauge('store_up', '1 while the store accepts data.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   const exported = () => spans?.counts ?? { exported: 0, dropped: 0 };
-  addCounter(registry, 'trace_spans_total', 'Spans of traces, by what has become of them.', exported, 'result');
+  addCounter(registry, 'trace_spans_total', 'Trace spans, by result of their export.', exported, 'result');
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
-  const defects = 'Exceptions that nothing in the code has caught, by the process in which they happened.';
+  const defects = 'Uncaught exceptions, by process.';
   addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');
-  addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => workers.counts(), 'state');
-  const processes = 'Processes of each model CLI, by what they are doing.';
+  addGauge(registry, 'workers', 'HTTP workers, by state.', () => workers.counts(), 'state');
+  const processes = 'Processes of each model CLI, by state.';
   const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));
   const counts = () => byName(({ pool }) => pool.counts());
   addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
-  const means = 'How the service finds and ends processes of the model CLI: 1 for the means in force.';
+  const means = 'Method by which the service finds and ends processes of the model CLI: 1 for the method in use.';
   const isInForce = (name: string) => (name === host.termination.containments.means ? 1 : 0);
   const inForce = () => Object.fromEntries(terminationMeans.map((name) => [name, isInForce(name)]));
   addGauge(registry, 'termination_means', means, inForce, 'means');
   addHealthMetrics(registry, (read) => byName(({ health }) => read(health)));
-  addFacts(registry, 'build_info', 'What is running; always 1.', {
+  addFacts(registry, 'build_info', 'Version of the service; always 1.', {
     version: host.product.version,
     commit: host.product.commit ?? 'unknown',
     node_version: process.version,
   });
-  addFacts(registry, 'config_info', 'How it is configured; always 1.', {
+  addFacts(registry, 'config_info', 'Configuration of the service; always 1.', {
     workers: String(config.workers),
     adapter: clis.map(({ name }) => name).join(','),
     strict_health: String(config.strictHealth),
@@ -143,9 +143,9 @@ type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, num
 
 /** Adds the metrics of health. `figures` reads the health of each CLI, by name, at a scrape. */
 function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
-  const open = '1 while jobs are blocked, by the reason: the quota is used up, or the credential is refused.';
+  const open = '1 while jobs are blocked, by reason: the quota is used up, or the credential is refused.';
   addGauge(registry, 'breaker_open', open, () => figures(({ circuits }) => circuits.openFor), 'cli', 'reason');
-  const openings = 'Times that the service began to block jobs, failed probes included, by the reason.';
+  const openings = 'Times that the service began to block jobs, by reason. Failed probes count.';
   const readOpenings = () => figures(({ circuits }) => circuits.openings);
   addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'reason');
   const used = "Used share of each window of the account's quota, as the model CLI last reported it; 0 if it did not.";

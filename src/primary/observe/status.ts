@@ -330,13 +330,13 @@ export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { 
 
 /** Returns why the service is degraded; empty if it is not. No other code decides this. */
 export function degradedReasons({ clis, names, store, host }: ReasonSources): ReasonBody[] {
-  const ofClis = clis.flatMap((cli) => {
+  const cliReasons = clis.flatMap((cli) => {
     const open = openCircuits(cli, names);
     return [...reasonsOfCli(cli.health.checks.current, open), ...(open.length === 0 ? shortageOf(cli) : [])];
   });
   const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
-  const ofStore: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
-  return [...ofClis, ...ofStore, ...reasonOfDefect(host.defects.lastAt)];
+  const storeReasons: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
+  return [...cliReasons, ...storeReasons, ...reasonOfDefect(host.defects.lastAt)];
 }
 
 function reasonOfDefect(lastAt: number | null): ReasonBody[] {

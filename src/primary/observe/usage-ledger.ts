@@ -50,7 +50,7 @@ export class UsageLedger {
   }
 
   /** Counts a job that was not admitted. */
-  refused(client: string): void {
+  countRefusal(client: string): void {
     this.#grow(client, (used) => {
       used.refused++;
     });

@@ -67,15 +67,17 @@ export class LimitedThread<Task, Answer> {
   }
 
   /** Runs a task. Rejects if the thread breaks or takes too long, and with `TooManyTasks` if too many tasks wait. */
-  async run(task: Task, { line = '', isUrgent = false }: TaskOptions = {}): Promise<Answer> {
+  async runTask(task: Task, { line = '', isUrgent = false }: TaskOptions = {}): Promise<Answer> {
     const isFull = this.#waiting.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine;
     if (isFull && !isUrgent) throw new TooManyTasks(); // the number of slots limits the urgent tasks
     const caller = new AbortController();
     const { patienceMs } = this.#settings;
     const stopTimer = patienceMs === null ? () => {} : this.#clock.after(patienceMs, () => caller.abort());
-    const mine = this.#turn(line, isUrgent).then(() => this.#begin(task, caller.signal).finally(() => this.#next()));
+    const answer = this.#turn(line, isUrgent).then(() =>
+      this.#begin(task, caller.signal).finally(() => this.#beginNext()),
+    );
     try {
-      return await orAborted(mine, caller.signal);
+      return await orAborted(answer, caller.signal);
     } finally {
       stopTimer();
     }
@@ -102,7 +104,7 @@ export class LimitedThread<Task, Answer> {
       const { promise, resolve } = withResolvers();
       this.#lengths.set(line, this.#lengthOf(line) + 1);
       const begin = () => {
-        this.#left(line);
+        this.#leaveLine(line);
         resolve();
       };
       (isUrgent ? this.#urgent : this.#waiting).add({ client: line, lane: '', begin });
@@ -111,7 +113,7 @@ export class LimitedThread<Task, Answer> {
     this.#isBusy = true;
   }
 
-  #next(): void {
+  #beginNext(): void {
     const next = this.#urgent.takeNext() ?? this.#waiting.takeNext();
     this.#isBusy = next !== null;
     next?.begin();
@@ -121,7 +123,7 @@ export class LimitedThread<Task, Answer> {
     return this.#lengths.get(line) ?? 0;
   }
 
-  #left(line: string): void {
+  #leaveLine(line: string): void {
     const left = this.#lengthOf(line) - 1;
     if (left > 0) this.#lengths.set(line, left);
     else this.#lengths.delete(line);
@@ -132,12 +134,12 @@ export class LimitedThread<Task, Answer> {
     this.#pool ??= this.#open();
     const pool = this.#pool;
     caller.throwIfAborted();
-    if (pool.threads.length === 0) await this.#limited(pool, firstTask, startLimitMs, caller);
+    if (pool.threads.length === 0) await this.#runWithin(pool, firstTask, startLimitMs, caller);
     caller.throwIfAborted();
-    return this.#limited(pool, task, limitMs, caller);
+    return this.#runWithin(pool, task, limitMs, caller);
   }
 
-  async #limited(pool: Piscina<Task, Answer>, task: Task, limitMs: number, caller: AbortSignal): Promise<Answer> {
+  async #runWithin(pool: Piscina<Task, Answer>, task: Task, limitMs: number, caller: AbortSignal): Promise<Answer> {
     const controller = new AbortController();
     const abort = () => controller.abort();
     const stopTimer = this.#clock.after(limitMs, abort);

@@ -73,7 +73,7 @@ export class SchemaChecker {
 
   async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value', line: string): Promise<SchemaFinding> {
     try {
-      return await this.#thread.run(task, { line });
+      return await this.#thread.runTask(task, { line });
     } catch (error) {
       if (error instanceof TooManyTasks) throw tooManySchemas();
       return { kind, fault: 'it could not be checked in time' };

@@ -61,7 +61,7 @@ export class TokenCounter {
    * Counts tokens: exactly for the o200k tokenizer if the texts are short, from a sample if they are long, and
    * estimated from the bytes if the thread fails or takes too long.
    */
-  count(texts: readonly string[], client: string): Promise<number> {
+  countTokens(texts: readonly string[], client: string): Promise<number> {
     return this.#count(texts, client, false);
   }
 
@@ -75,7 +75,7 @@ export class TokenCounter {
     try {
       let counted = 0;
       for (const part of partsOf(sample.texts))
-        counted += await this.#thread.run(part, { line: holderOf(client), isUrgent });
+        counted += await this.#thread.runTask(part, { line: holderOf(client), isUrgent });
       return Math.round(counted * sample.factor);
     } catch {
       return estimateTokens(texts);

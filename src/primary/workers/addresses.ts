@@ -98,24 +98,24 @@ export async function addressFault(
 ): Promise<string> {
   const { code, message } = error;
   if (socketPath !== null && message.includes(socketPath))
-    return `the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (${message})`;
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is not known: ${otherHost} (${message})`;
-  const others = [
+    return `the Unix socket of MODEL_API_SOCKET cannot be created: its folder must exist and be writable (${message})`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is unknown: ${otherHost} (${message})`;
+  const otherAddresses = [
     ['listen ', agentPort, otherAgentPort],
     ['bind ', ollamaPort, otherOllamaPort],
   ] as const;
-  const other = others.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
+  const other = otherAddresses.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
   // For example the error of a socket passed by systemd.
   if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message;
   const [port, wayOut] = other === undefined ? [mainPort, otherPort] : [Number(other[1]), other[2]];
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
     const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;
-    return `port ${port} is taken by ${owner}: end it, or ${wayOut} (${message})`;
+    return `port ${port} is in use by ${owner}: end it, or ${wayOut} (${message})`;
   }
-  if (code === 'EACCES') return `port ${port} is for root alone: ${wayOut}, 1024 or above (${message})`;
+  if (code === 'EACCES') return `only root may use port ${port}: ${wayOut}, 1024 or above (${message})`;
   const named = message.slice(message.lastIndexOf(' ') + 1, message.lastIndexOf(':')); // of a socket passed by systemd, perhaps
-  if (code === 'EADDRNOTAVAIL') return `${named} is no address of this machine: ${otherHost} (${message})`;
+  if (code === 'EADDRNOTAVAIL') return `${named} is not an address of this machine: ${otherHost} (${message})`;
   return message;
 }
 

@@ -43,7 +43,7 @@ export class WorkerHandle {
   #hasListened = false;
   #silentChecks = 0;
   #wasKilled = false;
-  #lastWord: number | null = null;
+  #announcedCode: number | null = null;
   readonly #exited = withResolvers<number | null>();
   readonly #settled = withResolvers<boolean>();
   /** Resolves with true when the worker listens, with false if it exits before. */
@@ -73,7 +73,7 @@ export class WorkerHandle {
     return this.#wasKilled ? 'unresponsive' : 'crash';
   }
 
-  listens(): void {
+  markListening(): void {
     if (this.#state === 'starting') this.#state = 'ready';
     this.#hasListened = true;
     this.#silentChecks = 0;
@@ -81,33 +81,33 @@ export class WorkerHandle {
   }
 
   /** Marks the worker as stopping. */
-  stops(): void {
+  markStopping(): void {
     this.#state = 'stopping';
   }
 
   /** Records the exit code that the worker announced. */
-  leaves(code: number): void {
-    this.#lastWord = code;
+  recordExitCode(code: number): void {
+    this.#announcedCode = code;
   }
 
   /**
    * Records the exit. Returns the code that counts: the announced one if a signal has ended the process, unless the
    * primary killed it.
    */
-  exits(code: number | null): number | null {
-    const counted = code ?? (this.#wasKilled ? null : this.#lastWord);
+  recordExit(code: number | null): number | null {
+    const counted = code ?? (this.#wasKilled ? null : this.#announcedCode);
     this.#settled.resolve(false);
     this.#exited.resolve(counted);
     return counted;
   }
 
   /** Fetches what the worker has counted since the last fetch. */
-  async figures(): Promise<readonly FamilyFigures[]> {
+  async fetchFigures(): Promise<readonly FamilyFigures[]> {
     return (await this.peer.call('figures', {})).families;
   }
 
   /** Records a heartbeat. */
-  beats(): void {
+  recordHeartbeat(): void {
     this.#silentChecks = 0;
   }
 
@@ -162,14 +162,14 @@ const maxDelayMs = 5000;
  * Backoff between failed starts: 0.1 s, doubled each time, up to 5 s. A worker that had listened is replaced at once.
  */
 export class RestartPolicy {
-  #startsInVain = 0;
+  #failedStarts = 0;
 
   /** Returns the milliseconds to wait before the next start. */
   delayAfter(hadListened: boolean): number {
     if (hadListened) {
-      this.#startsInVain = 0;
+      this.#failedStarts = 0;
       return 0;
     }
-    return Math.min(firstDelayMs * 2 ** this.#startsInVain++, maxDelayMs);
+    return Math.min(firstDelayMs * 2 ** this.#failedStarts++, maxDelayMs);
   }
 }

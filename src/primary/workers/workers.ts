@@ -25,15 +25,15 @@ export interface WorkersSettings {
 /** Receives the events of the workers. */
 export interface WorkersObserver {
   /** Called for each worker when it listens. */
-  listening(worker: WorkerHandle): void;
+  workerListening(worker: WorkerHandle): void;
   /** Called if no worker has ever listened, and the primary has given up starting them. */
-  unavailable(reason: string): void;
+  workersUnavailable(reason: string): void;
   /** Called with what a worker has counted since the last call. */
-  counted(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
-  left(worker: WorkerHandle): void;
-  restarted(cause: RestartCause): void;
+  figuresReported(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
+  workerLeft(worker: WorkerHandle): void;
+  workerRestarted(cause: RestartCause): void;
   /** A worker had an exception that nothing caught. */
-  broke(): void;
+  workerFailed(): void;
 }
 
 const heartbeatCheckMs = 2500;
@@ -43,7 +43,7 @@ const exitLimitMs = 1000;
  * Failed starts of all slots before the service gives up. A worker that cannot listen ends the service at its first
  * start.
  */
-const maxStartsInVain = 8;
+const maxFailedStarts = 8;
 
 /**
  * Size of each half of V8's young generation, in megabytes. By default, V8 lets it grow to 16; with 1, a busy worker
@@ -64,7 +64,7 @@ export class Workers {
   #rolling: Promise<unknown> = Promise.resolve();
   #hasListened = false;
   #isStopping = false;
-  #startsInVain = 0;
+  #failedStarts = 0;
 
   constructor(settings: WorkersSettings, observer: WorkersObserver, clock: Clock, log: Logger) {
     this.#settings = settings;
@@ -83,7 +83,7 @@ export class Workers {
     const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
     const options = [...process.execArgv, youngGeneration, ...execArgv];
     cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: options, stdio });
-    for (const slot of this.#slots) this.#fill(slot);
+    for (const slot of this.#slots) this.#fillSlot(slot);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
 
@@ -104,7 +104,7 @@ export class Workers {
   }
 
   /** Calls every live worker. */
-  tell(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
+  callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
     for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has exited needs no message
   }
 
@@ -115,7 +115,7 @@ export class Workers {
   replaceAll(): Promise<boolean> {
     const replaced = this.#rolling.then(async () => {
       const hasSuccessor: boolean[] = [];
-      for (const slot of this.#slots) hasSuccessor.push(await this.#succeed(slot));
+      for (const slot of this.#slots) hasSuccessor.push(await this.#replaceWorker(slot));
       return hasSuccessor.every(Boolean);
     });
     this.#rolling = replaced;
@@ -142,7 +142,7 @@ export class Workers {
   }
 
   async #stop(handle: WorkerHandle, limitMs: number): Promise<boolean> {
-    handle.stops();
+    handle.markStopping();
     handle.peer.call('stop', { limitMs }).catch(() => {});
     const code = await handle.exitedWithin(limitMs + exitLimitMs, this.#clock);
     if (code === 'left') this.#log.error('worker_unresponsive', { worker: handle.slot.id });
@@ -150,7 +150,7 @@ export class Workers {
   }
 
   /** Replaces the worker of a slot. Returns whether the slot has, or will get, a worker started after this call. */
-  async #succeed(slot: WorkerSlot, cause: RestartCause = 'reload'): Promise<boolean> {
+  async #replaceWorker(slot: WorkerSlot, cause: RestartCause = 'reload'): Promise<boolean> {
     if (this.#isStopping) return false;
     if (slot.handle === null) return true; // a restart is already scheduled
     const successor = this.#fork(slot);
@@ -160,7 +160,7 @@ export class Workers {
       this.#log.error('reload_failed', { worker: slot.id });
       return false;
     }
-    this.#replace(slot, successor, cause);
+    this.#giveSlot(slot, successor, cause);
     return true;
   }
 
@@ -168,11 +168,11 @@ export class Workers {
    * Gives the slot to the successor, and retires its current worker: the earlier one may have died since, and another
    * be starting.
    */
-  #replace(slot: WorkerSlot, successor: WorkerHandle, cause: RestartCause): void {
+  #giveSlot(slot: WorkerSlot, successor: WorkerHandle, cause: RestartCause): void {
     const predecessor = slot.handle;
     slot.handle = successor;
     slot.restarts++;
-    this.#observer.restarted(cause);
+    this.#observer.workerRestarted(cause);
     if (predecessor !== null) void this.#retire(predecessor);
   }
 
@@ -180,25 +180,25 @@ export class Workers {
    * Replaces a worker in which nothing caught an exception, as a reload does, so that its open requests finish. Replaces
    * none while as many workers as there are slots finish their answers, so that repeated exceptions fill no memory.
    */
-  #broke(handle: WorkerHandle): void {
-    this.#observer.broke();
+  #onUncaughtException(handle: WorkerHandle): void {
+    this.#observer.workerFailed();
     this.#rolling = this.#rolling.then(async () => {
       const isReplaced = handle.slot.handle !== handle;
-      if (!isReplaced && this.counts().stopping < this.#settings.size) await this.#succeed(handle.slot, 'crash');
+      if (!isReplaced && this.counts().stopping < this.#settings.size) await this.#replaceWorker(handle.slot, 'crash');
     });
   }
 
   /** Retires a worker, which accepts no new connection and exits when its last exchange has ended. */
   #retire(handle: WorkerHandle): Promise<unknown> {
     const { maxExchangeMs } = this.#settings;
-    handle.stops();
+    handle.markStopping();
     handle.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
     return handle.exitedWithin(maxExchangeMs + exitLimitMs, this.#clock);
   }
 
-  #fill(slot: WorkerSlot): void {
+  #fillSlot(slot: WorkerSlot): void {
     slot.handle = this.#fork(slot);
-    if (slot.handle === null) this.#refill(slot, 'crash', false, null);
+    if (slot.handle === null) this.#refillSlot(slot, 'crash', false, null);
   }
 
   /** Forks a worker; null if the system refuses at once. */
@@ -216,24 +216,24 @@ export class Workers {
     const shared = this.#handlers ?? neverStarted();
     const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
     const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
-    const failed = (error: Error) => this.#failed(handle, error);
-    const exited = (code: number | null, signal: string | null) => this.#exited(handle, code, signal);
-    worker.on('error', contained(failed, onFault)).once('exit', contained(exited, onFault));
+    const onError = (error: Error) => this.#onWorkerError(handle, error);
+    const onExit = (code: number | null, signal: string | null) => this.#onExit(handle, code, signal);
+    worker.on('error', contained(onError, onFault)).once('exit', contained(onExit, onFault));
     this.#living.add(handle);
     return handle;
   }
 
   #handlersOf(handle: WorkerHandle) {
     return {
-      heartbeat: () => handle.beats(),
-      broke: () => this.#broke(handle),
-      leaving: ({ code }: { readonly code: number }) => handle.leaves(code),
+      heartbeat: () => handle.recordHeartbeat(),
+      broke: () => this.#onUncaughtException(handle),
+      leaving: ({ code }: { readonly code: number }) => handle.recordExitCode(code),
       figures: ({ families }: { readonly families: readonly FamilyFigures[] }) =>
-        this.#observer.counted(handle, families),
+        this.#observer.figuresReported(handle, families),
       listening: () => {
-        handle.listens();
+        handle.markListening();
         this.#hasListened = true;
-        this.#observer.listening(handle);
+        this.#observer.workerListening(handle);
       },
     };
   }
@@ -242,30 +242,30 @@ export class Workers {
    * Handles a worker error. For a worker that could not be started, Node emits no exit event, and leaves it in
    * `cluster.workers`.
    */
-  #failed(handle: WorkerHandle, error: Error): void {
+  #onWorkerError(handle: WorkerHandle, error: Error): void {
     if (handle.pid !== null) return this.#log.error('internal_error', { error: describeError(error) });
     this.#log.error('worker_start_failed', { worker: handle.slot.id, error: error.message });
     delete cluster.workers?.[handle.worker.id];
-    this.#exited(handle, null, null);
+    this.#onExit(handle, null, null);
   }
 
-  #exited(handle: WorkerHandle, code: number | null, signal: string | null): void {
+  #onExit(handle: WorkerHandle, code: number | null, signal: string | null): void {
     const { slot, pid, state } = handle;
     if (!this.#living.delete(handle)) return;
-    const counted = handle.exits(code);
-    this.#observer.left(handle);
+    const counted = handle.recordExit(code);
+    this.#observer.workerLeft(handle);
     const hadSlot = slot.handle === handle; // otherwise it had a successor, or never got the slot
     const wasCut = state === 'stopping' && counted !== workerExits.clean;
     if (hadSlot) slot.handle = null;
     if (this.#isStopping) return;
     if (pid !== null && (hadSlot || wasCut)) this.#log.warn('worker_gone', { worker: slot.id, code, signal });
-    if (hadSlot) this.#refill(slot, handle.causeOfDeath, handle.hasListened, code);
+    if (hadSlot) this.#refillSlot(slot, handle.causeOfDeath, handle.hasListened, code);
   }
 
-  #refill(slot: WorkerSlot, cause: RestartCause, hadListened: boolean, code: number | null): void {
+  #refillSlot(slot: WorkerSlot, cause: RestartCause, hadListened: boolean, code: number | null): void {
     if (!this.#hasListened && this.#isHopeless(code)) {
       const isAddress = code === workerExits.cannotListen;
-      return this.#observer.unavailable(isAddress ? 'the address cannot be used' : 'no worker can start');
+      return this.#observer.workersUnavailable(isAddress ? 'the address cannot be used' : 'no worker can start');
     }
     const delayMs = slot.policy.delayAfter(hadListened);
     if (delayMs === 0) this.#restart(slot, cause);
@@ -273,14 +273,14 @@ export class Workers {
   }
 
   #isHopeless(code: number | null): boolean {
-    return code === workerExits.cannotListen || ++this.#startsInVain >= maxStartsInVain;
+    return code === workerExits.cannotListen || ++this.#failedStarts >= maxFailedStarts;
   }
 
   #restart(slot: WorkerSlot, cause: RestartCause): void {
     if (this.#isStopping || slot.handle !== null) return; // a reload may have filled it
     slot.restarts++;
-    this.#observer.restarted(cause);
-    this.#fill(slot);
+    this.#observer.workerRestarted(cause);
+    this.#fillSlot(slot);
   }
 
   /**
@@ -297,5 +297,5 @@ export class Workers {
 }
 
 function neverStarted(): never {
-  throw new Error('the workers has not been started');
+  throw new Error('the workers have not been started');
 }

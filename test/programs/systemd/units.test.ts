@@ -351,7 +351,10 @@ describeInLab()('Under a real systemd, the service', () => {
     const address = '10.77.0.1';
     await lab.configure({ ...demo, MODEL_API_HOST: address, MODEL_API_ALLOWED_HOSTS: address });
     await lab.systemctl('start', '--no-block', unit);
-    await until(async () => (await lab.journal(`${address} is no address of this machine`)).length > 0, 'the record');
+    await until(
+      async () => (await lab.journal(`${address} is not an address of this machine`)).length > 0,
+      'the record',
+    );
     expect(await lab.show('ActiveState')).toBe('activating');
     await lab.run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo');
     await until(async () => (await lab.show('ActiveState')) === 'active', 'the service');

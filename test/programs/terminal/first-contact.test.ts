@@ -86,7 +86,7 @@ describeWith('/usr/bin/tmux')('A service started in a terminal', () => {
     await using screen = await Screen.run(['serve'], { env, columns: 300 });
     const [sentence, ...rest] = await screen.shows('ended with');
     expect(sentence).toContain(
-      `port ${first.port} is taken by another prompt-relay (process ${first.pid}): end it, or`,
+      `port ${first.port} is in use by another prompt-relay (process ${first.pid}): end it, or`,
     );
     expect(rest).toEqual(['ended with 69']);
   });

@@ -169,7 +169,7 @@ describe('A trace collector', () => {
     collector.answer = (res) => void res.writeHead(500).end();
     await using service = await startService({ env: collector.env });
     await service.post('/ask', { prompt: 'hello there' });
-    await service.log('trace_export_failed', ({ error: reason }) => reason === 'the collector has answered 500');
+    await service.log('trace_export_failed', ({ error: reason }) => reason === 'the collector answered 500');
     const dropped = await metric(service, 'trace_spans_total{result="dropped"}');
     expect(dropped).toBe(collector.spans.length);
     collector.answer = (res) => void res.end('{"partialSuccess":{"rejectedSpans":"1"}}');

@@ -92,7 +92,7 @@ describe('A service that cannot start', () => {
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
     const error =
-      `port ${first.port} is taken by another prompt-relay (process ${first.pid}): end it, or choose another port ` +
+      `port ${first.port} is in use by another prompt-relay (process ${first.pid}): end it, or choose another port ` +
       `with MODEL_API_PORT or serve --port (bind EADDRINUSE 127.0.0.1:${first.port})`;
     expect(second.logs).toEqual([expect.objectContaining({ event: 'listen_failed', level: 'error', error })]);
     expect((await first.get('/version')).status).toBe(200);

@@ -254,7 +254,7 @@ export class MemoryResponses implements ResponseStore {
 
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     const { messages, body, bytes, weight } = written(node, limits);
-    const { verdict, gone } = this.#index.put({ ...node, bytes, weight }, limits);
+    const { verdict, evicted: gone } = this.#index.put({ ...node, bytes, weight }, limits);
     if (verdict === 'stored') this.#texts.set(node.id, { messages, body, head: node.head });
     this.#drop(gone);
     return verdict;

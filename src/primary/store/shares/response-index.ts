@@ -52,21 +52,21 @@ export class ResponseIndex {
   }
 
   /** Adds a response. Returns the verdict, and the responses that are evicted for it. */
-  put(head: ResponseHead, limits: ResponseLimits): { readonly verdict: PutVerdict; readonly gone: string[] } {
+  put(head: ResponseHead, limits: ResponseLimits): { readonly verdict: PutVerdict; readonly evicted: string[] } {
     const previous = head.previous === null ? null : this.#find({ ...head, id: head.previous });
-    if (head.previous !== null && previous === null) return { verdict: 'gone', gone: [] };
+    if (head.previous !== null && previous === null) return { verdict: 'gone', evicted: [] };
     const entry = this.#add(head);
-    const gone: string[] = [];
+    const evicted: string[] = [];
     const isBeyond = () => this.#entries.size > limits.maxResponses || this.#bytes > limits.maxBytes;
     while (isBeyond()) {
       const victim = this.#shares.pickVictim({ byUser: false });
       if (victim === undefined || victim === entry) {
         this.#drop(entry);
-        return { verdict: 'full', gone };
+        return { verdict: 'full', evicted };
       }
-      gone.push(...this.#dropLast(victim));
+      evicted.push(...this.#dropLast(victim));
     }
-    return { verdict: 'stored', gone };
+    return { verdict: 'stored', evicted };
   }
 
   /** Adds stored responses, each after the one that it follows. */
@@ -128,13 +128,13 @@ export class ResponseIndex {
 
   /** Drops a response without followers, and the removed responses that existed only for it. */
   #dropLast(last: ResponseEntry): string[] {
-    const gone: string[] = [];
+    const evicted: string[] = [];
     for (const entry of upwards(last)) {
       if (entry.followers > 0 || (entry !== last && !entry.isRemoved)) break;
       this.#drop(entry);
-      gone.push(entry.id);
+      evicted.push(entry.id);
     }
-    return gone;
+    return evicted;
   }
 
   #drop(entry: ResponseEntry): void {

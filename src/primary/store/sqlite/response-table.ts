@@ -42,7 +42,7 @@ export class ResponseTable {
   put(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
     const { id, client, previous, createdAt, head } = node;
     const { messages, body, bytes, weight } = written(node, limits);
-    const { verdict, gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
+    const { verdict, evicted: gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
     if (verdict === 'stored') {
       this.#sql.run(
         `INSERT INTO responses (id, client, previous, created_at, bytes, weight, body, messages, head)

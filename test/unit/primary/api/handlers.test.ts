@@ -15,13 +15,13 @@ const signal = new AbortController().signal;
 function createHandlers(services: object = {}) {
   const told: string[] = [];
   const jobMetrics = {
-    refusedDraining: () => told.push('refused'),
-    refusedByBudget: () => told.push('refused by its budget'),
-    rateLimited: () => told.push('rate limited'),
+    countDrainRefusal: () => told.push('refused'),
+    countBudgetRefusal: () => told.push('refused by its budget'),
+    countRateLimited: () => told.push('rate limited'),
   };
-  const usage = { refused: (client: string) => told.push(`refused ${client}`) };
-  const clientMetrics = { refused: () => told.push('refused client') };
-  const lastHour = { refused: () => told.push('refused lately') };
+  const usage = { countRefusal: (client: string) => told.push(`refused ${client}`) };
+  const clientMetrics = { countRefusal: () => told.push('refused client') };
+  const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { targeted: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
   const keyNames = () => [];

@@ -46,28 +46,28 @@ describe('The banner', () => {
 
   it('waits for the first check, and is shown once', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.serving(url, null);
+    banner.showAddresses(url, null);
     expect(shown).toEqual([]);
-    banner.checked(ready);
-    banner.checked(ready);
+    banner.showCheck(ready);
+    banner.showCheck(ready);
     await clock.advance(10_000);
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('is shown as soon as the service listens if the check was faster', async () => {
     const { banner, shown } = bannerWithClock();
-    banner.checked(ready);
+    banner.showCheck(ready);
     expect(shown).toEqual([]);
-    banner.serving(url, null);
+    banner.showAddresses(url, null);
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('reports that the check is running if it takes long', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.serving(url, null);
+    banner.showAddresses(url, null);
     await clock.advance(2000);
     expect(shown.flat()).toContain('  model CLI           claude, checking …');
-    banner.checked(ready);
+    banner.showCheck(ready);
     expect(shown).toHaveLength(1);
   });
 });

@@ -41,7 +41,7 @@ class Harness implements ShutdownSteps {
     });
   }
 
-  entered(phase: Phase): void {
+  onPhase(phase: Phase): void {
     this.story.push(phase);
   }
 

@@ -33,7 +33,7 @@ describe('The metrics by client', () => {
     harness.answer('key alice');
     harness.clients.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'));
     for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'local']) harness.answer(client);
-    harness.clients.refused('user bob');
+    harness.clients.countRefusal('user bob');
     harness.waiting = new Map(Object.entries({ 'key alice': 2, 'address 192.0.2.1': 3, 'address 192.0.2.2': 4 }));
     const scrape = await harness.read();
     expect(scrape.value('client_jobs_total{client="alice",outcome="ok"}')).toBe(1);

@@ -111,8 +111,8 @@ describe('The metrics of jobs', () => {
     const harness = new Harness();
     const { jobs } = harness;
     harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };
-    jobs.refusedDraining();
-    jobs.rateLimited();
+    jobs.countDrainRefusal();
+    jobs.countRateLimited();
     for (const ms of [500, 250]) jobs.firstDelta(ask, ms);
     for (const outcome of outcomes) jobs.jobEnded(ask, outcome === 'ok' ? jobDone() : jobFailed(outcome), true);
     const scrape = await harness.read();
@@ -132,8 +132,8 @@ describe('The metrics of jobs', () => {
     const harness = new Harness();
     const { jobs } = harness;
     harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };
-    jobs.refusedDraining();
-    jobs.rateLimited();
+    jobs.countDrainRefusal();
+    jobs.countRateLimited();
     const scrape = await harness.read();
     expect(scrape.value('rejected_total{reason="queue_full"}')).toBe(3);
     expect(scrape.value('rejected_total{reason="client_bound"}')).toBe(4);

@@ -26,9 +26,9 @@ describe('The last hour', () => {
 
   it('counts answers, and how many of them indicate a fault of the service', () => {
     const hour = new LastHour(new FakeClock());
-    hour.counted(answers(['200', 5], ['404', 2], ['500', 1], ['503', 3], ['504', 0]));
-    hour.counted(answers(['200', 1]));
-    hour.counted([]);
+    hour.countRequests(answers(['200', 5], ['404', 2], ['500', 1], ['503', 3], ['504', 0]));
+    hour.countRequests(answers(['200', 1]));
+    hour.countRequests([]);
     expect(hour.body).toMatchObject([{ requests: 12, errors: 4 }]);
   });
 
@@ -36,7 +36,7 @@ describe('The last hour', () => {
     const hour = new LastHour(new FakeClock());
     const [, family] = answers(['200', 2]);
     const values = ['200', '500'].map((code) => ({ labels: { method: 'GET', route: '/console/', code }, value: 30 }));
-    hour.counted([{ ...(family as FamilyFigures), values: [...(family?.values ?? []), ...values] }]);
+    hour.countRequests([{ ...(family as FamilyFigures), values: [...(family?.values ?? []), ...values] }]);
     expect(hour.body).toMatchObject([{ requests: 2, errors: 0 }]);
   });
 
@@ -46,9 +46,9 @@ describe('The last hour', () => {
     const [, family] = answers();
     const routes = ['/ask', '/v1/responses', '/health', '/health/history', '/metrics', '/status', '/status/stream'];
     const values = [...routes, '/version', '/setup', '/console/'].map((route) => ({ labels: { route }, value: 3 }));
-    hour.counted([{ ...(family as FamilyFigures), values }]);
+    hour.countRequests([{ ...(family as FamilyFigures), values }]);
     await clock.advance(90 * minuteMs);
-    hour.counted(answers(['200', 2]));
+    hour.countRequests(answers(['200', 2]));
     expect(hour.totalRequests).toBe(8);
     expect(hour.body.at(-1)).toMatchObject({ requests: 2 });
   });
@@ -58,7 +58,7 @@ describe('The last hour', () => {
     const hour = new LastHour(clock);
     const recent: number[] = [];
     for (let minute = 0; minute < 8; minute++) {
-      if (minute < 3) for (let count = 0; count <= minute; count++) hour.refused();
+      if (minute < 3) for (let count = 0; count <= minute; count++) hour.countRefusal();
       recent.push(hour.recentlyRefused);
       await clock.advance(minuteMs);
     }

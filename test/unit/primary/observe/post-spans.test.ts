@@ -45,7 +45,7 @@ describe('A batch of spans', () => {
 
   it.each([400, 401, 404, 413, 500, 501, 301])('is permanently refused with %d', async (status) => {
     const result = await resultOf((res) => res.writeHead(status, { location: '/elsewhere' }).end('why'));
-    expect(result).toEqual({ kind: 'refused', reason: `the collector has answered ${status}` });
+    expect(result).toEqual({ kind: 'refused', reason: `the collector answered ${status}` });
   });
 
   it.each([
@@ -56,7 +56,7 @@ describe('A batch of spans', () => {
   ])('can be retried after %d', async (status, retryAfter, pauseMs) => {
     const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
     const result = await resultOf((res) => res.writeHead(status, headers).end());
-    expect(result).toEqual({ kind: 'retry', reason: `the collector has answered ${status}`, pauseMs });
+    expect(result).toEqual({ kind: 'retry', reason: `the collector answered ${status}`, pauseMs });
   });
 
   it('can be retried if there is no collector, or if it closes the connection', async () => {

@@ -14,9 +14,9 @@ describe('The metrics of readiness', () => {
     const { metrics, read } = createMetrics();
     const check = { durationMs: 40, cli: 'demo', adapter: 'demo', version: '1' };
     const { readiness } = metrics;
-    readiness.checked({ ...check, status: 'ready', trigger: 'start', checkedAt: 5000, error: null });
+    readiness.recordCheck({ ...check, status: 'ready', trigger: 'start', checkedAt: 5000, error: null });
     expect((await read()).value('ready{cli="demo"}')).toBe(1);
-    readiness.checked({ ...check, status: 'not_ready', trigger: 'forced', checkedAt: 9000, error: 'no' });
+    readiness.recordCheck({ ...check, status: 'not_ready', trigger: 'forced', checkedAt: 9000, error: 'no' });
     const scrape = await read();
     expect(scrape.value('ready{cli="demo"}')).toBe(0);
     expect(scrape.value('readiness_last_check_timestamp_seconds{cli="demo"}')).toBe(9);
@@ -29,9 +29,9 @@ describe('The metrics of readiness', () => {
 describe('The metrics of workers and conversations', () => {
   it('count restarts, removals and failed scrapes by cause', async () => {
     const { metrics, read } = createMetrics();
-    metrics.workerRestarted('crash');
-    metrics.scrapeFailed();
-    metrics.conversations.removed('evicted');
+    metrics.countRestart('crash');
+    metrics.countScrapeFailure();
+    metrics.conversations.countRemoval('evicted');
     const scrape = await read();
     expect(scrape.value('worker_restarts_total{cause="crash"}')).toBe(1);
     expect(scrape.value('worker_restarts_total{cause="reload"}')).toBe(0);

@@ -13,7 +13,7 @@ class FakeWorker implements ScrapedWorker {
   asked = 0;
   #goOn: () => void = () => {};
 
-  async figures(): Promise<readonly FamilyFigures[]> {
+  async fetchFigures(): Promise<readonly FamilyFigures[]> {
     this.asked++;
     if (this.state === 'broken') throw new Error('the channel has closed');
     if (this.state === 'stopped') {
@@ -56,23 +56,23 @@ class Harness {
 
   worker(): FakeWorker {
     const worker = new FakeWorker();
-    this.scrape.joined(worker);
+    this.scrape.addWorker(worker);
     return worker;
   }
 
   /** Reports the counts of a worker without a request. */
   async tell(worker: FakeWorker): Promise<void> {
-    this.scrape.counted(worker, await worker.metrics.changes());
+    this.scrape.addFigures(worker, await worker.metrics.changes());
   }
 
   /** Scrapes when the scrape waits for no worker. */
   async read(): Promise<Exposition> {
-    return new Exposition(await this.scrape.text());
+    return new Exposition(await this.scrape.writeText());
   }
 
   /** Scrapes, and advances the clock during the scrape. */
   async readAfter(ms: number): Promise<Exposition> {
-    const text = this.scrape.text();
+    const text = this.scrape.writeText();
     await this.clock.advance(ms);
     return new Exposition(await text);
   }
@@ -148,7 +148,7 @@ describe('A scrape', () => {
     const harness = new Harness();
     for (const worker of [harness.worker(), harness.worker()]) worker.serve();
     await harness.read();
-    const lines = (await harness.scrape.text()).split('\n').filter((line) => line !== '');
+    const lines = (await harness.scrape.writeText()).split('\n').filter((line) => line !== '');
     const series = lines.filter((line) => !line.startsWith('#')).map((line) => line.replace(/ \S+$/, ''));
     expect(new Set(series).size).toBe(series.length);
     const types = lines.filter((line) => line.startsWith('# TYPE'));
@@ -159,9 +159,13 @@ describe('A scrape', () => {
   it('is shared by all callers that request it while it is running', async () => {
     const harness = new Harness();
     const worker = harness.worker();
-    const texts = await Promise.all([harness.scrape.text(), harness.scrape.text(), harness.scrape.text()]);
+    const texts = await Promise.all([
+      harness.scrape.writeText(),
+      harness.scrape.writeText(),
+      harness.scrape.writeText(),
+    ]);
     expect([new Set(texts).size, worker.asked]).toEqual([1, 1]);
-    await harness.scrape.text();
+    await harness.scrape.writeText();
     expect(worker.asked).toBe(2);
   });
 
@@ -179,7 +183,7 @@ describe('The figures that a worker sends by itself', () => {
     first.serve(4);
     await harness.tell(first);
     first.serve(1); // never reported
-    harness.scrape.left(first);
+    harness.scrape.removeWorker(first);
     expect(served(await harness.read())).toBe(4);
   });
 
@@ -190,7 +194,7 @@ describe('The figures that a worker sends by itself', () => {
     await harness.tell(worker);
     const scrape = await harness.read();
     expect([served(scrape), worker.asked]).toEqual([2, 0]);
-    harness.scrape.joined(worker);
+    harness.scrape.addWorker(worker);
     expect(served(await harness.read())).toBe(2);
     expect(worker.asked).toBe(1);
   });
@@ -202,7 +206,7 @@ describe('The figures that a worker sends by itself', () => {
     await harness.read();
     first.serve(1);
     first.metrics.opened();
-    harness.scrape.left(first);
+    harness.scrape.removeWorker(first);
     await harness.tell(first);
     second.serve(1);
     const scrape = await harness.read();
@@ -219,7 +223,7 @@ describe('A worker that has exited', () => {
     first.metrics.opened();
     second.serve(3);
     await harness.read();
-    harness.scrape.left(first);
+    harness.scrape.removeWorker(first);
     const scrape = await harness.read();
     expect(served(scrape)).toBe(5);
     expect(scrape.value('http_requests_in_flight')).toBe(0);
@@ -230,7 +234,7 @@ describe('A worker that has exited', () => {
     const worker = harness.worker();
     worker.serve(1, 0.02);
     const before = (await harness.read()).growing();
-    harness.scrape.left(worker);
+    harness.scrape.removeWorker(worker);
     const after = (await harness.read()).growing();
     expect(fallen(before, after)).toEqual([]);
     expect(after.size).toBe(before.size);
@@ -245,7 +249,7 @@ describe('A worker that has exited', () => {
     });
     const before = (await harness.read()).growing();
     for (const worker of workers.toReversed()) {
-      harness.scrape.left(worker);
+      harness.scrape.removeWorker(worker);
       expect(fallen(before, (await harness.read()).growing())).toEqual([]);
     }
   });
@@ -273,7 +277,7 @@ describe('A worker that does not answer', () => {
     const harness = new Harness();
     harness.worker().state = 'stopped';
     let isDone = false;
-    const scrape = harness.scrape.text().then(() => {
+    const scrape = harness.scrape.writeText().then(() => {
       isDone = true;
     });
     await harness.clock.advance(499);
@@ -320,7 +324,7 @@ it('No counter ever decreases, whatever happens to the workers', async () => {
     worker.state = (['sound', 'sound', 'stopped', 'broken'] as const)[Math.floor(random() * 4)] ?? 'sound';
     if (random() < 0.3) await harness.tell(worker);
     if (random() < 0.3) {
-      harness.scrape.left(worker);
+      harness.scrape.removeWorker(worker);
       workers[index] = harness.worker();
     }
     const after = (await harness.readAfter(500)).growing();

@@ -5,8 +5,8 @@ import { LogBook } from '../../../support/log-book.js';
 import { settled } from '../../../support/settled.js';
 
 const taken: PostResult = { kind: 'taken', rejected: 0, reason: '' };
-const busy: PostResult = { kind: 'retry', reason: 'the collector has answered 503', pauseMs: null };
-const refused: PostResult = { kind: 'refused', reason: 'the collector has answered 400' };
+const busy: PostResult = { kind: 'retry', reason: 'the collector answered 503', pauseMs: null };
+const refused: PostResult = { kind: 'refused', reason: 'the collector answered 400' };
 const hangs = Symbol('hangs');
 
 /** Creates an exporter whose collector gives these answers in order, then accepts everything. */
@@ -91,7 +91,7 @@ describe('A span exporter', () => {
     await clock.advance(5000);
     expect(exporter.counts).toEqual({ exported: 2, dropped: 3 });
     expect(log.entries).toMatchObject([
-      { level: 'warn', event: 'trace_export_failed', fields: { error: 'the collector has answered 503' } },
+      { level: 'warn', event: 'trace_export_failed', fields: { error: 'the collector answered 503' } },
       { level: 'info', event: 'trace_export_back', fields: { dropped: 3 } },
     ]);
   });

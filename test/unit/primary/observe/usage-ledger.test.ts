@@ -26,7 +26,7 @@ describe('The usage of a client', () => {
     }
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), charge);
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), { ...charge, costUsd: null });
-    ledger.refused('key alice');
+    ledger.countRefusal('key alice');
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
     const tokens = { input: 30, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
@@ -105,7 +105,7 @@ describe('The memory of the usage ledger', () => {
     const { ledger, answer } = createLedger();
     for (let number = 0; number < 1500; number++) answer(`address 2001:db8::${number}`);
     answer('address 2001:db8::7');
-    ledger.refused('address 2001:db8::1400');
+    ledger.countRefusal('address 2001:db8::1400');
     const rows = ledger.report(null, always);
     expect(rows).toHaveLength(1001);
     expect(rows.reduce((sum, { jobs }) => sum + jobs.ok, 0)).toBe(1501);
@@ -133,7 +133,7 @@ describe('The growth of usage', () => {
     ledger.keepGrowth();
     answer('key alice');
     answer('key alice');
-    ledger.refused('key bob');
+    ledger.countRefusal('key bob');
     const [alice, bob] = ledger.takeGrowth();
     expect(alice).toMatchObject({ day: '2026-01-01', client: 'key alice', jobs: { ...none, ok: 2 }, refused: 0 });
     expect(bob).toMatchObject({ client: 'key bob', jobs: none, refused: 1, costUsd: null });
@@ -159,12 +159,12 @@ describe('The growth of usage', () => {
     const { clock, ledger, answer } = createLedger();
     ledger.keepGrowth();
     for (const client of ['key alice', 'user bob']) answer(client);
-    ledger.refused('key alice');
+    ledger.countRefusal('key alice');
     const restored = new UsageLedger(clock);
     for (const row of ledger.takeGrowth()) restored.restore(row);
     expect(restored.report(null, always)).toEqual(ledger.report(null, always));
     restored.keepGrowth();
-    restored.refused('key alice');
+    restored.countRefusal('key alice');
     expect(restored.report('key alice', always)).toMatchObject([{ refused: 2, jobs: { ok: 1 } }]);
     expect(restored.takeGrowth()).toMatchObject([{ refused: 1, jobs: none }]);
   });

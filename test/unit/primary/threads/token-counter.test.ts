@@ -19,8 +19,8 @@ async function withThread(source: string, act: (path: string) => Promise<void>):
 describe('The token counter', () => {
   it('counts in the same way as the tokenizer, over all texts', async () => {
     const counter = new TokenCounter(systemClock, fail);
-    expect(await counter.count(['Hello, world!', '', 'Hello, world!'], 'key ada')).toBe(8);
-    expect(await counter.count([], 'key ada')).toBe(0);
+    expect(await counter.countTokens(['Hello, world!', '', 'Hello, world!'], 'key ada')).toBe(8);
+    expect(await counter.countTokens([], 'key ada')).toBe(0);
     await counter.close();
   });
 
@@ -28,10 +28,10 @@ describe('The token counter', () => {
     const seen = "exports.count = (texts) => texts.join('').length / 2";
     await withThread(seen, async (path) => {
       const counter = new TokenCounter(systemClock, fail, path);
-      expect(await counter.count(['x'.repeat(100_000)], 'key ada')).toBe(50_000);
+      expect(await counter.countTokens(['x'.repeat(100_000)], 'key ada')).toBe(50_000);
       const long = ['x'.repeat(50_000), 'y'.repeat(950_000), 'z'];
       expect(sampleForTokens(long).texts.map(({ length }) => length)).toEqual([50_000, 50_000]);
-      expect(await counter.count(long, 'key ada')).toBe(500_001);
+      expect(await counter.countTokens(long, 'key ada')).toBe(500_001);
       await counter.close();
     });
   });
@@ -45,7 +45,7 @@ describe('The token counter', () => {
     await withThread(slow, async (path) => {
       const counter = new TokenCounter(systemClock, fail, path);
       const order: string[] = [];
-      const count = (name: string, client: string) => counter.count([name], client).then(() => order.push(name));
+      const count = (name: string, client: string) => counter.countTokens([name], client).then(() => order.push(name));
       const flood = ['a', 'b', 'c'].map((name) => count(name, 'key greedy/sub'));
       const other = count('other', 'key other');
       const turn = counter.countUrgently(['turn'], 'key ada').then(() => order.push('turn'));
@@ -59,10 +59,10 @@ describe('The token counter', () => {
     await withThread("throw new Error('its file is gone')", async (path) => {
       const errors: unknown[] = [];
       const counter = new TokenCounter(new FakeClock(), (error) => errors.push(error), path);
-      expect(await Promise.all([counter.count(['12345678'], 'key ada'), counter.count(['äöü'], 'key ada')])).toEqual([
-        2, 2,
-      ]);
-      expect(await counter.count(['1'], 'key ada')).toBe(1);
+      expect(
+        await Promise.all([counter.countTokens(['12345678'], 'key ada'), counter.countTokens(['äöü'], 'key ada')]),
+      ).toEqual([2, 2]);
+      expect(await counter.countTokens(['1'], 'key ada')).toBe(1);
       expect(errors).toContainEqual(expect.objectContaining({ message: 'its file is gone' }));
       await counter.close();
     });
@@ -73,10 +73,10 @@ describe('The token counter', () => {
     await withThread(hangsOnce, async (path) => {
       const clock = new FakeClock();
       const counter = new TokenCounter(clock, fail, path);
-      const count = counter.count(['hang'], 'key ada');
+      const count = counter.countTokens(['hang'], 'key ada');
       await clock.advance(3000);
       expect(await count).toBe(1);
-      await until(async () => (await counter.count(['again'], 'key ada')) === 42, 'the next thread to count');
+      await until(async () => (await counter.countTokens(['again'], 'key ada')) === 42, 'the next thread to count');
       await counter.close();
     });
   });

@@ -14,7 +14,7 @@ describe('The message about an address that cannot be used', () => {
     const { port } = server.address() as AddressInfo;
     const sentence = await fault('EADDRINUSE', '127.0.0.1', port);
     expect(sentence).toMatch(
-      new RegExp(`^port ${port} is taken by \\S+ \\(process ${process.pid}\\): end it, or choose`),
+      new RegExp(`^port ${port} is in use by \\S+ \\(process ${process.pid}\\): end it, or choose`),
     );
     expect(sentence).toContain('MODEL_API_PORT or serve --port');
     server.close();
@@ -22,14 +22,14 @@ describe('The message about an address that cannot be used', () => {
   });
 
   it('mentions another program if no process can be identified', async () => {
-    expect(await fault('EADDRINUSE', '127.0.0.1', 0)).toMatch(/^port 0 is taken by another program: /);
+    expect(await fault('EADDRINUSE', '127.0.0.1', 0)).toMatch(/^port 0 is in use by another program: /);
   });
 
   it.each([
-    ['EACCES', 'port 80 is for root alone: choose another port with MODEL_API_PORT or serve --port, 1024 or above'],
+    ['EACCES', 'only root may use port 80: choose another port with MODEL_API_PORT or serve --port, 1024 or above'],
     [
       'EADDRNOTAVAIL',
-      '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to an address of this machine',
+      '192.0.2.1 is not an address of this machine: set MODEL_API_HOST or serve --host to an address of this machine',
     ],
     ['EMFILE', 'bind EMFILE 192.0.2.1:80'],
   ])('explains what to do about %s', async (code, start) => {
@@ -42,13 +42,13 @@ describe('The message about an address that cannot be used', () => {
     });
     const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052, ollamaPort: 11434 };
     expect(await addressFault(taken, wanted)).toMatch(
-      /^port 5052 is taken by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
+      /^port 5052 is in use by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
     );
   });
 
   it('names the variable of the port for Ollama clients', async () => {
     expect(await fault('EADDRINUSE', '127.0.0.1', 11434)).toMatch(
-      /^port 11434 is taken by .*: end it, or choose another port with MODEL_API_OLLAMA_PORT \(bind/,
+      /^port 11434 is in use by .*: end it, or choose another port with MODEL_API_OLLAMA_PORT \(bind/,
     );
   });
 
@@ -56,11 +56,11 @@ describe('The message about an address that cannot be used', () => {
     const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null, ollamaPort: null };
     const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
     expect(await addressFault(noFolder, wanted)).toBe(
-      'the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (bind ENOENT /run/relay.sock)',
+      'the Unix socket of MODEL_API_SOCKET cannot be created: its folder must exist and be writable (bind ENOENT /run/relay.sock)',
     );
     const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND relay'), { code: 'ENOTFOUND' });
     expect(await addressFault(unknown, wanted)).toMatch(
-      /^the host relay is not known: set MODEL_API_HOST or serve --host/,
+      /^the host relay is unknown: set MODEL_API_HOST or serve --host/,
     );
   });
 });

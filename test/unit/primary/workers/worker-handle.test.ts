@@ -29,22 +29,22 @@ function checksUntilOverdue(handle: WorkerHandle): number {
 describe('A worker is overdue', () => {
   it('at the sixth check while it starts, at the fourth once it listens', () => {
     const [starting, listening] = [createHandle().handle, createHandle().handle];
-    listening.listens();
+    listening.markListening();
     expect([checksUntilOverdue(starting), checksUntilOverdue(listening)]).toEqual([6, 4]);
   });
 
   it('counted from its last heartbeat', () => {
     const { handle } = createHandle();
-    handle.listens();
+    handle.markListening();
     for (let checks = 0; checks < 3; checks++) handle.isOverdue();
-    handle.beats();
+    handle.recordHeartbeat();
     expect(checksUntilOverdue(handle)).toBe(4);
   });
 
   it('counted from the moment it listened, whatever its start took', () => {
     const { handle } = createHandle();
     for (let checks = 0; checks < 5; checks++) expect(handle.isOverdue()).toBe(false);
-    handle.listens();
+    handle.markListening();
     expect(checksUntilOverdue(handle)).toBe(4);
   });
 });
@@ -52,17 +52,17 @@ describe('A worker is overdue', () => {
 describe('The exit of a worker', () => {
   it('has the code that the worker announced, if it had to kill itself to exit', async () => {
     const { handle } = createHandle();
-    handle.leaves(0);
+    handle.recordExitCode(0);
     const exited = handle.exitedWithin(limitMs, new FakeClock());
-    expect([handle.exits(null), await exited]).toEqual([0, 0]);
+    expect([handle.recordExit(null), await exited]).toEqual([0, 0]);
   });
 
   it('has its real code if there is one, and none if the worker was killed or announced nothing', () => {
     const [own, killed, silent] = [createHandle().handle, createHandle().handle, createHandle().handle];
-    own.leaves(0);
-    killed.leaves(0);
+    own.recordExitCode(0);
+    killed.recordExitCode(0);
     killed.kill();
-    expect([own.exits(2), killed.exits(null), silent.exits(null)]).toEqual([2, null, null]);
+    expect([own.recordExit(2), killed.recordExit(null), silent.recordExit(null)]).toEqual([2, null, null]);
   });
 });
 
@@ -70,24 +70,24 @@ describe('The state of a worker', () => {
   it('is starting, ready, stopping', () => {
     const { handle } = createHandle();
     const states = [handle.state];
-    handle.listens();
+    handle.markListening();
     states.push(handle.state);
-    handle.stops();
+    handle.markStopping();
     expect([...states, handle.state]).toEqual(['starting', 'ready', 'stopping']);
   });
 
   it('remains stopping if it starts to listen after it was stopped', () => {
     const { handle } = createHandle();
-    handle.stops();
-    handle.listens();
+    handle.markStopping();
+    handle.markListening();
     expect([handle.state, handle.hasListened]).toEqual(['stopping', true]);
   });
 
   it('is settled when it listens, or exits earlier', async () => {
     const [listening, dying] = [createHandle().handle, createHandle().handle];
-    listening.listens();
-    listening.exits(0);
-    dying.exits(1);
+    listening.markListening();
+    listening.recordExit(0);
+    dying.recordExit(1);
     expect(await Promise.all([listening.settled, dying.settled])).toEqual([true, false]);
     const clock = new FakeClock();
     const codes = [listening.exitedWithin(1, clock), dying.exitedWithin(1, clock)];
@@ -108,7 +108,7 @@ describe('The exit of a worker within a limit', () => {
     const clock = new FakeClock();
     const exited = handle.exitedWithin(limitMs, clock);
     await clock.advance(limitMs - 1);
-    handle.exits(0);
+    handle.recordExit(0);
     expect(await exited).toBe(0);
     await settled();
     expect([signals, clock.pending]).toEqual([[], 0]);
@@ -120,7 +120,7 @@ describe('The exit of a worker within a limit', () => {
     const exited = handle.exitedWithin(limitMs, clock);
     await clock.advance(limitMs);
     expect(signals).toEqual(['SIGKILL']);
-    handle.exits(null);
+    handle.recordExit(null);
     expect(await exited).toBeNull();
   });
 

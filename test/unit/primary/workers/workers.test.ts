@@ -34,9 +34,9 @@ describe('A worker', () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
-    harness.workers.tell((peer) => peer.call('phase', { phase: 'draining' }));
+    harness.workers.callAll((peer) => peer.call('phase', { phase: 'draining' }));
     await harness.untilTold('counted: draining');
-    expect(await harness.handles[0]?.figures()).toMatchObject([{ name: 'asked' }]);
+    expect(await harness.handles[0]?.fetchFigures()).toMatchObject([{ name: 'asked' }]);
   });
 
   it('inherits the open addresses, and connections made without a worker are answered by the next one', async () => {

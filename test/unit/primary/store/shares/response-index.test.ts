@@ -11,7 +11,7 @@ describe('The index of responses', () => {
   it('evicts responses of the client with the most, however many small ones it adds', () => {
     const index = new ResponseIndex();
     for (const id of ['b1', 'b2']) index.put(headOf(id, { client: 'key bob', bytes: 100, weight: 200 }), limits);
-    const gone = Array.from({ length: 20 }, (_, n) => index.put(headOf(`a${n}`), limits).gone).flat();
+    const gone = Array.from({ length: 20 }, (_, n) => index.put(headOf(`a${n}`), limits).evicted).flat();
     expect(gone).toEqual(Array.from({ length: 12 }, (_, n) => `a${n}`));
     expect(index.counts).toEqual({ count: 10, bytes: 280 });
   });
@@ -20,7 +20,7 @@ describe('The index of responses', () => {
     const index = new ResponseIndex();
     index.put(headOf('b', { client: 'key bob', weight: 300 }), limits);
     for (let n = 0; n < 9; n++) index.put(headOf(`a${n}`, { client: `key app/${n}` }), limits);
-    expect(index.put(headOf('a9', { client: 'key app/9' }), limits).gone).toEqual(['a0']);
+    expect(index.put(headOf('a9', { client: 'key app/9' }), limits).evicted).toEqual(['a0']);
   });
 
   it('evicts no response that another one continues, and a chain from its end', () => {
@@ -30,7 +30,7 @@ describe('The index of responses', () => {
     index.put(headOf('b', { previous: 'a' }), few);
     index.put(headOf('c', { previous: 'b' }), few);
     index.put(headOf('x'), few);
-    expect(['y', 'z'].map((id) => index.put(headOf(id), few).gone)).toEqual([['c'], ['b']]);
+    expect(['y', 'z'].map((id) => index.put(headOf(id), few).evicted)).toEqual([['c'], ['b']]);
   });
 
   it('does not evict a recently read chain', () => {
@@ -40,7 +40,7 @@ describe('The index of responses', () => {
     index.put(headOf('b', { previous: 'a' }), few);
     index.put(headOf('x'), few);
     expect(index.chain({ id: 'b', client: ada }, -1)).toEqual(['b', 'a']);
-    expect(index.put(headOf('y'), few).gone).toEqual(['x']);
+    expect(index.put(headOf('y'), few).evicted).toEqual(['x']);
   });
 
   it('deletes the removed predecessors together with their last follower', () => {
