@@ -135,7 +135,7 @@ export function compose(input: StartInput) {
 function connectParts(parts: Parts, signals: PartSignals): void {
   const { host, store, clis, metrics, room, runner, background, puller, workers, supervisor } = parts;
   const updateStandby = () => {
-    for (const { standby } of clis) standby.changed();
+    for (const { standby } of clis) standby.update();
   };
   signals.on('slots-changed', () => {
     updateStandby();

@@ -228,8 +228,8 @@ export class JobHarness {
       health: name === '' ? this.health : this.#healthOf(name),
       pool: {
         keeps: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
-        forget: (id: string) => void this.forgotten.push(`${id} at ${name}`),
-        flush: async () => void this.flushes++,
+        endSessionOf: (id: string) => void this.forgotten.push(`${id} at ${name}`),
+        endIdleProcesses: async () => void this.flushes++,
       },
       program: {
         get extras() {

@@ -125,7 +125,7 @@ export interface Services {
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
-  readonly catalog: Pick<ModelCatalog, 'list' | 'find' | 'targeted'>;
+  readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveRequest'>;
   /** Resolves when the workers have reported their figures. */
   countRequests(): Promise<void>;
   metrics(): Promise<string>;
@@ -141,7 +141,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
     models: () => services.catalog.list(),
-    model: async ({ name }) => ({ model: await services.catalog.find(name) }),
+    model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
     ...responseHandlers(services, turn),
@@ -176,7 +176,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
       services.noteActivity();
-      const targeted = services.catalog.targeted(request);
+      const targeted = services.catalog.resolveRequest(request);
       return streamFrom(targeted, (job) => run(services, job, signal));
     },
     ...backgroundHandlers(services, turn),
@@ -299,7 +299,7 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
       noteActivity();
       checkPhase(services, asked);
       checkBudget(services, asked);
-      const job = await services.catalog.targeted(asked);
+      const job = await services.catalog.resolveRequest(asked);
       await services.turnGate.admitting(job, () => {});
       return background.accept(job, form).catch(async (error: unknown) => {
         if (!KnownModels.isUnknown(error)) return refuse(services, job, error);

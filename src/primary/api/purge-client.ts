@@ -15,7 +15,7 @@ export interface PurgedParts {
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
-  readonly clis: readonly { readonly pool: { forgetClient(client: string): void } }[];
+  readonly clis: readonly { readonly pool: { endSessionsOfClient(client: string): void } }[];
 }
 
 /** Returns the operations of an operator on the store. */
@@ -41,7 +41,7 @@ export function storeUpkeep(
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
   const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
-  for (const { pool } of clis) pool.forgetClient(client);
+  for (const { pool } of clis) pool.endSessionsOfClient(client);
   const jobs = await clientJobs.removeOf(client);
   const removed = { conversations: removeConversations(conversations, client), jobs };
   await usageJournal.add(); // otherwise it would be written after the purge

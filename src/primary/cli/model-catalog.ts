@@ -57,36 +57,36 @@ export class ModelCatalog {
 
   /** Returns the models that a request may name, then the aliases that are not listed models themselves. */
   async list(): Promise<ModelList> {
-    const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joined());
-    const own = models.map((model) => this.#withOwnCapabilities(model));
-    const isListed = ({ name }: ModelAlias) => own.some(({ id }) => id === this.#router.names.canonical(name));
+    const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joinLists());
+    const entries = models.map((model) => this.#withOwnCapabilities(model));
+    const isListed = ({ name }: ModelAlias) => entries.some(({ id }) => id === this.#router.names.canonical(name));
     const named = this.#aliases.filter((alias) => alias.name !== anyOther && !isListed(alias));
-    const all = [...own, ...named.map(({ name, target }) => aliasOf(name, this.#entryFor(target, own)))];
+    const all = [...entries, ...named.map(({ name, target }) => aliasOf(name, this.#entryFor(target, entries)))];
     return { count: all.length, models: all };
   }
 
   /** Returns the model for which a requested name stands: at once, or after the first list of its CLI. */
-  target(name: string): string | Promise<string> {
+  resolveName(name: string): string | Promise<string> {
     const { names } = this.#router;
-    if (!names.needsList(name)) return names.of(name);
+    if (!names.needsList(name)) return names.resolveName(name);
     const { cli } = this.#router.split(name);
-    const asked = this.#clis.find((each) => each.cli === cli) ?? this.#clis[0];
-    const { known } = asked;
-    const listed = this.#listOf(asked); // in any case, because the program may have been updated
-    if (known !== null) return names.of(name, known);
-    return soon(listed, new Set<string>(), this.#clock).then((own) => names.of(name, own));
+    const modelsOfCli = this.#clis.find((each) => each.cli === cli) ?? this.#clis[0];
+    const { known } = modelsOfCli;
+    const listed = this.#listOf(modelsOfCli); // in any case, because the program may have been updated
+    if (known !== null) return names.resolveName(name, known);
+    return withinLimit(listed, new Set<string>(), this.#clock).then((own) => names.resolveName(name, own));
   }
 
-  /** Returns the request with the model for which its name stands, see `target`. Later steps know only this name. */
-  targeted(request: JobRequest): JobRequest | Promise<JobRequest> {
+  /** Returns the request with the model for which its name stands, see `resolveName`. Later steps know only this name. */
+  resolveRequest(request: JobRequest): JobRequest | Promise<JobRequest> {
     if (request.model === null) return request;
-    const target = this.target(request.model);
+    const target = this.resolveName(request.model);
     return typeof target === 'string' ? withModel(request, target) : target.then((model) => withModel(request, model));
   }
 
   /** Returns the model that answers a request with this name; null if it is not listed. */
-  async find(name: string): Promise<ModelEntry | null> {
-    const target = await this.target(name);
+  async findModel(name: string): Promise<ModelEntry | null> {
+    const target = await this.resolveName(name);
     const { models } = await this.list();
     const listed = models.find(({ id }) => id === name);
     if (listed !== undefined) return listed;
@@ -96,25 +96,27 @@ export class ModelCatalog {
   }
 
   #entryFor(target: string, models: readonly ModelEntry[]): Pick<ModelEntry, 'id' | 'capabilities'> {
-    const usual = target === defaultModelName ? models.find((model) => model.default) : undefined;
+    const defaultModel = target === defaultModelName ? models.find((model) => model.default) : undefined;
     const id = this.#router.names.canonical(target);
-    return usual ?? models.find((model) => model.id === id) ?? { id };
+    return defaultModel ?? models.find((model) => model.id === id) ?? { id };
   }
 
-  async #joined(): Promise<ModelList> {
+  async #joinLists(): Promise<ModelList> {
     const listed = this.#clis.map(async ({ cli, catalog }) => {
-      const { models } = await soon(catalog(), namesOf(cli), this.#clock);
+      const { models } = await withinLimit(catalog(), namesOf(cli), this.#clock);
       return { cli, models };
     });
     const bodies = await Promise.all(listed);
-    const { choice, usual } = this.#router.names;
+    const { choice, defaultRoute: usual } = this.#router.names;
     const { fallback, allowed, fault } = choice;
     const isOffered = (id: string) => (allowed?.includes(id) ?? true) && (fault?.(id) ?? null) === null;
     const known = bodies.flatMap(({ models }) => models).filter(({ id }) => isOffered(id));
     const missing = (allowed ?? []).filter((name) => !known.some(({ id }) => id === name));
     const all = [...known, ...missing.map((id) => ({ id, name: id }))];
-    const ofUsual = bodies.find(({ cli }) => cli.name === usual.cli.name)?.models.find((each) => each.default)?.id;
-    const byDefault = (allowed === null && usual.model === null ? ofUsual : undefined) ?? fallback;
+    const listedDefault = bodies
+      .find(({ cli }) => cli.name === usual.cli.name)
+      ?.models.find((each) => each.default)?.id;
+    const byDefault = (allowed === null && usual.model === null ? listedDefault : undefined) ?? fallback;
     const models = all.map((each) => ({ ...each, default: each.id === byDefault }));
     return { count: models.length, models };
   }
@@ -136,14 +138,14 @@ export class ModelCatalog {
   #choiceOf(cli: ModelCli): ModelChoice {
     const { choice } = this.#router.names;
     const isOf = (name: string) => {
-      const own = this.#router.split(name);
-      return own.cli === cli && own.model !== null;
+      const named = this.#router.split(name);
+      return named.cli === cli && named.model !== null;
     };
-    const own = cli.adapter.models?.map((model) => cli.publicName(model) ?? model) ?? null;
+    const adapterModels = cli.adapter.models?.map((model) => cli.publicName(model) ?? model) ?? null;
     const { fallback } = choice;
     return {
       fallback: fallback !== null && isOf(fallback) ? fallback : null,
-      allowed: choice.allowed?.filter(isOf) ?? own,
+      allowed: choice.allowed?.filter(isOf) ?? adapterModels,
       label: cli.publicName(null),
     };
   }
@@ -172,7 +174,7 @@ function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'ca
  * Returns the list, or `instead` after a time limit, so that a slow CLI delays no request. The list is ready for a
  * later request.
  */
-function soon<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
+function withinLimit<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
   return Promise.race([listed, delay(clock, limitMs).then(() => instead)]);
 }
 
@@ -259,7 +261,7 @@ export class KnownModels {
   async #names(): Promise<readonly string[]> {
     const { catalog, clock } = this.#parts;
     const list = catalog.list().catch(() => null);
-    const { models = [] } = (await soon(list, null, clock)) ?? {};
+    const { models = [] } = (await withinLimit(list, null, clock)) ?? {};
     return models.map(({ id }) => id).filter((id) => id !== 'default' || models.length > 1);
   }
 }

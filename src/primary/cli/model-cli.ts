@@ -91,7 +91,7 @@ export class ModelCli implements NamedAdapter {
     this.adapter = adapter;
     this.#names = names;
     this.#context = context;
-    const { model, circuit } = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
+    const { model, circuit } = named === names.defaultRoute.cli ? names.defaultRoute : { model: null, circuit: '' };
     this.#defaultLaunch = plainLaunch(model);
     const quotaReported = (windows: readonly QuotaWindow[]) => this.#recordQuota(windows);
     const observer = { ...context.observerOf(name), quotaReported };
@@ -106,11 +106,11 @@ export class ModelCli implements NamedAdapter {
     const pool = new ProcessPool(poolSettings(config), poolParts);
     this.pool = pool;
     this.program = new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
-    this.#findProgram = coalesced(() => this.program.find());
+    this.#findProgram = coalesced(() => this.program.findProgram());
     const { readinessIntervalMs: intervalMs, historyLimit } = config;
     const publicName = (model: string | null) => this.publicName(model);
     const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
-    const onSpoiled = () => void pool.flush();
+    const onSpoiled = () => void pool.endIdleProcesses();
     this.health = new CliHealth(
       { cli: name, adapter: adapter.name, intervalMs, historyLimit, defaultCircuit: circuit },
       { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled },
@@ -152,7 +152,7 @@ export class ModelCli implements NamedAdapter {
   }
 
   #updateStandby(): void {
-    this.standby.changed();
+    this.standby.update();
   }
 
   async #renewLogin(isDone: Promise<void>): Promise<void> {
@@ -161,7 +161,7 @@ export class ModelCli implements NamedAdapter {
 
   /** Checks whether the program can run jobs. Rejects if no folder for a process can be created. */
   async #probe(trigger: ReadinessTrigger): Promise<Verdict> {
-    const verdict = await this.program.check(trigger, async () => this.login?.fault());
+    const verdict = await this.program.checkReadiness(trigger, async () => this.login?.findFault());
     await this.#launcher.tryPlace(this.adapter.command[0]);
     const { error } = verdict;
     return { ...verdict, error: error === null ? null : this.#context.redactor.redact(error) };
@@ -182,7 +182,7 @@ export function createModelClis(
 
 /** Ends the live sessions of a conversation at all CLIs except `but`. */
 export function forgetConversation(clis: readonly ModelCli[], id: string, but: ModelCli | null = null): void {
-  for (const cli of clis) if (cli !== but) cli.pool.forget(id);
+  for (const cli of clis) if (cli !== but) cli.pool.endSessionOf(id);
 }
 
 /** Prevents further starts. Resolves when all processes have ended and the ports are closed. */

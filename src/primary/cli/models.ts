@@ -57,8 +57,8 @@ function withDefault(models: readonly string[] | null, defaultModel: string | nu
  */
 export function narrowed(choice: ModelChoice, named: readonly string[] | null): ModelChoice {
   if (named === null) return choice;
-  const own = choice.canonical === undefined ? named : named.map(choice.canonical);
-  const allowed = own.filter((model) => choice.allowed?.includes(model) ?? true);
+  const clientModels = choice.canonical === undefined ? named : named.map(choice.canonical);
+  const allowed = clientModels.filter((model) => choice.allowed?.includes(model) ?? true);
   const keepsDefault = choice.fallback !== null && allowed.includes(choice.fallback);
   return {
     ...choice,
@@ -123,8 +123,8 @@ export function ignoredWishes(
 ): OptionalWish[] {
   if (extras === null) return [];
   const isSingle = offer?.isParallel === false && extras.tools === 'parallel';
-  const asked = optionalWishes.filter((wish) => (wish === 'isParallel' ? isSingle : sampling[wish] !== undefined));
-  return asked.filter((wish) => !extras.wishes?.includes(wish));
+  const requested = optionalWishes.filter((wish) => (wish === 'isParallel' ? isSingle : sampling[wish] !== undefined));
+  return requested.filter((wish) => !extras.wishes?.includes(wish));
 }
 
 /** Features that the operator has switched off for all models. */

@@ -35,7 +35,7 @@ export class ModelNames {
   readonly clis: AtLeastOne<NamedAdapter>;
   readonly choice: ModelChoice;
   /** Model of a request without a model, for a client without limits, and its circuit. */
-  readonly usual: OwnModel<NamedAdapter> & Pick<Route, 'circuit'>;
+  readonly defaultRoute: OwnModel<NamedAdapter> & Pick<Route, 'circuit'>;
   readonly #only: NamedAdapter | null;
   readonly #aliases: ReadonlyMap<string, string>;
   /** Canonical names of models in the configuration. */
@@ -43,17 +43,20 @@ export class ModelNames {
 
   constructor(config: Config, clis: AtLeastOne<NamedAdapter>) {
     const { allowedModels, defaultModel, modelAliases } = config;
-    const given = (name: string) => this.given(name);
+    const resolveConfigured = (name: string) => this.given(name);
     this.clis = clis;
     this.#only = clis.length === 1 ? clis[0] : null;
     this.#aliases = new Map(modelAliases.map(({ name, target }) => [name, target]));
     const named = [...allowedModels, ...(defaultModel === null ? [] : [defaultModel])];
     const targets = modelAliases.map(({ target }) => target);
-    this.#named = new Set([...named.filter((name) => !this.#aliases.has(name)), ...targets].map(given));
-    const models = { allowedModels: allowedModels.map(given), defaultModel: defaultModel && given(defaultModel) };
+    this.#named = new Set([...named.filter((name) => !this.#aliases.has(name)), ...targets].map(resolveConfigured));
+    const models = {
+      allowedModels: allowedModels.map(resolveConfigured),
+      defaultModel: defaultModel && resolveConfigured(defaultModel),
+    };
     this.choice = this.#only === null ? this.#joinedChoice(models) : modelChoice(models, this.#only.adapter);
     const usual = this.split(this.choice.fallback);
-    this.usual = { ...usual, circuit: this.#only === null ? (usual.model ?? '') : '' };
+    this.defaultRoute = { ...usual, circuit: this.#only === null ? (usual.model ?? '') : '' };
   }
 
   /** Whether every CLI reports the cost of answers. */
@@ -86,7 +89,7 @@ export class ModelNames {
     return this.publicName(cli, model) ?? name;
   }
 
-  /** Whether `of` needs the CLI's list of models to resolve the name. */
+  /** Whether `resolveName` needs the CLI's list of models to resolve the name. */
   needsList(name: string): boolean {
     const { cli } = this.split(name);
     if (cli.adapter.models !== null) return false;
@@ -97,7 +100,7 @@ export class ModelNames {
   }
 
   /** Resolves the name in a request. `listed`: models that its CLI lists. */
-  of(name: string, listed: OwnModels = new Set()): string {
+  resolveName(name: string, listed: OwnModels = new Set()): string {
     const inner = this.#withoutCli(name);
     const isInner = inner !== null && listed.has(inner) && !listed.has(name); // the name may look like a model
     if (!isInner && this.#isReal(name, listed)) return name;
@@ -201,10 +204,10 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the route of a request, even if its client may not name the model. */
   route({ model, client }: Pick<JobRequest, 'model' | 'client'>): Route<C> {
-    const { choice, usual } = this.names;
-    const own = this.#choiceOf(client);
-    const named = namedModel(model, own);
-    const publicModel = named ?? own.fallback;
+    const { choice, defaultRoute: usual } = this.names;
+    const clientChoice = this.#choiceOf(client);
+    const named = namedModel(model, clientChoice);
+    const publicModel = named ?? clientChoice.fallback;
     const { cli, model: adapterModel } = this.split(publicModel);
     const isUsual = named === null && publicModel === choice.fallback;
     const circuit = isUsual ? usual.circuit : (adapterModel ?? '');

@@ -236,7 +236,7 @@ export class CliHealth {
 /** Maximum age of a report: longer than the longest quota window, so that a wrong report expires. */
 const maxAgeMs = 8 * 24 * 60 * 60_000;
 
-interface QuotaReport {
+interface LastQuotaReport {
   readonly window: QuotaWindow;
   readonly reportedMs: number;
 }
@@ -244,7 +244,7 @@ interface QuotaReport {
 /** Owns the last report of each quota window of the account, until the window resets. */
 export class QuotaWindows {
   readonly #clock: Clock;
-  readonly #reports = new Map<QuotaWindowName, QuotaReport>();
+  readonly #reports = new Map<QuotaWindowName, LastQuotaReport>();
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -22,7 +22,8 @@ const waitMs = 2000;
 type CheckedCli = Pick<ReadinessEntry, 'status' | 'version' | 'error'>;
 
 /**
- * Owns the greeting in the terminal that started the service. It appears once, with the first check if that ends soon.
+ * Owns the greeting in the terminal that started the service. The greeting appears once, with the first check if that
+ * ends soon.
  */
 export class Banner {
   readonly #facts: BannerFacts;

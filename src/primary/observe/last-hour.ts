@@ -62,8 +62,8 @@ interface Minute {
 }
 
 /**
- * Owns the figures of each minute of the last hour. Workers report answers some seconds later: these count for the
- * minute of the report.
+ * Owns the figures of each minute of the last hour. An answer counts for the minute in which its worker reports it, some
+ * seconds later.
  */
 export class LastHour {
   readonly #clock: Pick<Clock, 'now'>;

@@ -36,7 +36,7 @@ export interface StatusSources {
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<ModelCli>;
-  readonly names: Pick<ModelNames, 'choice' | 'usual'>;
+  readonly names: Pick<ModelNames, 'choice' | 'defaultRoute'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
@@ -48,7 +48,7 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
 const maxClients = 50;
 const maxChecks = 100;
 
-/** Composes the bodies of GET /health, /status and /version. It reads only state, and starts nothing. */
+/** Composes the bodies of GET /health, /status and /version from the present state, and starts nothing. */
 export class Status {
   readonly #sources: StatusSources;
   readonly #startedAt: string;
@@ -349,7 +349,7 @@ function reasonOfDefect(lastAt: number | null): ReasonBody[] {
 type OpenCircuit = Pick<CircuitStatus, 'model' | 'until'> & { readonly reason: BreakerReason };
 
 /** Returns the open circuits that block all jobs of a CLI, or jobs without a model name. */
-function openCircuits(cli: ModelCli, { choice, usual }: ReasonSources['names']): readonly OpenCircuit[] {
+function openCircuits(cli: ModelCli, { choice, defaultRoute: usual }: ReasonSources['names']): readonly OpenCircuit[] {
   const isUsual = (model: string) => model === '' || (cli.name === usual.cli.name && model === usual.model);
   const publicName = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
   return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
@@ -368,7 +368,7 @@ function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): Reas
   return isSaid ? circuits : [reasonOfCheck(entry), ...circuits];
 }
 
-/** Jobs are started, so there is no `until`. */
+/** The reason has no `until`, because jobs are still started. */
 function shortageOf({ name, health: { shortage } }: ModelCli): ReasonBody[] {
   if (shortage === null) return [];
   const { reason, until } = shortage;

@@ -89,7 +89,7 @@ class PoolPlayer implements Player<PoolStep> {
     else if ('launch' in step) this.#startFor(step.type, pick(launches, step.launch) ?? usual);
     else if (step.type === 'pass') await this.#pass(step.ms);
     else if ('which' in step) await this.#act(step.type, step.which);
-    else if (step.type === 'flush') void this.#house.pool.flush();
+    else if (step.type === 'flush') void this.#house.pool.endIdleProcesses();
     else if (step.type === 'new-file') this.#house.file += 'x';
     else this.#house.onStart = () => Promise.reject(new RelayError('spawn_error', 'no such program'));
   }
@@ -177,7 +177,7 @@ class PoolPlayer implements Player<PoolStep> {
   async #act(type: Extract<PoolStep, { which: number }>['type'], which: number): Promise<void> {
     const held = pick(this.#held, which);
     const tree = pick(this.#house.trees, which);
-    if (type === 'forget') this.#house.pool.forget(`conversation ${which % 4}`);
+    if (type === 'forget') this.#house.pool.endSessionOf(`conversation ${which % 4}`);
     else if (type === 'vanish') this.#lingering.shift()?.();
     else if (tree !== undefined && type === 'linger') this.#lingering.push(tree.linger());
     else if (tree !== undefined && type === 'die-unnoticed') tree.dieUnnoticed();

@@ -434,12 +434,12 @@ export function addedUsage(first: Usage, second: Usage): Usage {
 /** Returns the failure of a turn whose program exited before the turn ended. */
 export function crashed({ code, signal, stderr }: Exit): TurnFailed {
   const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-  const said = stderr.trim();
+  const lastOutput = stderr.trim();
   return {
     type: 'turn-failed',
     reason: 'crashed',
     message: `the model CLI ${how}`,
-    ...(said !== '' && { stderr: said }),
+    ...(lastOutput !== '' && { stderr: lastOutput }),
   };
 }
 

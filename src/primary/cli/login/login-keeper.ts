@@ -33,7 +33,7 @@ const minRetryMs = 2000;
 const maxRetryMs = 60_000;
 
 /**
- * Owns the renewals of one login in files. One program at a time renews it; other starts and turns wait. Two renewals
+ * Owns the renewals of one login in files. Only one program renews the login; other starts and turns wait. Two renewals
  * at once, or one cut short, would spend the stored secret and lose the login.
  */
 export class LoginKeeper {
@@ -67,7 +67,7 @@ export class LoginKeeper {
     return this.#stored === undefined || this.#leftMs < this.#login.renewedBeforeMs + marginMs;
   }
 
-  /** Whether a program that ends now might begin a renewal before it is gone. */
+  /** Whether a program that ends now might still begin a renewal. */
   get mayBeRenewed(): boolean {
     return this.#stored === undefined || this.#leftMs < this.#login.renewedBeforeMs + endMarginMs;
   }
@@ -86,7 +86,7 @@ export class LoginKeeper {
   }
 
   /** Returns why the login cannot be used; null if the file shows no fault, undefined if it holds no such login. */
-  async fault(): Promise<string | null | undefined> {
+  async findFault(): Promise<string | null | undefined> {
     await this.#read();
     if (this.#stored === undefined || this.#stored === null) return undefined;
     if (this.#stored === 'ended')
@@ -188,7 +188,7 @@ export class LoginKeeper {
     }
   }
 
-  /** Whether a living process renews the login. It may belong to this service, its predecessor, or a person. */
+  /** Whether a living process of this service, its predecessor or a person renews the login. */
   async #isHeld(): Promise<boolean> {
     const holder = await this.#lockHolder();
     return holder === 'unknown' || (holder !== null && (await readStat(holder)) !== null);

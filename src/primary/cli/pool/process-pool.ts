@@ -30,7 +30,7 @@ import type { LaunchHistory } from './standby-policy.js';
 /** Source of a job's process: the live session of its conversation, a standby process, or a new start. */
 export type LeaseOrigin = 'live' | 'standby' | 'new';
 
-/** One job's use of a CLI process. It must be released. */
+/** Use of a CLI process by a job, which must release it. */
 export interface CliLease {
   readonly process: CliProcess;
   readonly origin: LeaseOrigin;
@@ -77,7 +77,7 @@ type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState
 
 /** Time from the start of a turn for which standby processes that still start are paused, milliseconds. */
 const headStartMs = 150;
-/** Age above which a standby process is not paused: its start is over, or was delayed long enough. */
+/** Age above which a standby process is not paused, because its start is over or was delayed long enough. */
 const maxPausedAgeMs = 500;
 
 /**
@@ -131,7 +131,7 @@ export class ProcessPool {
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     const { extras } = program.programVersion;
     if (live !== null) return this.#lease(live.process, 'live', extras, live);
-    history.use(key, launch, clock.monotonicMs());
+    history.recordUse(key, launch, clock.monotonicMs());
     const waiting = this.#claimStandby(key);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, 'standby', extras);
@@ -164,16 +164,16 @@ export class ProcessPool {
   /** Returns whether a living process waits for exactly this turn. */
   keeps(state: ConversationState): boolean {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
-    return session !== undefined && canGoOn(session, state) && session.process.isAlive;
+    return session !== undefined && canContinue(session, state) && session.process.isAlive;
   }
 
   /** Ends the process of a conversation that was deleted or replaced. */
-  forget(conversationId: string): void {
+  endSessionOf(conversationId: string): void {
     for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
   }
 
   /** Ends the processes of all conversations of this client. */
-  forgetClient(client: string): void {
+  endSessionsOfClient(client: string): void {
     for (const session of this.sessions) if (session.conversation.client === client) this.#endSession(session);
   }
 
@@ -185,7 +185,7 @@ export class ProcessPool {
   }
 
   /** Ends all processes without a job, after the credential or the program has changed. */
-  async flush(): Promise<void> {
+  async endIdleProcesses(): Promise<void> {
     const waiting = [...this.#all.keys()].filter(isWaiting);
     await Promise.all(waiting.map((process) => process.retire()));
   }
@@ -208,18 +208,18 @@ export class ProcessPool {
 
   async #release(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
     if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
-    if (conversation !== null) this.forget(conversation.id);
+    if (conversation !== null) this.endSessionOf(conversation.id);
     const stays = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
     if (!stays) return process.end('done');
     this.endSpentSessions();
     // If the slot became free before these have ended, programs that end slowly would accumulate turn by turn.
-    await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
+    await Promise.all([...this.#endingSessions].map(({ ended: gone }) => gone));
   }
 
   #claimLive(key: LaunchKey, state: ConversationState): LiveProcess | null {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
-    if (canGoOn(session, state) && this.#all.get(session.process) === key) {
+    if (canContinue(session, state) && this.#all.get(session.process) === key) {
       const claimed = claimIfAlive(session.process);
       const { clock, observer } = this.#parts;
       if (claimed === null) return null;
@@ -236,7 +236,7 @@ export class ProcessPool {
       if (other !== key || process.state.name !== 'standby') continue;
       const claimed = claimIfAlive(process);
       if (claimed === null) continue;
-      this.#parts.history.succeeded(key);
+      this.#parts.history.recordSuccess(key);
       return claimed;
     }
     return null;
@@ -265,13 +265,13 @@ export class ProcessPool {
     const parts = { programVersion, limits, clock, observer, redactor, callbacks };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
     this.#all.set(process, key);
-    void process.gone.then(() => this.#all.delete(process));
+    void process.ended.then(() => this.#all.delete(process));
     return process;
   }
 
   #changed({ state }: CliProcess, key: LaunchKey | null): void {
     const { history, clock, onChange } = this.#parts;
-    if (key !== null && state.name === 'stopping' && state.hasDied) history.failed(key, clock.monotonicMs());
+    if (key !== null && state.name === 'stopping' && state.hasDied) history.recordFailure(key, clock.monotonicMs());
     this.#pauseStarts();
     if (key !== null) onChange(); // a check that consults the program must not cause the next check
   }
@@ -328,7 +328,7 @@ const countedAs = {
  * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema
  * and open calls. Only the effort may differ.
  */
-function canGoOn({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
+function canContinue({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
   const isSame = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
   const hasResults = conversation.openCalls === undefined || isDeepStrictEqual(conversation.openCalls, openCalls);
   return conversation.messageCount === messageCount && isSame && hasResults;
@@ -402,11 +402,11 @@ function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: 
   const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
   const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'call';
   const waiting = newestFirst.filter((session) => isHeld(session) && !session.isAwaited);
-  const others = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
+  const endable = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
   const clients = [...new Set(sessions.map(({ client }) => client))];
   const share = maxSessions / new Set(clients.map(holderOf)).size;
   const [within, beyond] = splitByShare(waiting, share, clients);
-  const of = (kind: string) => others.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
+  const of = (kind: string) => endable.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
   return [
     ...wanted,
     ...within,

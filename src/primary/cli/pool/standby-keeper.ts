@@ -41,8 +41,8 @@ const maxStartMs = 1000;
 const never = Number.POSITIVE_INFINITY;
 
 /**
- * Starts processes in advance and ends unneeded ones, by the standby and session policies. It sleeps while nothing
- * changes.
+ * Starts processes in advance and ends unneeded ones, by the standby and session policies. The keeper sleeps while
+ * nothing changes.
  */
 export class StandbyKeeper {
   readonly #perLaunch: number;
@@ -62,7 +62,7 @@ export class StandbyKeeper {
 
   start(): void {
     this.#state = 'waiting';
-    this.changed();
+    this.update();
   }
 
   stop(): void {
@@ -71,7 +71,7 @@ export class StandbyKeeper {
   }
 
   /** Schedules a check, because state has changed on which the policies depend. */
-  changed(): void {
+  update(): void {
     this.#checkAt(this.#parts.clock.monotonicMs() + settleMs);
   }
 
@@ -111,7 +111,7 @@ export class StandbyKeeper {
       perLaunch: this.#perLaunch,
       processes: pool.processes.flatMap(([process, key]) => standbyOf(process, key)),
       launches: withDemanded(history.records, demand),
-      isUsual: (record) => history.isUsual(record),
+      isDefault: (record) => history.isDefault(record),
       demand: demand.map(({ key }) => key),
       isJobStarting: pool.processes.some(([process]) => isStartingUp(process, nowMs)),
       idleProcessors: demand.length > 0 ? await load.idleProcessors() : null,
@@ -137,7 +137,7 @@ export class StandbyKeeper {
     try {
       await pool.startAhead(program, launch);
     } catch {
-      history.failed(key, clock.monotonicMs()); // the next job or check reports why
+      history.recordFailure(key, clock.monotonicMs()); // the next job or check reports why
     }
   }
 }

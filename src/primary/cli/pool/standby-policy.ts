@@ -25,34 +25,35 @@ const headStartMs = 150;
 
 /** Records which launches jobs have used recently. */
 export class LaunchHistory {
-  readonly #usual: LaunchOptions | null;
+  readonly #defaultLaunch: LaunchOptions | null;
   /** Records in the order of their last use. */
   readonly #records = new Map<LaunchKey, LaunchRecord>();
-  #usualKey: LaunchKey | null = null;
+  #defaultKey: LaunchKey | null = null;
 
-  /** `usual` is the launch of a request without options; null if a model must be named. */
-  constructor(usual: LaunchOptions | null) {
-    this.#usual = usual;
+  /** `defaultLaunch` is the launch of a request without options; null if a model must be named. */
+  constructor(defaultLaunch: LaunchOptions | null) {
+    this.#defaultLaunch = defaultLaunch;
   }
 
   get records(): readonly LaunchRecord[] {
     return [...this.#records.values()];
   }
 
-  isUsual({ key }: LaunchRecord): boolean {
-    return key === this.#usualKey;
+  isDefault({ key }: LaunchRecord): boolean {
+    return key === this.#defaultKey;
   }
 
   /** Removes launches whose key has changed with the program's file, and adds the default launch if it has a key. */
   refresh(keyOf: (launch: LaunchOptions) => LaunchKey | null, nowMs: number): void {
     for (const { key, launch } of this.records) if (keyOf(launch) !== key) this.#records.delete(key);
-    if (this.#usual === null) return;
-    this.#usualKey = keyOf(this.#usual);
-    if (this.#usualKey !== null && !this.#records.has(this.#usualKey)) this.#add(this.#usualKey, this.#usual, nowMs);
+    if (this.#defaultLaunch === null) return;
+    this.#defaultKey = keyOf(this.#defaultLaunch);
+    if (this.#defaultKey !== null && !this.#records.has(this.#defaultKey))
+      this.#add(this.#defaultKey, this.#defaultLaunch, nowMs);
   }
 
   /** Records that a job uses this launch. */
-  use(key: LaunchKey, launch: LaunchOptions, nowMs: number): void {
+  recordUse(key: LaunchKey, launch: LaunchOptions, nowMs: number): void {
     const record = this.#records.get(key) ?? this.#add(key, launch, nowMs);
     record.uses++;
     record.usedMs = nowMs;
@@ -62,13 +63,13 @@ export class LaunchHistory {
   }
 
   /** Resets the failures, after a job has taken a standby process. */
-  succeeded(key: LaunchKey): void {
+  recordSuccess(key: LaunchKey): void {
     const record = this.#records.get(key);
     if (record) record.failures = 0;
   }
 
   /** Records that a standby process died or could not be started. The delay before the next start doubles each time. */
-  failed(key: LaunchKey, nowMs: number): void {
+  recordFailure(key: LaunchKey, nowMs: number): void {
     const record = this.#records.get(key);
     if (record === undefined) return;
     record.notBeforeMs = nowMs + Math.min(1000 * 2 ** record.failures, maxBackoffMs);
@@ -78,7 +79,7 @@ export class LaunchHistory {
   #add(key: LaunchKey, launch: LaunchOptions, nowMs: number): LaunchRecord {
     const record = { ...unusedLaunch(key, launch), usedMs: nowMs };
     this.#records.set(key, record);
-    const oldest = [...this.#records.keys()].find((other) => other !== this.#usualKey);
+    const oldest = [...this.#records.keys()].find((other) => other !== this.#defaultKey);
     if (this.#records.size > maxLaunches && oldest !== undefined) this.#records.delete(oldest);
     return record;
   }
@@ -97,7 +98,7 @@ export interface StandbySituation<P extends StandbyProcess> {
   readonly perLaunch: number;
   readonly processes: readonly P[];
   readonly launches: readonly LaunchRecord[];
-  readonly isUsual: (record: LaunchRecord) => boolean;
+  readonly isDefault: (record: LaunchRecord) => boolean;
   /** Launches of the jobs that are next to get a slot and need a new process. */
   readonly demand: readonly LaunchKey[];
   /** Whether a job waits for the start of its program, which another start would slow down. */
@@ -152,10 +153,10 @@ function isAffordable({ demand, isJobStarting, idleProcessors }: StandbySituatio
 }
 
 function wantedOf(record: LaunchRecord, situation: StandbySituation<StandbyProcess>): number {
-  const { nowMs, perLaunch, isUsual, demand } = situation;
+  const { nowMs, perLaunch, isDefault: isUsual, demand } = situation;
   const isInUse = isUsual(record) || (record.uses >= minUses && nowMs - record.usedMs <= coolsAfterMs);
-  const asked = demand.filter((key) => key === record.key).length;
-  return Math.max(isInUse ? perLaunch : 0, asked);
+  const demanded = demand.filter((key) => key === record.key).length;
+  return Math.max(isInUse ? perLaunch : 0, demanded);
 }
 
 /** Whether a standby process is too old, surplus, or started for an unknown launch. */

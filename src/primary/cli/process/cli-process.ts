@@ -119,9 +119,9 @@ export class CliProcess {
   /** Refused requests in this turn, or since the previous one. */
   #refusals = 0;
   #reportedMs = 0;
-  readonly #gone = withResolvers();
+  readonly #ended = withResolvers();
   /** Resolves when the program has ended with all its children. */
-  readonly gone = this.#gone.promise;
+  readonly ended = this.#ended.promise;
 
   /** `next` is the first state after the start. `onChange` is called after each change of the state. */
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
@@ -263,11 +263,11 @@ export class CliProcess {
   }
 
   #stop(reason: EndReason, graceMs: number, hasDied = false): Promise<void> {
-    if (this.#state.name === 'stopping' || this.#state.name === 'gone') return this.gone;
+    if (this.#state.name === 'stopping' || this.#state.name === 'gone') return this.ended;
     if (this.#state.name === 'busy') this.#state.turn?.fail(shuttingDown());
     this.#become({ name: 'stopping', hasDied });
     void this.#endTree(reason, graceMs);
-    return this.gone;
+    return this.ended;
   }
 
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
@@ -276,7 +276,7 @@ export class CliProcess {
     // Closed earlier, the callback would look like failed tool calls to the program.
     (await this.#callback?.catch(() => null))?.close();
     this.#become({ name: 'gone' });
-    this.#gone.resolve();
+    this.#ended.resolve();
   }
 
   /**

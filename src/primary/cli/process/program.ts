@@ -41,7 +41,7 @@ export interface KnownProgram {
 export type LaunchKey = string;
 
 /**
- * Returns the key of a launch. It is a hash and cached for each launch: a system text may be megabytes, and keys are
+ * Returns the key of a launch, a hash that is cached for each launch: a system text may be megabytes, and keys are
  * compared at every change.
  */
 export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: LaunchOptions): LaunchKey {
@@ -112,7 +112,7 @@ export class CliProgram {
    * Finds the program and its version. Reads the file's status in every call, because a CLI may be installed, updated
    * or removed at any time. Rejects with `spawn_error`.
    */
-  async find(): Promise<KnownProgram> {
+  async findProgram(): Promise<KnownProgram> {
     const [name, ...leading] = this.#adapter.command;
     const found = await findProgram(name, this.#searchPath, this.#learned?.fingerprint);
     if (found.kind !== 'found') throw cannotStart(name, found.kind);
@@ -129,16 +129,16 @@ export class CliProgram {
    * undefined, the program is not started, because its start could renew the login. Rejects with `spawn_error` if the
    * program is missing.
    */
-  async check(
+  async checkReadiness(
     trigger: ReadinessTrigger = 'start',
     loginFault: () => Promise<string | null | undefined> = async () => undefined,
   ): Promise<Verdict> {
     if (this.#programVersion?.isProvisional === true) this.#learned = null;
     const known = trigger === 'start' ? null : this.#learned;
-    const { path: pathNow } = await this.find();
+    const { path: pathNow } = await this.findProgram();
     const isOld = known !== null && known === this.#learned;
     if (isOld && (await this.#isReplaced(pathNow, known, trigger === 'forced'))) this.#learned = null;
-    const { path, programVersion } = await this.find();
+    const { path, programVersion } = await this.findProgram();
     const { version } = programVersion;
     try {
       const known = await loginFault();
@@ -151,7 +151,7 @@ export class CliProgram {
 
   /** Returns the models that the program can use; null if it has no list. Rejects with `spawn_error`. */
   async listModels(): Promise<readonly ModelEntry[] | null> {
-    const { path, programVersion } = await this.find();
+    const { path, programVersion } = await this.findProgram();
     return programVersion.listModels(this.#consultAt(path));
   }
 
@@ -168,7 +168,7 @@ export class CliProgram {
   }
 
   /** Rejects with `spawn_error` if the kernel cannot start the file. */
-  async #startable(path: string): Promise<void> {
+  async #checkStartable(path: string): Promise<void> {
     const isOnPath = async (name: string) => (await findProgram(name, this.#searchPath)).kind === 'found';
     const fault = await programFault(path, isOnPath);
     const [name] = this.#adapter.command;
@@ -188,7 +188,7 @@ export class CliProgram {
       if (input.every((part) => part === undefined)) question ??= { args, answer };
       return answer;
     };
-    const programVersion = this.#startable(path).then(() => this.#adapter.learn(consult));
+    const programVersion = this.#checkStartable(path).then(() => this.#adapter.learn(consult));
     const learned = {
       fingerprint,
       keys: new WeakMap(),
@@ -255,16 +255,16 @@ export function searchPathOf(env: Environment): string {
   return env.PATH || fallbackPath;
 }
 
-const usualLimitMs = 10_000;
+const defaultLimitMs = 10_000;
 /**
  * Time limit for a consultation that writes to stdin: some programs need seconds to start and to answer, and twice as
  * long on a busy host.
  */
-const spokenLimitMs = 20_000;
+const stdinLimitMs = 20_000;
 /** Largest output to store, characters. Codex lists its models in 750,000. */
 const maxLength = 4 * 1024 * 1024;
 /** Largest output of a consultation that writes to stdin: each new piece causes a search of the whole output. */
-const maxSpokenLength = 1024 * 1024;
+const maxStdinAnswerLength = 1024 * 1024;
 
 /**
  * Runs a consultation as a turn. The answer is the output of the program until its exit, or until `isEnough` accepts
@@ -279,7 +279,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   /** With `isEnough`, stdin stays open until it returns true; a text that it returns is written to stdin. */
   constructor(isEnough?: (stdout: string) => boolean | string) {
     this.#isEnough = isEnough;
-    this.limitMs = isEnough === undefined ? usualLimitMs : spokenLimitMs;
+    this.limitMs = isEnough === undefined ? defaultLimitMs : stdinLimitMs;
   }
 
   protocol(): Protocol {
@@ -297,7 +297,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   #read(chunk: string): DecoderEvent[] {
     if (this.stdout.length < maxLength) this.stdout += chunk;
     if (this.#isEnough === undefined) return [];
-    if (this.stdout.length > maxSpokenLength) return [end];
+    if (this.stdout.length > maxStdinAnswerLength) return [end];
     const verdict = this.#isEnough(this.stdout);
     if (typeof verdict === 'string') return verdict === '' ? [] : [{ type: 'reply', text: verdict }];
     return verdict ? [end] : [];

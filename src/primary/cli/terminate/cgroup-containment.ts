@@ -212,9 +212,9 @@ export async function openCgroupHome(
 
 /** Whether this process is alone in the cgroup. */
 async function isAlone(parent: Cgroup): Promise<boolean> {
-  const own = await ownCgroup();
+  const cgroup = await ownCgroup();
   const { pids } = parent;
-  return own?.path === parent.path && pids.length === 1 && pids[0] === process.pid;
+  return cgroup?.path === parent.path && pids.length === 1 && pids[0] === process.pid;
 }
 
 async function moveIntoLeaf(parent: Cgroup): Promise<void> {

@@ -28,7 +28,7 @@ export interface Containment {
    * After `clear`, returns suspected but unconfirmed descendants; null if nothing points to one. The list is empty if a
    * process lives whose id is unknown. Absent if processes cannot leave the containment.
    */
-  rest?(leader: number): Promise<readonly number[] | null>;
+  findEscaped?(leader: number): Promise<readonly number[] | null>;
   /** Returns the resources used inside so far; null if they are not measured. */
   usage(): CgroupUsage | null;
 }

@@ -46,7 +46,7 @@ export class GroupContainments implements ContainmentFactory {
       pids: async () => (await this.#scanner.find((other) => other === cookie)).pids,
       isQuiet: async (leader) => !signalGroup(leader, 0),
       clear: () => this.#clear(cookie),
-      rest: (leader) => this.#rest(leader),
+      findEscaped: (leader) => this.#findEscaped(leader),
       usage: () => null,
     });
   }
@@ -72,7 +72,7 @@ export class GroupContainments implements ContainmentFactory {
    * Returns members of the program's group that the sweep did not see, and processes that cannot be inspected and
    * started after this service.
    */
-  async #rest(leader: number): Promise<readonly number[] | null> {
+  async #findEscaped(leader: number): Promise<readonly number[] | null> {
     const hidden = [...this.#scanner.hidden].filter((found) => this.#isNew(found)).map(([pid]) => pid);
     const { alive, dead } = signalGroup(leader, 0) ? await membersOfGroup(leader) : { alive: [], dead: [leader] };
     const isGone = alive.length === 0 && (dead.length > 0 || !signalGroup(leader, 0));

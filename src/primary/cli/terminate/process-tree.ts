@@ -97,7 +97,7 @@ export class ProcessTree {
     if (isForced) observer.killed('SIGKILL', reason);
     if (killed > 0) observer.orphansReaped(isForced ? killed - 1 : killed);
     if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
-    else if (this.#containment.rest) this.#context.clock.after(lastCheckMs, () => void this.#logRest());
+    else if (this.#containment.findEscaped) this.#context.clock.after(lastCheckMs, () => void this.#logRest());
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     await this.#onGone();
   }
@@ -133,8 +133,8 @@ export class ProcessTree {
   /** Logs processes that may have escaped, because a process group contains a program less strictly than a cgroup. */
   async #logRest(): Promise<void> {
     const { pid } = this.child;
-    const rest = await this.#containment.rest?.(pid);
-    if (rest) this.#context.log.warn('tree_unclear', { group: pid, processes: rest.join(' ') });
+    const escaped = await this.#containment.findEscaped?.(pid);
+    if (escaped) this.#context.log.warn('tree_unclear', { group: pid, processes: escaped.join(' ') });
   }
 
   /** Sends SIGTERM. Resolves when all processes have ended, or after the grace. */

@@ -79,8 +79,8 @@ export async function chooseTermination(
   const parent = await cgroupParent(settings.cgroup);
   const killTree = createKillTree(tools.hasPs, clock);
   const groups = new GroupContainments(instance, tools.setpriv, clock);
-  const ofUnit = terminationOfUnit(settings, parent !== null, groups);
-  if (ofUnit !== null) return { ...ofUnit, killTree };
+  const unitTermination = terminationOfUnit(settings, parent !== null, groups);
+  if (unitTermination !== null) return { ...unitTermination, killTree };
   const found = await openCgroupHome(parent, instance, mayMove, clock);
   if (found.kind === 'usable') {
     const { maxMemoryBytes, maxProcesses } = settings;

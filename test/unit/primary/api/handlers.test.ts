@@ -22,7 +22,7 @@ function createHandlers(services: object = {}) {
   const usage = { countRefusal: (client: string) => told.push(`refused ${client}`) };
   const clientMetrics = { countRefusal: () => told.push('refused client') };
   const lastHour = { countRefusal: () => told.push('refused lately') };
-  const catalog = { targeted: (request: JobRequest) => request };
+  const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
   const keyNames = () => [];
   const figures = { jobMetrics, usage, budgets, keyNames, clientMetrics, lastHour };

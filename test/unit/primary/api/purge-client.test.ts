@@ -18,7 +18,7 @@ function createParts(upkeep: StoreUpkeep) {
     },
     usageJournal: { add: async () => void done.push('add') },
     store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
-    clis: [{ pool: { forgetClient: (client: string) => void done.push(`processes of ${client}`) } }],
+    clis: [{ pool: { endSessionsOfClient: (client: string) => void done.push(`processes of ${client}`) } }],
   };
   return { parts, harness, done };
 }

@@ -56,12 +56,12 @@ describe('The models of several CLIs', () => {
     const { catalog } = made;
     const targets = async () => {
       const names = ['big', 'other', 'codex/big', 'codex/huge', 'mini'];
-      return Promise.all(names.map((name) => catalog.target(name)));
+      return Promise.all(names.map((name) => catalog.resolveName(name)));
     };
-    expect(catalog.target('big')).toBeInstanceOf(Promise);
+    expect(catalog.resolveName('big')).toBeInstanceOf(Promise);
     const known = ['big', 'codex', 'codex/big', 'codex/huge', 'codex/small'];
     expect(await targets()).toEqual(known);
-    expect(catalog.target('big')).toBe('big'); // synchronous from now on
+    expect(catalog.resolveName('big')).toBe('big'); // synchronous from now on
     expect(await targets()).toEqual(known);
     expect((await catalog.list()).models.map(({ id, alias_of: target }) => [id, target])).toEqual([
       ['claude/big', undefined],
@@ -70,9 +70,9 @@ describe('The models of several CLIs', () => {
       ['codex/small', undefined],
       ['mini', 'codex/small'],
     ]);
-    expect(await catalog.find('other')).toBeNull(); // codex does not list its default model by name
-    expect(await catalog.find('big')).toMatchObject({ id: 'big', alias_of: 'claude/big' });
-    expect(await catalog.find('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
+    expect(await catalog.findModel('other')).toBeNull(); // codex does not list its default model by name
+    expect(await catalog.findModel('big')).toMatchObject({ id: 'big', alias_of: 'claude/big' });
+    expect(await catalog.findModel('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
   });
 
   it('are listed with their inputs beside text, once the program is known', async () => {
@@ -133,10 +133,10 @@ describe('The list of models', () => {
 
   it('contains each name that a request may use, with its target', async () => {
     const catalog = await catalogOf('*=big');
-    expect(await catalog.find('a/small')).toEqual({ ...models[1], id: 'a/small' });
-    expect(await catalog.find('anything')).toEqual(alias('anything', 'a/big'));
-    expect(await catalog.find('default')).toEqual(alias('default', 'a/small'));
-    expect(await catalog.find('b/x')).toBeNull();
+    expect(await catalog.findModel('a/small')).toEqual({ ...models[1], id: 'a/small' });
+    expect(await catalog.findModel('anything')).toEqual(alias('anything', 'a/big'));
+    expect(await catalog.findModel('default')).toEqual(alias('default', 'a/small'));
+    expect(await catalog.findModel('b/x')).toBeNull();
   });
 });
 
@@ -151,8 +151,8 @@ describe('A request', () => {
   const request = jobRequest({ model: 'gpt-4o' });
 
   it('continues with the target of its model name, immediately or once that is known', async () => {
-    expect((await catalogOf(false)).targeted(request)).toEqual({ ...request, model: 'haiku' });
-    const later = (await catalogOf(true)).targeted(request);
+    expect((await catalogOf(false)).resolveRequest(request)).toEqual({ ...request, model: 'haiku' });
+    const later = (await catalogOf(true)).resolveRequest(request);
     expect(later).toBeInstanceOf(Promise);
     expect(await later).toEqual({ ...request, model: 'haiku' });
   });
@@ -160,8 +160,8 @@ describe('A request', () => {
   it('is unchanged if its name is a real model, or if it names none', async () => {
     const [named, nameless] = [jobRequest({ model: 'haiku' }), jobRequest()];
     for (const each of [named, nameless]) {
-      expect((await catalogOf(false)).targeted(each)).toBe(each);
-      expect(await (await catalogOf(true)).targeted(each)).toBe(each);
+      expect((await catalogOf(false)).resolveRequest(each)).toBe(each);
+      expect(await (await catalogOf(true)).resolveRequest(each)).toBe(each);
     }
   });
 });

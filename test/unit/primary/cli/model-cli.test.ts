@@ -31,7 +31,7 @@ describe('A model CLI in the service', () => {
       MODEL_API_CLI_ENV: 'MODEL_UPDATES',
       MODEL_CODE_OAUTH_TOKEN: 'token',
     });
-    const { path } = await cli.program.find();
+    const { path } = await cli.program.findProgram();
     const { stdout } = await cli.pool.consult(path, []);
     const [cookie, ...rest] = stdout.trim().split('\n');
     expect(cookie).toMatch(/^PROMPT_RELAY_JOB=[\d.]+:1$/);
@@ -47,7 +47,7 @@ describe('A model CLI in the service', () => {
 
   it('treats the launch of a request without a model as the default launch', async () => {
     await using cli = await create({ MODEL_API_DEFAULT_MODEL: 'b' });
-    const program = await cli.program.find();
+    const program = await cli.program.findProgram();
     cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
     expect(cli.history.records.map(({ launch }) => launch)).toEqual([plainLaunch('b')]);
     expect(cli.models).toEqual({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });

@@ -42,44 +42,52 @@ describe('A model name with one CLI', () => {
     ['chain', 'gpt-4o'],
   ])('is a native model, an alias, a model prefixed with the CLI, or any other name: %s', async (name, target) => {
     const names = await namesOf([demo], 'gpt-4o=echo,*=eliza,eliza=echo,chain=gpt-4o');
-    expect([names.needsList(name), names.of(name)]).toEqual([false, target]);
+    expect([names.needsList(name), names.resolveName(name)]).toEqual([false, target]);
   });
 
   it('is passed to the CLI if no alias matches', async () => {
     const names = await namesOf([claude], 'gpt-4o=haiku');
     for (const name of ['gpt-4', 'claude-next', 'openai/gpt-4o', 'claudette/x', 'codex'])
-      expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
+      expect([names.needsList(name), names.resolveName(name)]).toEqual([false, name]);
   });
 
   it('is preferred to an alias if it has the form of the CLI, without the list of models', async () => {
     const names = await namesOf([claude], 'claude-3=haiku,opus=haiku,*=opus');
     for (const name of ['claude-3', 'opus', 'haiku', 'claude-4'])
-      expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
+      expect([names.needsList(name), names.resolveName(name)]).toEqual([false, name]);
   });
 
   it('is preferred to an alias if the CLI lists it', async () => {
     const names = await namesOf([claude], 'gpt-5=haiku,*=opus');
     expect(['gpt-5', 'sonnet', 'other'].map((name) => names.needsList(name))).toEqual([true, true, true]);
-    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name, listed))).toEqual(['gpt-5', 'sonnet', 'opus']);
-    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name))).toEqual(['haiku', 'opus', 'opus']);
+    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.resolveName(name, listed))).toEqual([
+      'gpt-5',
+      'sonnet',
+      'opus',
+    ]);
+    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.resolveName(name))).toEqual(['haiku', 'opus', 'opus']);
   });
 
   it('is preferred to any other if the operator configured it', async () => {
     const names = await namesOf([claude], 'gpt-4o=mine,*=haiku', { MODEL_API_DEFAULT_MODEL: 'usual' });
-    for (const name of ['mine', 'usual']) expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
-    expect(names.of('gpt-4o')).toBe('mine');
+    for (const name of ['mine', 'usual'])
+      expect([names.needsList(name), names.resolveName(name)]).toEqual([false, name]);
+    expect(names.resolveName('gpt-4o')).toBe('mine');
   });
 
   it('may be a listed model although it starts with the name of the CLI', async () => {
     const names = await namesOf([agent]);
     expect(names.needsList('agent/grok')).toBe(true);
-    expect(names.of('agent/grok', listed)).toBe('agent/grok');
-    expect(names.of('agent/gpt-5', listed)).toBe('gpt-5');
-    expect(names.of('agent/unlisted', listed)).toBe('agent/unlisted');
-    expect(names.of('agent/maker/model')).toBe('maker/model');
-    expect([names.needsList('maker/model'), names.of('maker/model')]).toEqual([false, 'maker/model']);
+    expect(names.resolveName('agent/grok', listed)).toBe('agent/grok');
+    expect(names.resolveName('agent/gpt-5', listed)).toBe('gpt-5');
+    expect(names.resolveName('agent/unlisted', listed)).toBe('agent/unlisted');
+    expect(names.resolveName('agent/maker/model')).toBe('maker/model');
+    expect([names.needsList('maker/model'), names.resolveName('maker/model')]).toEqual([false, 'maker/model']);
     const mapped = await namesOf([cli('codex')], 'codex/gpt-5=other');
-    expect([mapped.of('codex/gpt-5', listed), mapped.of('codex/sonnet', listed)]).toEqual(['other', 'sonnet']);
+    expect([mapped.resolveName('codex/gpt-5', listed), mapped.resolveName('codex/sonnet', listed)]).toEqual([
+      'other',
+      'sonnet',
+    ]);
   });
 });
 
@@ -97,7 +105,7 @@ describe('A model name with several CLIs', () => {
     ['default', 'default'],
   ])('is looked up at the CLI that it names, else at the first one: %s', async (name, target) => {
     const names = await namesOf([demo, claude], 'gpt-4o=claude/haiku,claude/gpt-4o=demo/echo,*=default,claude=echo');
-    expect(names.of(name)).toBe(target);
+    expect(names.resolveName(name)).toBe(target);
   });
 
   it('needs the list of the named CLI if an alias could replace it', async () => {
@@ -108,7 +116,7 @@ describe('A model name with several CLIs', () => {
       false,
       false,
     ]);
-    expect(names.of('claude/gpt-4o', new Set(['gpt-4o']))).toBe('claude/gpt-4o');
+    expect(names.resolveName('claude/gpt-4o', new Set(['gpt-4o']))).toBe('claude/gpt-4o');
   });
 });
 
@@ -123,7 +131,7 @@ describe('The names that an operator configures', () => {
     expect(router.modelsOf('a')).toEqual(['echo', 'x']);
     const own = narrowed(router.names.choice, router.modelsOf('a'));
     expect(own.allowed).toEqual(['echo']);
-    expect(() => modelFor(router.names.of('anything'), own)).toThrow('must be one of echo');
+    expect(() => modelFor(router.names.resolveName('anything'), own)).toThrow('must be one of echo');
     const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
     expect(several.modelsOf('a')).toEqual(['claude/haiku', 'demo/echo']);
   });

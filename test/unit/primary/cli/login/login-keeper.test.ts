@@ -89,15 +89,15 @@ describe('The login keeper', () => {
   it('lets programs start while the token is valid', async () => {
     await using house = await LoginHouse.open(6 * minuteMs);
     await house.keeper.ready();
-    expect([house.keeper.isDue, house.programs.length, await house.keeper.fault()]).toEqual([false, 0, null]);
+    expect([house.keeper.isDue, house.programs.length, await house.keeper.findFault()]).toEqual([false, 0, null]);
   });
 
   it('does nothing if there is no login file, or one without tokens', async () => {
     await using house = await LoginHouse.open();
     await house.keeper.ready();
-    expect([house.keeper.isDue, await house.keeper.fault()]).toEqual([false, undefined]);
+    expect([house.keeper.isDue, await house.keeper.findFault()]).toEqual([false, undefined]);
     await writeFile(house.login.path, '{"mcpOAuth":{}}');
-    expect(await house.keeper.fault()).toBeUndefined();
+    expect(await house.keeper.findFault()).toBeUndefined();
   });
 
   it('renews a due login with one program, and lets all others start once the new token is stored', async () => {
@@ -166,9 +166,9 @@ describe('The login keeper', () => {
       await house.until(() => asker.isReady);
     }
     expect(house.log.entries).toMatchObject([2, 4, 8, 16].map((retry_seconds) => ({ fields: { retry_seconds } })));
-    expect(await house.keeper.fault()).toBeNull();
+    expect(await house.keeper.findFault()).toBeNull();
     await house.clock.advance(4 * minuteMs);
-    expect(await house.keeper.fault()).toMatch(/has expired, and \d+ renewals in a row have failed/);
+    expect(await house.keeper.findFault()).toMatch(/has expired, and \d+ renewals in a row have failed/);
   });
 
   it('ends a program that never starts a renewal', async () => {
@@ -186,9 +186,9 @@ describe('The login keeper', () => {
     await house.write(ended);
     await house.until(() => asker.isReady);
     expect(house.log.events).toEqual(['login_ended']);
-    expect(await house.keeper.fault()).toMatch('log in anew');
+    expect(await house.keeper.findFault()).toMatch('log in anew');
     await house.store(60 * minuteMs);
-    expect(await house.keeper.fault()).toBeNull();
+    expect(await house.keeper.findFault()).toBeNull();
   });
 
   it('reports which processes must not be ended', async () => {

@@ -9,7 +9,7 @@ class Book {
   readonly keyOf = ({ model, system }: LaunchOptions) => [this.file, model, system].join(' ');
 
   use(launch: LaunchOptions, times = 1): void {
-    for (let time = 0; time < times; time++) this.history.use(this.keyOf(launch), launch, this.nowMs);
+    for (let time = 0; time < times; time++) this.history.recordUse(this.keyOf(launch), launch, this.nowMs);
   }
 
   refresh(): void {
@@ -35,7 +35,7 @@ describe('The launch history', () => {
     expect(book.systems).toEqual([null]);
     const [record] = book.history.records;
     expect(record).toMatchObject({ uses: 0, failures: 0, notBeforeMs: 0 });
-    expect(record !== undefined && book.history.isUsual(record)).toBe(true);
+    expect(record !== undefined && book.history.isDefault(record)).toBe(true);
   });
 
   it('records how often and when each launch was used, and delays an early start behind the job', () => {
@@ -45,7 +45,7 @@ describe('The launch history', () => {
     book.use(brief, 2);
     expect(book.record(brief)).toMatchObject({ uses: 2, usedMs: 1000, notBeforeMs: 1150 });
     expect(book.record(usual)).toMatchObject({ uses: 0, notBeforeMs: 0 });
-    expect(book.history.records.map((record) => book.history.isUsual(record))).toEqual([true, false]);
+    expect(book.history.records.map((record) => book.history.isDefault(record))).toEqual([true, false]);
   });
 
   it('contains the four launches used last, always including the default one', () => {
@@ -71,7 +71,7 @@ describe('The launch history', () => {
     const book = new Book();
     book.refresh();
     book.use(brief, 2);
-    book.history.failed(book.keyOf(usual), 0);
+    book.history.recordFailure(book.keyOf(usual), 0);
     book.file = 'v2';
     book.refresh();
     expect(book.history.records).toEqual([expect.objectContaining({ key: 'v2  ', launch: usual, failures: 0 })]);
@@ -90,7 +90,7 @@ describe('A launch that fails', () => {
     book.refresh();
     const pauses: (number | undefined)[] = [];
     for (let failure = 0; failure < 9; failure++) {
-      book.history.failed(book.keyOf(usual), 0);
+      book.history.recordFailure(book.keyOf(usual), 0);
       pauses.push(notBefore(book));
     }
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
@@ -99,16 +99,16 @@ describe('A launch that fails', () => {
   it('is reset when one of its processes was used', () => {
     const book = new Book();
     book.refresh();
-    for (let failure = 0; failure < 5; failure++) book.history.failed(book.keyOf(usual), 0);
-    book.history.succeeded(book.keyOf(usual));
-    book.history.failed(book.keyOf(usual), 100_000);
+    for (let failure = 0; failure < 5; failure++) book.history.recordFailure(book.keyOf(usual), 0);
+    book.history.recordSuccess(book.keyOf(usual));
+    book.history.recordFailure(book.keyOf(usual), 100_000);
     expect(notBefore(book)).toBe(101_000);
   });
 
   it('is not retried earlier because a job uses it', () => {
     const book = new Book();
     book.refresh();
-    for (let failure = 0; failure < 3; failure++) book.history.failed(book.keyOf(usual), 0);
+    for (let failure = 0; failure < 3; failure++) book.history.recordFailure(book.keyOf(usual), 0);
     book.use(usual);
     expect(notBefore(book)).toBe(4000);
   });
@@ -116,8 +116,8 @@ describe('A launch that fails', () => {
   it('has no effect if it is no longer in the history', () => {
     const book = new Book();
     book.refresh();
-    book.history.failed('unknown', 0);
-    book.history.succeeded('unknown');
+    book.history.recordFailure('unknown', 0);
+    book.history.recordSuccess('unknown');
     expect(book.systems).toEqual([null]);
   });
 });

@@ -53,7 +53,7 @@ describe('A program that is being started in advance', () => {
   it('resumes when it is ended, so that it can exit by itself', async () => {
     const { house, starting, begin } = await createHouse();
     void begin();
-    await house.pool.flush();
+    await house.pool.endIdleProcesses();
     expect([starting.pauses, starting.ends]).toEqual([['pause', 'resume'], ['retired']]);
   });
 

@@ -277,8 +277,8 @@ describe('A session', () => {
   it('ends with its conversation', async () => {
     const house = new PoolHouse();
     const [a, b] = [await house.turn('a'), await house.turn('b')];
-    house.pool.forget('a');
-    house.pool.forget('unknown');
+    house.pool.endSessionOf('a');
+    house.pool.endSessionOf('unknown');
     await settled();
     expect([a.ends, b.ends]).toEqual([['retired'], []]);
   });
@@ -387,12 +387,12 @@ describe('A process that waits for the results of calls', () => {
   it('ends at a flush, with its conversation, and when its program writes or dies', async () => {
     const house = new PoolHouse();
     const trees = [await waiting(house, 'a'), await waiting(house, 'b'), await waiting(house, 'c')] as const;
-    house.pool.forget('a');
+    house.pool.endSessionOf('a');
     await trees[1].say('+late\n');
     await trees[2].exit(1);
     expect(house.pool.counts()).toEqual(none);
     const last = await waiting(house, 'd');
-    await house.pool.flush();
+    await house.pool.endIdleProcesses();
     expect([...trees, last].map(({ ends }) => ends)).toEqual(Array.from({ length: 4 }, () => ['retired']));
   });
 });
@@ -504,7 +504,7 @@ describe('The pool', () => {
         arrive = resolve;
       });
     const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
-    const flushed = house.pool.flush();
+    const flushed = house.pool.endIdleProcesses();
     expect(waiting.state.name).toBe('stopping');
     arrive();
     await Promise.all([flushed, onItsWay]);

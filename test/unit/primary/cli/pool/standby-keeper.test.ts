@@ -39,7 +39,7 @@ class House extends PoolHouse {
       waitingJobs: () => this.waitingJobs,
       isReady: () => this.isReady,
     });
-    this.onChange = () => this.keeper.changed();
+    this.onChange = () => this.keeper.update();
   }
 
   static started(perLaunch: number, options: PoolOptions = {}): House {
@@ -82,7 +82,7 @@ function standbyOf(house: House): number {
 describe('A standby keeper', () => {
   it('does nothing before it is started', async () => {
     const house = new House(1);
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(minute);
     expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
   });
@@ -152,7 +152,7 @@ describe('A standby keeper while nothing changes', () => {
     await house.clock.advance(1000);
     const { looks } = house;
     for (let change = 0; change < 10; change++) {
-      house.keeper.changed();
+      house.keeper.update();
       await house.clock.advance(1);
     }
     await house.clock.advance(settleMs);
@@ -168,9 +168,9 @@ describe('A standby keeper while nothing changes', () => {
       new Promise((resolve) => {
         answer = resolve;
       });
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(settleMs);
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(10_000);
     expect(house.looks).toBe(looks + 1);
     house.onLook = async () => {};
@@ -331,7 +331,7 @@ describe('The standby keeper', () => {
     await house.clock.advance(1000);
     await house.warm(withSystem('Be brief.'));
     house.file = 'v2';
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(1000);
     expect(house.trees.slice(0, -1).filter(({ ends }) => ends.length === 0)).toEqual([]);
     expect([standbyOf(house), house.systems]).toEqual([1, ['']]);
@@ -358,7 +358,7 @@ describe('The standby keeper', () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     house.file = 'v2';
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(settleMs);
     expect(house.trees[0]?.graces).toEqual([2000]);
   });
@@ -366,7 +366,7 @@ describe('The standby keeper', () => {
   it('replaces processes after a flush', async () => {
     const house = House.started(2);
     await house.clock.advance(1000);
-    await house.pool.flush();
+    await house.pool.endIdleProcesses();
     expect(standbyOf(house)).toBe(0);
     await house.clock.advance(1000);
     expect([standbyOf(house), house.trees.length]).toEqual([2, 4]);
@@ -383,7 +383,7 @@ describe('A standby keeper while jobs wait', () => {
     await house.clock.advance(1000);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 0.5;
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
     house.idleProcessors = 1;
@@ -396,10 +396,10 @@ describe('A standby keeper while jobs wait', () => {
     await house.clock.advance(1000);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 2;
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(1000);
     house.waitingJobs = [];
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(5000);
     expect(standbyOf(house)).toBe(3);
     await house.clock.advance(20_000);
@@ -413,11 +413,11 @@ describe('A standby keeper while jobs wait', () => {
     house.idleProcessors = 2;
     const conversation = { id: 'a', messageCount: 2 };
     house.waitingJobs = [...jobs(1), { launch: usual, conversation }];
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
     house.waitingJobs = [...jobs(1), { launch: usual, conversation: { ...conversation, id: 'b' } }];
-    house.keeper.changed();
+    house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(2);
   });

@@ -30,7 +30,7 @@ function plan(situation: Partial<StandbySituation<Named>>) {
     perLaunch: 1,
     processes: [],
     launches: [record('usual')],
-    isUsual: ({ key }) => key === 'usual',
+    isDefault: ({ key }) => key === 'usual',
     demand: [],
     isJobStarting: false,
     idleProcessors: null,

@@ -178,7 +178,7 @@ describe('The start of a CLI process', () => {
     const process = unstarted();
     const fault = new RelayError('spawn_error', 'no such program');
     await expect(process.start(Promise.reject(fault))).rejects.toBe(fault);
-    await process.gone;
+    await process.ended;
     expect(process.state.name).toBe('gone');
   });
 
@@ -224,7 +224,7 @@ describe('The end of a CLI process', () => {
     const { process, tree } = await start();
     const release = tree.linger();
     let isGone = false;
-    void process.gone.then(() => {
+    void process.ended.then(() => {
       isGone = true;
     });
     const ended = process.end('done');
@@ -380,7 +380,7 @@ describe('A turn that is cut', () => {
     const failure = expect(answer).rejects.toBe(gone);
     controller.abort(gone);
     await failure;
-    await process.gone;
+    await process.ended;
     expect([book.texts, tree.ends]).toEqual([['one', 'two'], ['cancelled']]);
   });
 
@@ -605,7 +605,7 @@ describe('A program with a callback', () => {
       process.keepFor({ id: 'a', messageCount: 2, openCalls: ['c'] });
       const posted = await post(body);
       await posted.body?.cancel();
-      await process.gone;
+      await process.ended;
       expect(tree.ends).toEqual(['retired']);
     }
   });

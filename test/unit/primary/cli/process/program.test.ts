@@ -133,19 +133,19 @@ describe('what is known of the model CLI', () => {
   it('is learned once for each file, however many callers need it at once', async () => {
     const { known, asked } = program();
     expect(known.version).toBeNull();
-    const found = await Promise.all([known.find(), known.find(), known.find()]);
+    const found = await Promise.all([known.findProgram(), known.findProgram(), known.findProgram()]);
     expect(found[0]).toMatchObject({ path, leading: ['--lead'] });
     expect(new Set(found.map(({ programVersion }) => programVersion)).size).toBe(1);
-    await known.find();
+    await known.findProgram();
     expect([asked, known.version]).toEqual([[[path, '--lead', '--version', '']], '1.0.0']);
   });
 
   it('is learned anew when the file has changed', async () => {
     const { known, asked, answers } = program();
-    const before = await known.find();
+    const before = await known.findProgram();
     answers.stdout = '2.0.0';
     await writeFile(path, 'a newer one');
-    const after = await known.find();
+    const after = await known.findProgram();
     expect([asked.length, known.version]).toEqual([2, '2.0.0']);
     expect(after.fingerprint).not.toBe(before.fingerprint);
   });
@@ -153,20 +153,20 @@ describe('what is known of the model CLI', () => {
   it('is learned anew if it could not be learned, because the next attempt may succeed', async () => {
     const { known, asked, answers } = program();
     answers.fault = new Error('not now');
-    await expect(known.find()).rejects.toThrow('not now');
+    await expect(known.findProgram()).rejects.toThrow('not now');
     answers.fault = null;
-    await known.find();
+    await known.findProgram();
     expect([asked.length, known.version]).toEqual([2, '1.0.0']);
   });
 
   it('is learned anew at the next check if it was incomplete', async () => {
     const { known, asked, answers } = program();
     answers.stdout = 'busy';
-    await known.find();
-    await known.find();
+    await known.findProgram();
+    await known.findProgram();
     answers.stdout = '1.0.0';
-    await known.check();
-    await known.check();
+    await known.checkReadiness();
+    await known.checkReadiness();
     expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(2);
     expect(known.version).toBe('1.0.0');
   });
@@ -175,37 +175,37 @@ describe('what is known of the model CLI', () => {
     const { known } = program();
     await chmod(path, 0o644);
     const message = (why: string) => ({ code: 'spawn_error', message: `the model CLI model ${why}` });
-    await expect(known.find()).rejects.toMatchObject(
+    await expect(known.findProgram()).rejects.toMatchObject(
       message('may not be executed by the service (MODEL_API_CLI_COMMAND)'),
     );
     await rm(path);
-    await expect(known.find()).rejects.toMatchObject(
+    await expect(known.findProgram()).rejects.toMatchObject(
       message('is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)'),
     );
-    await expect(known.check()).rejects.toMatchObject({ code: 'spawn_error' });
+    await expect(known.checkReadiness()).rejects.toMatchObject({ code: 'spawn_error' });
     await expect(known.listModels()).rejects.toMatchObject({ code: 'spawn_error' });
   });
 
   it('includes whether jobs can run now', async () => {
     const { known, asked, answers } = program();
-    expect(await known.check()).toEqual({ version: '1.0.0', error: null });
+    expect(await known.checkReadiness()).toEqual({ version: '1.0.0', error: null });
     answers.code = 1;
-    expect(await known.check()).toEqual({ version: '1.0.0', error: 'not logged in' });
+    expect(await known.checkReadiness()).toEqual({ version: '1.0.0', error: 'not logged in' });
     expect(asked.slice(1)).toEqual(Array.from({ length: 2 }, () => [path, '--lead', 'check', '']));
   });
 
   it('is learned anew at a check if a launcher starts another program, whose processes differ', async () => {
     const { known, asked, answers } = program();
-    await known.check('start');
-    const before = await known.find();
-    await known.check('interval');
-    expect((await known.find()).programVersion).toBe(before.programVersion);
+    await known.checkReadiness('start');
+    const before = await known.findProgram();
+    await known.checkReadiness('interval');
+    expect((await known.findProgram()).programVersion).toBe(before.programVersion);
     answers.stdout = '2.0.0';
     for (const trigger of ['forced', 'interval', 'failure'] as const) {
       answers.stdout += '.1';
-      expect(await known.check(trigger)).toEqual({ version: answers.stdout, error: null });
+      expect(await known.checkReadiness(trigger)).toEqual({ version: answers.stdout, error: null });
     }
-    const after = await known.find();
+    const after = await known.findProgram();
     expect(after.fingerprint).toBe(before.fingerprint);
     expect(launchKeyOf(after, plainLaunch(null))).not.toBe(launchKeyOf(before, plainLaunch(null)));
     expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(1 + 1 + 3 * 2);
@@ -215,28 +215,28 @@ describe('what is known of the model CLI', () => {
     await writeFile(path, '#!/opt/none/bin/python9\n');
     const { known, asked } = program();
     const message = "the model CLI model can't be started: its interpreter python9 is missing";
-    for (const attempt of [known.find(), known.check(), known.find()])
+    for (const attempt of [known.findProgram(), known.checkReadiness(), known.findProgram()])
       await expect(attempt).rejects.toMatchObject({ code: 'spawn_error', message });
     expect(asked).toEqual([]);
     await writeFile(path, '#!/bin/sh\n');
-    expect((await known.find()).path).toBe(path);
+    expect((await known.findProgram()).path).toBe(path);
   });
 
   it('needs one version query at the start, and none for a job', async () => {
     const { known, asked } = program();
-    await Promise.all([known.find(), known.check('start')]);
-    await known.find();
-    await known.find();
+    await Promise.all([known.findProgram(), known.checkReadiness('start')]);
+    await known.findProgram();
+    await known.findProgram();
     expect(asked.map(([, , first]) => first)).toEqual(['--version', 'check']);
   });
 
   it('is retained if the program does not answer now', async () => {
     const { known, answers } = program();
-    const before = await known.find();
+    const before = await known.findProgram();
     answers.fault = new Error('too busy');
-    await known.check('forced').catch(() => {});
+    await known.checkReadiness('forced').catch(() => {});
     answers.fault = null;
-    expect((await known.find()).programVersion).toBe(before.programVersion);
+    expect((await known.findProgram()).programVersion).toBe(before.programVersion);
   });
 
   it('is learned anew only by a check of the operator if the adapter consults with more than arguments', async () => {
@@ -247,9 +247,9 @@ describe('what is known of the model CLI', () => {
       return { ...lineVersion(), check: async () => null };
     };
     const known = new CliProgram({ ...adapter, learn }, folder.path, async () => ({ code: 0, stdout: '' }));
-    for (const trigger of ['start', 'interval', 'failure'] as const) await known.check(trigger);
+    for (const trigger of ['start', 'interval', 'failure'] as const) await known.checkReadiness(trigger);
     expect(learned).toBe(1);
-    await known.check('forced');
+    await known.checkReadiness('forced');
     expect(learned).toBe(2);
   });
 
