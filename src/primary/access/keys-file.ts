@@ -29,8 +29,8 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
   return {
     read: async (text) => {
-      const { keys, faults: own } = await readKeysFileInSlices(text, clients.fixedKeys, endOfLoopTurn);
-      const faults = reportsCost ? own : [...own, ...budgetFaults(keys)];
+      const { keys, faults: keyFaults } = await readKeysFileInSlices(text, clients.fixedKeys, endOfLoopTurn);
+      const faults = reportsCost ? keyFaults : [...keyFaults, ...budgetFaults(keys)];
       if (faults.length > 0) return refuse(faults.join('; '));
       const hasChanged = !(await sameKeys(keys, clients.namedKeys, endOfLoopTurn));
       if (hasChanged) {

@@ -295,11 +295,11 @@ type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | '
 function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
   const { background, clientJobs, noteActivity } = services;
   return {
-    accept: async ({ job: asked, form }) => {
+    accept: async ({ job: request, form }) => {
       noteActivity();
-      checkPhase(services, asked);
-      checkBudget(services, asked);
-      const job = await services.catalog.resolveRequest(asked);
+      checkPhase(services, request);
+      checkBudget(services, request);
+      const job = await services.catalog.resolveRequest(request);
       await services.turnGate.admitting(job, () => {});
       return background.accept(job, form).catch(async (error: unknown) => {
         if (!KnownModels.isUnknown(error)) return refuse(services, job, error);

@@ -55,7 +55,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
 
 export const trialQuestion = 'Say hello in one short sentence.';
 
-/** Runs one trial question on the model, like a job but without the queue. It costs tokens. Never rejects. */
+/** Runs one trial question on the model, like a job but without the queue. The question costs tokens. Never rejects. */
 export async function askForTrial(
   { cli, adapterModel, label }: Pick<Route, 'cli' | 'adapterModel' | 'label'>,
   limitMs: number,

@@ -107,16 +107,16 @@ export class ModelCatalog {
       return { cli, models };
     });
     const bodies = await Promise.all(listed);
-    const { choice, defaultRoute: usual } = this.#router.names;
+    const { choice, defaultRoute } = this.#router.names;
     const { fallback, allowed, fault } = choice;
     const isOffered = (id: string) => (allowed?.includes(id) ?? true) && (fault?.(id) ?? null) === null;
     const known = bodies.flatMap(({ models }) => models).filter(({ id }) => isOffered(id));
     const missing = (allowed ?? []).filter((name) => !known.some(({ id }) => id === name));
     const all = [...known, ...missing.map((id) => ({ id, name: id }))];
     const listedDefault = bodies
-      .find(({ cli }) => cli.name === usual.cli.name)
+      .find(({ cli }) => cli.name === defaultRoute.cli.name)
       ?.models.find((each) => each.default)?.id;
-    const byDefault = (allowed === null && usual.model === null ? listedDefault : undefined) ?? fallback;
+    const byDefault = (allowed === null && defaultRoute.model === null ? listedDefault : undefined) ?? fallback;
     const models = all.map((each) => ({ ...each, default: each.id === byDefault }));
     return { count: models.length, models };
   }

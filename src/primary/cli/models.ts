@@ -92,7 +92,7 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   return model;
 }
 
-/** Returns the feature that a request needs and the program lacks; else null. */
+/** Returns the feature that a request needs and the program lacks; null if there is none. */
 export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
   const messages = [request, ...request.history];
   const hasImages = request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.length > 0);

@@ -43,7 +43,7 @@ export class ModelNames {
 
   constructor(config: Config, clis: AtLeastOne<NamedAdapter>) {
     const { allowedModels, defaultModel, modelAliases } = config;
-    const resolveConfigured = (name: string) => this.given(name);
+    const resolveConfigured = (name: string) => this.resolveConfigured(name);
     this.clis = clis;
     this.#only = clis.length === 1 ? clis[0] : null;
     this.#aliases = new Map(modelAliases.map(({ name, target }) => [name, target]));
@@ -55,8 +55,8 @@ export class ModelNames {
       defaultModel: defaultModel && resolveConfigured(defaultModel),
     };
     this.choice = this.#only === null ? this.#joinedChoice(models) : modelChoice(models, this.#only.adapter);
-    const usual = this.split(this.choice.fallback);
-    this.defaultRoute = { ...usual, circuit: this.#only === null ? (usual.model ?? '') : '' };
+    const fallback = this.split(this.choice.fallback);
+    this.defaultRoute = { ...fallback, circuit: this.#only === null ? (fallback.model ?? '') : '' };
   }
 
   /** Whether every CLI reports the cost of answers. */
@@ -78,7 +78,7 @@ export class ModelNames {
   }
 
   /** Resolves a name in the configuration, where the alias `*` does not apply. */
-  given(name: string): string {
+  resolveConfigured(name: string): string {
     const model = this.isModel(name) ? name : (this.#aliases.get(name) ?? this.#withoutCli(name) ?? name);
     return this.canonical(model);
   }
@@ -194,7 +194,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the models that this client may name; null for all. */
   modelsOf(client: string): readonly string[] | null {
-    return this.#namedFor(client)?.map((name) => this.names.given(name)) ?? null;
+    return this.#namedFor(client)?.map((name) => this.names.resolveConfigured(name)) ?? null;
   }
 
   split(name: string | null): OwnModel<C> {
@@ -204,13 +204,13 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the route of a request, even if its client may not name the model. */
   route({ model, client }: Pick<JobRequest, 'model' | 'client'>): Route<C> {
-    const { choice, defaultRoute: usual } = this.names;
+    const { choice, defaultRoute } = this.names;
     const clientChoice = this.#choiceOf(client);
     const named = namedModel(model, clientChoice);
     const publicModel = named ?? clientChoice.fallback;
     const { cli, model: adapterModel } = this.split(publicModel);
-    const isUsual = named === null && publicModel === choice.fallback;
-    const circuit = isUsual ? usual.circuit : (adapterModel ?? '');
+    const isDefault = named === null && publicModel === choice.fallback;
+    const circuit = isDefault ? defaultRoute.circuit : (adapterModel ?? '');
     return { cli, adapterModel, publicModel, label: publicModel ?? choice.label, circuit };
   }
 

@@ -168,9 +168,9 @@ export class CliHealth {
    * without a model name, or a check, then count for the account.
    */
   #recordRefusedCredential({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
-    const { account, defaultCircuit: usual } = this.circuits;
+    const { account, defaultCircuit } = this.circuits;
     const isCertain = failure.scope === 'account';
-    const model = isCertain || route.circuit === usual ? null : route.circuit;
+    const model = isCertain || route.circuit === defaultCircuit ? null : route.circuit;
     this.#evidence.suspectCredential();
     const lasts = this.#evidence.recordRefusal(model, { client: request.client, beganMs, isCertain });
     if (lasts || (isCertain && account.isProbe(request)))

@@ -36,8 +36,8 @@ export interface Host extends CliHost {
 }
 
 /**
- * Returns the memory that is available without swapping, in bytes: that of the host, limited by the container or the
- * systemd unit.
+ * Returns the memory of the host that is available without swapping, in bytes. A container or a systemd unit may limit
+ * it.
  */
 export function freeMemoryIn(cgroup: Cgroup | null): number {
   const free = cgroup?.freeMemory ?? Number.POSITIVE_INFINITY;
@@ -54,7 +54,7 @@ export async function findHostTools(searchPath: string): Promise<HostTools> {
 }
 
 /**
- * Whether the program exits with 0. This is tried, because busybox and older hosts have a setpriv without
+ * Whether the program exits with 0. Only a trial shows this, because busybox and older hosts have a setpriv without
  * `--pdeathsig`.
  */
 async function endsWell(program: string, args: readonly string[]): Promise<boolean> {

@@ -57,8 +57,8 @@ export async function watchStarter(clock: Clock, readAncestors: ReadAncestors, e
 }
 
 /**
- * Returns the ids of parent and grandparent. They change at once when the parent exits, because an orphan gets another
- * parent.
+ * Returns the ids of parent and grandparent. The ids change at once when the parent exits, because an orphan gets
+ * another parent.
  */
 export async function ancestors(): Promise<string> {
   const parent = process.ppid;

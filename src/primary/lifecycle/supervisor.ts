@@ -30,7 +30,7 @@ export interface ShutdownSteps {
 
 /** Time limit for jobs that were cut to end their processes. */
 const cutLimitMs = 15_000;
-/** Minimum time for sending the last answers; the rest of the drain time applies if it is longer. */
+/** Minimum time for sending the last answers. A longer rest of the drain time takes precedence. */
 const minSendMs = 2000;
 /**
  * Time within which a second identical signal is ignored: at one Ctrl-C, npm also forwards the signal that the terminal

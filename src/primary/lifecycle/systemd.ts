@@ -45,14 +45,14 @@ const statusEveryMs = 2000;
 const sendLimitMs = 5000;
 
 /**
- * Notifies systemd of the state of the service. It runs `systemd-notify`, because Node has no Unix datagram sockets.
+ * Notifies systemd of the state of the service with `systemd-notify`, because Node has no Unix datagram sockets.
  */
 export class Systemd {
   readonly #handover: Handover;
   readonly #program: string | null;
   readonly #pid: number;
   readonly #clock: Clock;
-  /** Last notification. They are sent one at a time, because READY must not overtake RELOADING. */
+  /** Last notification. Notifications are sent one at a time, because READY must not overtake RELOADING. */
   #sent: Promise<void> = Promise.resolve();
   #lastStatus = '';
 

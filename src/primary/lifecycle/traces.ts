@@ -19,15 +19,15 @@ export interface RuntimeParent {
  * Returns the first RuntimeDirectory of systemd if it is set, otherwise the directory for temporary files. The path is
  * absolute, because programs with another working directory get it.
  */
-export function runtimeParent({ RUNTIME_DIRECTORY: own }: Environment): RuntimeParent {
-  const [first] = own?.split(':') ?? [];
+export function runtimeParent({ RUNTIME_DIRECTORY: directories }: Environment): RuntimeParent {
+  const [first] = directories?.split(':') ?? [];
   if (first) return { variable: 'RUNTIME_DIRECTORY', path: resolve(first) };
   return { variable: 'TMPDIR', path: resolve(tmpdir()) };
 }
 
 /**
- * Creates a private directory with mode 0700. Its name identifies the owner, in case it is left behind. Rejects with a
- * ConfigFault.
+ * Creates a private directory with mode 0700. The name identifies the owner, in case the directory is left behind.
+ * Rejects with a ConfigFault.
  */
 export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, owner: Instance): Promise<string> {
   try {

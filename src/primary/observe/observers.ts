@@ -136,7 +136,7 @@ export function toolsIgnored(
 }
 
 const hourMs = 3_600_000;
-/** Maximum number of clients; the one with the oldest log record is evicted. */
+/** Maximum number of clients. Above it, the client with the oldest log record is evicted. */
 const maxClients = 10_000;
 
 /** Owns the time of the last log record of each client, to log each client at most once an hour. */

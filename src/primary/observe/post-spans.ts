@@ -24,8 +24,8 @@ const maxReasonLength = 200;
 const idleMs = 4000;
 
 /**
- * Returns a function that sends batches as OTLP over HTTP, in JSON. It follows no redirects, because the headers may be
- * secret. It does not use `fetch`, which takes 30 MB: starting a program costs more if the primary uses more memory.
+ * Returns a function that sends batches as OTLP over HTTP, in JSON. The function follows no redirects, because the
+ * headers may be secret. A `fetch` would take 30 MB, and starting a program costs more if the primary uses more memory.
  */
 export function postSpans({ url, headers }: Pick<SpanExport, 'url' | 'headers'>): PostSpans {
   const { Agent, request } = new URL(url).protocol === 'https:' ? https : http;

@@ -15,7 +15,8 @@ import type { Workers } from '../workers/workers.js';
 import type { SpanExporter } from './span-exporter.js';
 
 /**
- * Metric families whose figures belong to other parts. They are read at each scrape, so that nothing is counted twice.
+ * Metric families whose figures belong to other parts. The figures are read at each scrape, so that nothing is
+ * counted twice.
  */
 
 /** Figures by the values of a label, nested for further labels. */

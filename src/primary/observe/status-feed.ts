@@ -5,7 +5,7 @@ import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import type { Sections } from './status.js';
 
 const betweenUpdatesMs = 500;
-/** The last hour is large, and every job changes its last row: it is sent less often. */
+/** The last hour is sent less often, because it is large and every job changes its last row. */
 const betweenHoursMs = 5000;
 
 interface Written {

@@ -99,8 +99,8 @@ export class Status {
   }
 
   /**
-   * Returns the sections of GET /status. They contain times instead of ages, so that they do not change merely because
-   * time passes. `withNames`: whether to include names of clients and process ids of workers.
+   * Returns the sections of GET /status. The sections contain times instead of ages, so that they do not change merely
+   * because time passes. `withNames`: whether to include names of clients and process ids of workers.
    */
   live(withNames: boolean): Sections {
     const { host, config, supervisor, room, background, clis, lastHour, metrics } = this.#sources;
@@ -349,11 +349,12 @@ function reasonOfDefect(lastAt: number | null): ReasonBody[] {
 type OpenCircuit = Pick<CircuitStatus, 'model' | 'until'> & { readonly reason: BreakerReason };
 
 /** Returns the open circuits that block all jobs of a CLI, or jobs without a model name. */
-function openCircuits(cli: ModelCli, { choice, defaultRoute: usual }: ReasonSources['names']): readonly OpenCircuit[] {
-  const isUsual = (model: string) => model === '' || (cli.name === usual.cli.name && model === usual.model);
+function openCircuits(cli: ModelCli, { choice, defaultRoute }: ReasonSources['names']): readonly OpenCircuit[] {
+  const isDefault = (model: string) =>
+    model === '' || (cli.name === defaultRoute.cli.name && model === defaultRoute.model);
   const publicName = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
   return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
-    if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];
+    if (state !== 'open' || reason === null || !(model === null || isDefault(model))) return [];
     return [{ model: model === null ? null : publicName(model), reason, until }];
   });
 }

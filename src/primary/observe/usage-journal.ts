@@ -8,7 +8,7 @@ import { reportOf, type UsageLedger } from './usage-ledger.js';
 const betweenAddsMs = 1000;
 const dayMs = 86_400_000;
 
-/** Maximum writes before a report: one may be running, one may repeat a failed write, and the last adds newer usage. */
+/** Maximum writes before a report: a running write, the repetition of a failed write, and a write of newer usage. */
 const addsForAll = 3;
 
 type UsageFigures = Pick<UsageLedger, 'keepGrowth' | 'takeGrowth' | 'restore' | 'report'>;
@@ -18,7 +18,7 @@ export class UsageJournal {
   readonly #ledger: UsageFigures;
   readonly #journal: UsageStore;
   readonly #clock: Clock;
-  /** Rows passed to the journal and not confirmed yet: the same array is passed again after a failure. */
+  /** Rows passed to the journal and not confirmed yet. After a failure, the journal gets the same array again. */
   #open: readonly UsageDelta[] = [];
   #adding: Promise<void> | null = null;
   #stop: StopTimer = () => {};

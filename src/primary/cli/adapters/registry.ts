@@ -95,7 +95,7 @@ function modelFaults(config: Config, names: ModelNames): string[] {
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no default model`];
   const faultOf = (variable: string, name: string) => {
-    const wrong = fault?.(names.given(name)) ?? null;
+    const wrong = fault?.(names.resolveConfigured(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
   // The default may come from MODEL_API_ALLOWED_MODELS; its fault is then reported under that name only.
@@ -118,7 +118,7 @@ function aliasFaults({ modelAliases }: Config, names: ModelNames): string[] {
 /** Returns why a request for this model would be refused; null if no fault is known. */
 function whyNot(target: string, names: ModelNames): string | null {
   try {
-    modelFor(target === defaultModelName ? target : names.given(target), names.choice);
+    modelFor(target === defaultModelName ? target : names.resolveConfigured(target), names.choice);
     return null;
   } catch (error) {
     return toRelayError(error).details?.[0]?.message ?? null;

@@ -65,7 +65,7 @@ export function plainLaunch(model: string | null): LaunchOptions {
 /** Arguments and files of one start of the program. The arguments never contain a prompt, history or system text. */
 export interface CommandLine {
   readonly args: readonly string[];
-  /** Files to create before the start, with mode 0600. They are removed with the process. */
+  /** Files to create before the start, with mode 0600. The service removes the files with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
@@ -153,7 +153,7 @@ export interface ModelNamed {
   readonly model: string;
 }
 
-/** Event: limits of the account, as the program reports them. They may arrive at any time and belong to no turn. */
+/** Event: limits of the account, as the program reports them. Reports may arrive at any time and belong to no turn. */
 export interface QuotaReport {
   readonly type: 'quota-report';
   readonly windows: readonly QuotaWindow[];
@@ -196,7 +196,7 @@ export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFa
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;
 
-/** End of a program: its exit code, or the signal that killed it. */
+/** Exit code of a program, or the signal that killed it. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: string | null;
@@ -212,7 +212,7 @@ export class LineTooLong extends Error {
 /** HTTP address at which one process can send requests to the relay, in addition to stdin and stdout. */
 export interface Callback {
   readonly url: string;
-  /** Required with every request; they identify the process. */
+  /** Headers that every request needs to identify the process. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -262,8 +262,8 @@ export interface Protocol {
   readonly writer: TurnWriter;
   readonly decoder: Decoder<DecoderEvent>;
   /**
-   * Returns text to write as soon as the process has started, so that it becomes ready sooner. Its stdout is read from
-   * then on; before the first turn, the decoder may yield only asides, any other event fails the process.
+   * Returns text to write as soon as the process has started, so that it becomes ready sooner. Reading of
+   * stdout begins then; before the first turn, the decoder may yield only asides, any other event fails the process.
    * `workingDirectory` is the absolute path of the private directory of the process.
    */
   opening?(workingDirectory: string, callback?: Callback | null): string;

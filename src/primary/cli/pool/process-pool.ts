@@ -43,8 +43,8 @@ export interface CliLease {
   /** Returns the resources used since the previous call; null if they are not measured. */
   usage(): CgroupUsage | null;
   /**
-   * Keeps the process for this conversation if it can take another turn; else, or with null, ends it. Resolves when the
-   * processes that the job has used up or displaced have ended.
+   * Keeps the process for this conversation if it can take another turn. Otherwise, or with null, ends the process.
+   * Resolves when the processes that the job has used up or displaced have ended.
    */
   release(conversation: ConversationState | null): Promise<void>;
 }

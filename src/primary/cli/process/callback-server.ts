@@ -97,7 +97,7 @@ export class CallbackServer {
     } catch (error) {
       this.#server = null; // the next process tries again
       const { code } = error as NodeJS.ErrnoException;
-      throw new RelayError('spawn_error', `the model CLI could not be given a port of the relay: ${code}`);
+      throw new RelayError('spawn_error', `no port could be opened for the model CLI: ${code}`);
     }
     server.on('error', () => {}); // thrown if a connection cannot be accepted, for example without file descriptors
     return server;

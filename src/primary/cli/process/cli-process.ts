@@ -96,7 +96,7 @@ export interface CliProcessParts {
 /** Parts of the process tree that a CLI process uses. */
 export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resume' | 'usage' | 'end'>;
 
-/** Longest grace after a job: its processes must have ended within a second, even if they ignore SIGTERM. */
+/** Longest grace after a job. The processes of a job must end within a second, even if they ignore SIGTERM. */
 const maxJobGraceMs = 400;
 /** Number of refused requests in one turn after which the process is ended. */
 const maxRefusals = 100;

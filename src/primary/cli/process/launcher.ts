@@ -73,7 +73,7 @@ export class Launcher {
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
-      // Not awaited: nothing has run inside, and without file descriptors it could not be inspected.
+      // Not awaited, because no program has run inside, and no cgroup can be inspected without file descriptors.
       void containment?.clear();
       await home.remove();
       throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
@@ -240,8 +240,8 @@ export function spawnError(program: string, error: NodeJS.ErrnoException): Relay
 }
 
 /**
- * Whether `setpriv` or the shell could not execute the program in its place; such a helper begins its stderr with its
- * name.
+ * Whether `setpriv` or the shell could not execute the program in its place. Its stderr then begins with the name of
+ * `setpriv` or the shell.
  */
 export function couldNotExecute({ code, stderr }: { readonly code: number | null; readonly stderr: string }): boolean {
   return (code === 126 || code === 127) && /^(setpriv|prompt-relay-sh): /.test(stderr);

@@ -257,7 +257,7 @@ export class OpenTurn implements Disposable {
 }
 
 /**
- * Returns the error for a program that the kernel refused to execute. Its stderr, with reason and path, is only logged.
+ * Returns the error for a program that the kernel refused to execute. Only the log has its stderr, with reason and path.
  */
 function notExecuted({ stderr }: Exit): RelayError {
   return new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed', { stderr });

@@ -20,7 +20,7 @@ const loaderSegment = 3;
 const headBytes = 4096;
 
 /**
- * Returns why the kernel cannot start an executable file: its interpreter or loader is missing, or it is built for
+ * Returns why the kernel cannot start an executable file, such as a missing interpreter or loader, or a file for
  * another machine. Returns null if no fault is found. A shell would not report the reason, or would run the file as a
  * script. `isOnPath` tests whether a program of this name exists.
  */

@@ -76,9 +76,9 @@ interface Learned extends Pick<KnownProgram, 'fingerprint' | 'keys'> {
 }
 
 /**
- * Owns the facts about the model CLI's program file: its path, and its abilities, learned once for each file. The file
- * may be a launcher such as a script or `node`, which does not change with the program that it starts. So each later
- * check repeats a query, and a different answer means a different program.
+ * Owns the path of the model CLI's program file, and its abilities, which are learned once for each file. The file may
+ * be a launcher such as a script or `node`, which does not change with the program that it starts. Each later check
+ * therefore repeats a query, and a different answer means a different program.
  */
 export class CliProgram {
   readonly #adapter: Adapter;
@@ -332,7 +332,7 @@ export async function consultation(
   clock: Clock,
 ): Promise<Consultation> {
   const controller = new AbortController();
-  const late = new RelayError('spawn_error', 'the model CLI does not answer questions about itself');
+  const late = new RelayError('spawn_error', 'the model CLI did not answer a query about itself in time');
   const stopTimer = clock.after(programVersion.limitMs, () => controller.abort(late));
   try {
     await process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);

@@ -11,7 +11,7 @@ export function replayable(turn: Turn): Turn {
 
 /**
  * Adapts messages to what every API accepts. `openIds`: for the calls of the last message, maps the client's ids to the
- * program's; their results use these ids, too.
+ * program's. The results of the calls use the program's ids, too.
  */
 export function replayableHistory(history: readonly Message[], openIds: CallIds): readonly Message[] {
   return normalised(history, openIds).messages;

@@ -50,8 +50,8 @@ export interface Fallback {
 }
 
 /**
- * Contains each program in a cgroup below the home, a cgroup that belongs to this primary. Another program may remove
- * the empty home; it is then created again, or the fallback contains the program.
+ * Contains each program in a cgroup below the home, a cgroup that belongs to this primary. If another program removes
+ * the empty home, the home is created again, or the fallback contains the program.
  */
 export class CgroupContainments implements ContainmentFactory {
   readonly #home: Cgroup;

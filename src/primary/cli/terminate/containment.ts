@@ -9,7 +9,7 @@ export interface ExitStatus {
 
 export type Child = ChildProcessWithoutNullStreams & {
   readonly pid: number;
-  /** Resolves when the program itself has exited; its children may still run. */
+  /** Resolves when the program itself has exited, although children may still run. */
   readonly exited: Promise<ExitStatus>;
   readonly workingDirectory: string;
 };

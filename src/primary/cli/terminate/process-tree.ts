@@ -104,7 +104,7 @@ export class ProcessTree {
 
   /**
    * Stops a program that may renew its login, so that it cannot begin a renewal between the check and its end. Waits for
-   * a renewal that has begun. Returns whether the program is stopped; it must be killed then.
+   * a renewal that has begun. Returns whether the program is stopped, and must be killed.
    */
   async #stopOutsideRenewal(): Promise<boolean> {
     const { clock, login } = this.#context;

@@ -30,7 +30,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
     host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' } },
     config: { needsKey: true },
     supervisor: { phase: 'ready', drainEndsAt: null },
-    names: { choice: { fallback: null, label: null }, usual: { cli, model: null } },
+    names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },
     store: { kind: 'redis', isUp: true },
     room: {
       ...room,

@@ -31,7 +31,7 @@ function reasons({ checks = [check('claude')], open = [], store = { kind: 'memor
   }));
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');
-  const names = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
+  const names = { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli, model: 'opus' } };
   return degradedReasons({ clis, names, store, host: { defects: { lastAt: null } } } as unknown as ReasonSources);
 }
 

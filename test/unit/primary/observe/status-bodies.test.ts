@@ -56,7 +56,7 @@ function bodiesOf(clis: readonly object[]) {
     background: { load: { max: 10, waiting: 1, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis,
-    names: { choice: { fallback: 'opus', label: 'opus' }, usual: { cli: claude, model: 'opus' } },
+    names: { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli: claude, model: 'opus' } },
     store: { kind: 'sqlite', isUp: false },
     config: {
       ...{ strictHealth: false, needsKey: true, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },

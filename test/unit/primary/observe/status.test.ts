@@ -74,7 +74,7 @@ function createStatus({
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
-    names: { choice: { fallback: null, label: null }, usual: { cli, model: null } },
+    names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },
     store: { kind: 'sqlite', isUp: isStoreUp },
     config: { strictHealth },
     host: {

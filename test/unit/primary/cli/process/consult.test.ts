@@ -33,7 +33,7 @@ describe('A consultation', () => {
     const { clock, tree, process, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({
       code: 'spawn_error',
-      message: 'the model CLI does not answer questions about itself',
+      message: 'the model CLI did not answer a query about itself in time',
     });
     await tree.say('I am thinking');
     await clock.advance(9999);
