@@ -83,12 +83,9 @@ const idempotencyKey = z.string().meta({
 const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
 const preferring = { header: once.header.extend({ Prefer: prefer.optional() }) };
 const idempotencyHeaders = {
-  'Idempotency-Replayed': z
-    .literal('true')
-    .optional()
-    .meta({
-      description: 'Present if this is the stored answer to an earlier request with the same `Idempotency-Key`.',
-    }),
+  'Idempotency-Replayed': z.literal('true').optional().meta({
+    description: 'Present if this is the stored answer to an earlier request with the same `Idempotency-Key`.',
+  }),
   'Idempotency-Recorded': z.literal('false').optional().meta({
     description:
       'The answer to a request with an `Idempotency-Key` was not recorded. In a stream, a comment before the last event says so.',
