@@ -12,6 +12,7 @@ import {
   limitQuery,
   searchQuery,
   titleRequest,
+  versionOfQuery,
 } from '../src/shared/api/conversations.js';
 import {
   brokenHttp,
@@ -249,7 +250,12 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'The conversations of the caller. A conversation with a new turn moves to the top while you read the pages.',
     requestParams: {
-      query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional(), search: searchQuery.optional() }),
+      query: z.object({
+        limit: limitQuery.optional(),
+        cursor: cursorQuery.optional(),
+        search: searchQuery.optional(),
+        version_of: versionOfQuery.optional(),
+      }),
     },
     security: keyNeededIfConfigured,
     ok: conversationList,

@@ -14,8 +14,51 @@ export const conversationSnapshot = z
   .readonly();
 export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
-/** Conversation with its title: the client's title, otherwise its first words. */
-export const titledConversation = conversationSnapshot.unwrap().extend({ title: z.string() }).readonly();
+/** Earlier conversation with which another one begins, and the number of messages up to which they are the same. */
+export interface Origin {
+  readonly id: string;
+  readonly messageCount: number;
+}
+
+/**
+ * Encodes the origins of a version: pairs of an ID and a number of messages, separated by spaces, oldest first. The
+ * numbers rise: each origin has the messages after those of the origin before it.
+ */
+function encodeOrigins(origins: readonly Origin[]): string {
+  return origins.map(({ id, messageCount }) => `${id} ${messageCount}`).join(' ');
+}
+
+export function decodeOrigins(origins: string | null): Origin[] {
+  return Array.from(origins?.matchAll(/(\S+) (\d+)/g) ?? [], ([, id = '', count]) => ({
+    id,
+    messageCount: Number(count),
+  }));
+}
+
+/** Conversation with its encoded origins; null if it is a version of no other conversation. */
+type WithOrigins = Pick<Origin, 'id'> & { readonly origins: string | null };
+
+/**
+ * Returns the origins of a version that shares the first messages with `parent`. An origin that shares more messages
+ * with the parent is the origin instead of the parent, so a conversation never has more origins than turns, and one.
+ */
+export function originsOf(parent: WithOrigins, messageCount: number): string {
+  const known = decodeOrigins(parent.origins);
+  const before = known.filter((origin) => origin.messageCount < messageCount);
+  const { id } = known[before.length] ?? parent;
+  return encodeOrigins([...before, { id, messageCount }]);
+}
+
+/** Returns the ID of the first conversation among all versions. */
+export function rootOf({ id, origins }: WithOrigins): string {
+  return origins?.split(' ', 1)[0] ?? id;
+}
+
+/** Conversation with its title: the client's title, otherwise its first words. `origins`: see `originsOf`. */
+export const titledConversation = conversationSnapshot
+  .unwrap()
+  .extend({ title: z.string(), origins: z.string().nullable() })
+  .readonly();
 export type TitledConversation = z.infer<typeof titledConversation>;
 
 /** One page of a client's conversations. A search may return an empty page that is not the last. */

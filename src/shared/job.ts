@@ -167,6 +167,8 @@ export const jobRequest = z
     client: z.string(),
     /** Conversation to continue, for `chat`; null for a new one. */
     conversationId: z.string().nullable(),
+    /** Conversation whose first message a new conversation replaces, for `chat`. */
+    versionOf: z.string().optional(),
     text: z.string(),
     images,
     /** Results of the client's tools for all open calls of the last message in `history`. They come before the text. */

@@ -48,7 +48,8 @@ export class KeptRun {
   /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
   async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
     const { system = null, images = [], figures = null, client = 'alice', answering = async () => {} } = more;
-    using turn = await this.open(id, text, { system, client });
+    const { versionOf } = more;
+    using turn = await this.open(id, text, { system, client, versionOf });
     await answering();
     const countTokens = async (texts: readonly string[]) => texts.join('').length;
     const record = new TurnRecord(turn, jobRequest({ text, system, images }), { countTokens, journal: this.journal });
@@ -59,10 +60,12 @@ export class KeptRun {
   async open(
     id: string | null,
     text: string,
-    { system = null, client = 'alice' }: More = {},
+    { system = null, client = 'alice', versionOf }: More = {},
   ): Promise<ConversationTurn> {
     const endOfEntry = id === null ? undefined : await this.shared?.enter(id, client);
-    const turn = this.store.turn(id, client, system, text.length);
+    const version = versionOf === undefined ? {} : { versionOf };
+    await this.shared?.admitting(jobRequest({ operation: id === null ? 'chat' : 'ask', client, ...version }), () => {});
+    const turn = this.store.turn(id, client, system, text.length, versionOf);
     turn.open();
     endOfEntry?.();
     await turn.ready(new AbortController().signal, () => {});
@@ -88,6 +91,12 @@ export class KeptRun {
     return conversations.map(({ title }) => title);
   }
 
+  /** Returns the IDs of a conversation's versions, with their origins. */
+  async versions(id: string, client = 'alice'): Promise<Readonly<Record<string, string | null>>> {
+    const { conversations } = await this.#read.list(client, null, 10_000, null, id);
+    return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
+  }
+
   async #said(id: string, client: string): Promise<TranscriptPart[]> {
     const parts: TranscriptPart[] = [];
     for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
@@ -104,6 +113,8 @@ interface More {
   readonly images?: readonly Image[];
   readonly figures?: StoredText | null;
   readonly client?: string;
+  /** Conversation whose first message a new conversation replaces. */
+  readonly versionOf?: string | undefined;
   /** Runs before the answer exists. */
   readonly answering?: () => Promise<unknown>;
 }

@@ -147,6 +147,40 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         await expectKept(services, run);
       }));
 
+    it('keeps which conversations are versions of each other, whichever of them are removed', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const root = await run.chat(null, 'one', 'eins');
+        for (const text of ['two', 'three']) await run.chat(root, text, text);
+        await run.kept.rename(root, 'alice', 'Numbers');
+        const fork = async (id: string, messages: number) => (await run.kept.fork(id, 'alice', messages)).id;
+        const four = await fork(root, 4);
+        await run.chat(four, 'four', 'vier');
+        const five = await fork(four, 6);
+        const other = await run.chat(null, 'other', 'anders', { versionOf: five });
+        await run.chat(null, 'alone', 'allein');
+        const all = {
+          ...{ [root]: null, [four]: `${root} 4`, [five]: `${root} 4 ${four} 6`, [other]: `${root} 0` },
+          ...{ [await fork(five, 2)]: `${root} 2`, [await fork(other, 2)]: `${root} 0 ${other} 2` },
+          ...{ [await fork(five, 4)]: `${root} 4`, [await fork(five, 6)]: `${root} 4 ${four} 6` },
+        };
+        for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
+        expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
+        await run.kept.remove(root, 'alice');
+        const { [root]: _, ...others } = all;
+        for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
+        for (const [id, client] of [
+          [root, 'alice'],
+          [four, 'bob'],
+          ['nothing', 'alice'],
+        ] as const) {
+          const version = run.chat(null, 'more', 'mehr', { versionOf: id, client });
+          await expect(version).rejects.toMatchObject({ reason: 'conversation_unknown' });
+        }
+        expect(await run.versions(four, 'bob')).toEqual({});
+        await expectKept(services, run);
+      }));
+
     it('keeps titles, those of forks too, and the first words where there is none', () =>
       withServices(async (services) => {
         const run = await services.next();

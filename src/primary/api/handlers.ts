@@ -84,6 +84,7 @@ interface ReadableConversations {
     before: number | null,
     limit: number,
     search: string | null,
+    versionOf: string | null,
   ): ConversationPage | Promise<ConversationPage>;
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
@@ -228,9 +229,9 @@ function conversationHandlers({
     conversation: ({ id, client }) => conversations.snapshot(id, client),
     renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
     deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
-    conversations: ({ client, before, limit, search }) => {
+    conversations: ({ client, before, limit, search, versionOf }) => {
       noteActivity();
-      return conversations.list(client, before, limit, search);
+      return conversations.list(client, before, limit, search, versionOf);
     },
     transcript: (order) => {
       noteActivity();

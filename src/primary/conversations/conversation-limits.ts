@@ -51,6 +51,6 @@ export function notFound(): never {
   throw new RelayError('not_found', 'no such conversation');
 }
 
-export function unusable(): never {
-  throw invalid('conversation_id', 'no such conversation', 'conversation_unknown');
+export function unusable(field: 'conversation_id' | 'version_of' = 'conversation_id'): never {
+  throw invalid(field, 'no such conversation', 'conversation_unknown');
 }

@@ -1,9 +1,11 @@
 import type { Clock } from '../../shared/clock.js';
-import type {
-  ConversationPage,
-  ConversationSnapshot,
-  RemovalCause,
-  TitledConversation,
+import {
+  type ConversationPage,
+  type ConversationSnapshot,
+  originsOf,
+  type RemovalCause,
+  rootOf,
+  type TitledConversation,
 } from '../../shared/conversation.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -99,13 +101,20 @@ export class ConversationStore {
 
   /**
    * Creates a turn on a conversation, or with `id` null the first turn of a new one. The turn reserves nothing before
-   * `open`. Throws `validation_error` if the id is unknown or the message would make the conversation too large, and
+   * `open`. `versionOf` names the conversation whose first message the new conversation replaces; null for none. Throws
+   * `validation_error` if an id is unknown or the message would make the conversation too large, and
    * `concurrency_limited` if the maximum number of conversations is in use: a new conversation must always find an idle
    * one to evict.
    */
-  turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
+  turn(
+    id: string | null,
+    client: string,
+    system: string | null,
+    bytes: number,
+    versionOf: string | null = null,
+  ): ConversationTurn {
     this.expire();
-    const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
+    const conversation = id === null ? this.#draft(client, system, versionOf) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
     checkSize(this.limits, conversation.bytesInView + bytes);
     return new ConversationTurn(conversation, bytes, this, this.turnGate);
@@ -113,13 +122,20 @@ export class ConversationStore {
 
   /**
    * Lists conversations of a client, the most recently active first: before the position `before` (null: from the
-   * start) and with a title that contains `search` (null: any title). A search may return an empty page that is not the
-   * last.
+   * start), with a title that contains `search` (null: any title), and only the versions of the conversation
+   * `versionOf` (null: all). A search may return an empty page that is not the last.
    */
-  list(client: string, before: number | null, limit: number, search: string | null = null): ConversationPage {
+  list(
+    client: string,
+    before: number | null,
+    limit: number,
+    search: string | null = null,
+    versionOf: string | null = null,
+  ): ConversationPage {
     this.#checkRestored();
     this.expire();
-    const wanted = { limit, search };
+    const root = versionOf && rootOf(this.#index.get(versionOf) ?? { id: versionOf, origins: null });
+    const wanted = { limit, search, root };
     return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
   }
 
@@ -255,9 +271,13 @@ export class ConversationStore {
     conversation.turns = null;
   }
 
-  #draft(client: string, system: string | null): Conversation {
+  #draft(client: string, system: string | null, versionOf: string | null): Conversation {
     const text = system === null ? null : stored(system);
-    return new Conversation(newId(), client, text, this.#clock.now(), this.#clock.monotonicMs());
+    const parent = versionOf === null ? null : (this.#find(versionOf, client) ?? unusable('version_of'));
+    const origins = parent && originsOf(parent, 0);
+    const draft = new Conversation(newId(), client, text, this.#clock.now(), this.#clock.monotonicMs(), origins);
+    draft.title = parent?.title ?? null;
+    return draft;
   }
 
   /** Evicts idle conversations until count and bytes are within their limits. */

@@ -109,10 +109,12 @@ export class ConversationTurn implements TurnInLine, Disposable {
   change(...[user, assistant, tokens, images = [], figures = null]: Added): TurnChange | null {
     const { id, client, texts, storedSystem, createdAt, tokens: before, isRemoved } = this.#conversation;
     if (isRemoved) return null;
-    const system = texts.length === 0 ? storedSystem : null;
+    const { title, origins } = this.#conversation;
+    const system = this.isFirst ? storedSystem : null;
+    const version = this.isFirst && origins !== null ? { version: { title, origins } } : {};
     const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
     const turnTexts = { user, assistant, images, figures };
-    return { type: 'turn', id, client, system, createdAt, ...turnTexts, token: this.lock.token, ...counts };
+    return { type: 'turn', id, client, system, createdAt, ...version, ...turnTexts, token: this.lock.token, ...counts };
   }
 
   commit(...[user, assistant, tokens, images = [], figures = null]: Added) {

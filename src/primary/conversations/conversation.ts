@@ -1,4 +1,4 @@
-import type { ConversationSnapshot } from '../../shared/conversation.js';
+import { type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { Node } from '../fairness/linked-list.js';
@@ -22,6 +22,8 @@ export class Conversation {
   readonly client: string;
   readonly #system: StoredText | null;
   readonly createdAt: number;
+  /** Encoded origins of a version, see `originsOf`; null if it is a version of no other conversation. */
+  readonly origins: string | null;
   /** Title that the client has set; null for the first words. */
   title: string | null = null;
   /** Texts of the finished turns: user, assistant, user, and so on. */
@@ -43,10 +45,18 @@ export class Conversation {
   /** Turns in order of arrival, of which the first one runs; null for an idle conversation. */
   turns: TurnInLine[] | null = null;
 
-  constructor(id: string, client: string, system: StoredText | null, now: number, monotonicMs: number) {
+  constructor(
+    id: string,
+    client: string,
+    system: StoredText | null,
+    now: number,
+    monotonicMs: number,
+    origins: string | null = null,
+  ) {
     this.id = id;
     this.client = client;
     this.#system = system;
+    this.origins = origins;
     this.bytes = system?.length ?? 0;
     this.createdAt = now;
     this.lastActivityAt = now;
@@ -54,8 +64,8 @@ export class Conversation {
   }
 
   static restored(stored: StoredConversation, lastActiveMs: number): Conversation {
-    const { id, client, system, createdAt } = stored;
-    const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
+    const { id, client, system, createdAt, origins } = stored;
+    const conversation = new Conversation(id, client, system, createdAt, lastActiveMs, origins);
     conversation.lastActivityAt = stored.lastActivityAt;
     conversation.title = stored.title;
     for (const { texts, images, figures, totalTokens } of stored.turns) {
@@ -103,7 +113,7 @@ export class Conversation {
 
   /** Makes a copy with the first messages, which must be whole turns. */
   fork(id: string, messageCount: number, now: number, monotonicMs: number): Conversation {
-    const fork = new Conversation(id, this.client, this.#system, now, monotonicMs);
+    const fork = new Conversation(id, this.client, this.#system, now, monotonicMs, originsOf(this, messageCount));
     fork.lastActivityAt = Math.max(now, this.lastActivityAt);
     const turns = messageCount / 2;
     fork.title = this.title;

@@ -62,8 +62,9 @@ export class JournaledConversations {
 
   async #fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const fork = this.#store.draftFork(id, client, messageCount);
-    const { createdAt, texts } = fork;
-    await this.#journal.commit({ type: 'fork', id: fork.id, origin: id, messageCount: texts.length, createdAt });
+    const { createdAt, texts, origins } = fork;
+    const copy = { id: fork.id, origin: id, origins, messageCount: texts.length, createdAt };
+    await this.#journal.commit({ type: 'fork', ...copy });
     return this.#store.publishFork(fork);
   }
 

@@ -1,4 +1,4 @@
-import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
+import { type ConversationPage, rootOf, type TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
 import type { Image, TurnFigures } from '../../shared/job.js';
 import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
@@ -27,32 +27,37 @@ export function titleOf(text: string): string {
 }
 
 export function titled(conversation: Conversation, ttlMs: number): TitledConversation {
-  const { title, texts } = conversation;
-  return { ...conversation.snapshot(ttlMs), title: title ?? firstWordsOf(texts[0] ?? '') };
+  const { title, texts, origins } = conversation;
+  return { ...conversation.snapshot(ttlMs), title: title ?? firstWordsOf(texts[0] ?? ''), origins };
 }
 
-/** Titles that a search reads per page: a few milliseconds, for any number of conversations. */
+/** Conversations that a search reads per page: a few milliseconds, for any number of conversations. */
 const maxSearched = 1000;
 
 interface Wanted {
   readonly limit: number;
   /** Text that the title contains, ignoring case; null for any title. */
   readonly search: string | null;
+  /** Root of the versions that are wanted, see `rootOf`; null for all conversations. */
+  readonly root: string | null;
 }
 
 /** Returns the number of conversations to read. An extra one shows whether others follow the page. */
-export function countToRead({ limit, search }: Wanted): number {
-  return (search === null ? limit : maxSearched) + 1;
+export function countToRead({ limit, search, root }: Wanted): number {
+  return (search === null && root === null ? limit : maxSearched) + 1;
 }
 
 /** Builds a page from conversations that were read with `countToRead`. */
 export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
   const isMore = read.length === countToRead(wanted);
-  const shown = (isMore ? read.slice(0, -1) : read).map((each) => ({
-    ...titled(each, ttlMs),
-    activity: each.activity,
-  }));
-  return foundPage(shown, isMore ? (shown.at(-1)?.activity ?? null) : null, wanted);
+  const all = isMore ? read.slice(0, -1) : read;
+  const here = all.filter((each) => isVersionOf(wanted.root, each));
+  const shown = here.map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
+  return foundPage(shown, isMore ? (all.at(-1)?.activity ?? null) : null, wanted);
+}
+
+function isVersionOf(root: string | null, conversation: Parameters<typeof rootOf>[0]): boolean {
+  return root === null || rootOf(conversation) === root;
 }
 
 type InOrder = TitledConversation & { readonly activity: number };
@@ -61,9 +66,10 @@ type InOrder = TitledConversation & { readonly activity: number };
  * Builds a page of the conversations that match the search. `next` is the start of the unread ones; null if all were
  * read.
  */
-export function foundPage(read: readonly InOrder[], next: number | null, { search, limit }: Wanted): ConversationPage {
+export function foundPage(read: readonly InOrder[], next: number | null, wanted: Wanted): ConversationPage {
+  const { search, root, limit } = wanted;
   const words = search?.toLowerCase() ?? '';
-  const found = read.filter(({ title }) => title.toLowerCase().includes(words));
+  const found = read.filter((each) => isVersionOf(root, each) && each.title.toLowerCase().includes(words));
   const shown = found.slice(0, limit);
   const conversations = shown.map(({ activity: _, ...conversation }) => conversation);
   return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : next };

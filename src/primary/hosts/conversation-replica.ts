@@ -48,8 +48,8 @@ export class ConversationReplica implements TurnGate {
     return (await this.#store.rename(id, client, title)) ?? notFound();
   }
 
-  list(client: string, before: number | null, limit: number, search: string | null = null): Promise<ConversationPage> {
-    return this.#store.list(client, before, limit, search);
+  list(...order: Parameters<SharedConversations['list']>): Promise<ConversationPage> {
+    return this.#store.list(...order);
   }
 
   /**
@@ -70,8 +70,18 @@ export class ConversationReplica implements TurnGate {
     return this.#store.fork(id, client, messageCount);
   }
 
-  admitting<T>({ operation, conversationId, client }: JobRequest, admit: () => T): T | Promise<T> {
-    return operation === 'ask' || conversationId === null ? admit() : this.#admitting(conversationId, client, admit);
+  admitting<T>({ operation, conversationId, versionOf, client }: JobRequest, admit: () => T): T | Promise<T> {
+    if (operation === 'ask') return admit();
+    if (conversationId !== null) return this.#admitting(conversationId, client, admit);
+    return versionOf === undefined ? admit() : this.#admittingVersion(versionOf, client, admit);
+  }
+
+  /** Updates the copy of the conversation of which the job creates a version; drops it if there is none in Redis. */
+  async #admittingVersion<T>(id: string, client: string, admit: () => T): Promise<T> {
+    await this.#check(id, client, false).catch((error) => {
+      if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
+    });
+    return admit();
   }
 
   async #admitting<T>(id: string, client: string, admit: () => T): Promise<T> {

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
+import {
+  type ConversationPage,
+  type ConversationSnapshot,
+  rootOf,
+  type TitledConversation,
+} from '../../shared/conversation.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { responsePieceBytes } from '../../shared/ipc/protocol.js';
@@ -160,12 +165,13 @@ export class RedisConversations implements ConversationJournal {
   }
 
   async snapshot(id: string, client: string): Promise<TitledConversation | null> {
-    const fields = ['client', 'count', 'tokens', 'created', 'active', 'title', 'named'];
+    const fields = ['client', 'count', 'tokens', 'created', 'active', 'title', 'named', 'origins'];
     const row = (await this.#redis.call('read', 'HMGET', this.#metaOf(id), ...fields)) as (Buffer | null)[];
     const [owner, ...figures] = row;
-    const [firstWords, named] = figures.splice(4);
+    const [firstWords, named, origins] = figures.splice(4);
     if (String(owner) !== client) return null;
-    return { ...snapshotOf(id, figures, this.#limits.ttlMs), title: String(named ?? firstWords) };
+    const title = String(named ?? firstWords);
+    return { ...snapshotOf(id, figures, this.#limits.ttlMs), title, origins: originsIn(origins) };
   }
 
   /** Sets the title; null restores the first words. Resolves with null if the client has no such conversation. */
@@ -183,16 +189,23 @@ export class RedisConversations implements ConversationJournal {
     before: number | null,
     limit: number,
     search: string | null = null,
+    versionOf: string | null = null,
   ): Promise<ConversationPage> {
+    const root = versionOf && (await this.#rootOf(versionOf));
     const found: ListedInRedis[] = [];
     let next = before;
-    const [pages, count] = search === null ? [1, limit] : [maxSearchedPages, searchedAtOnce];
+    const [pages, count] = search === null && root === null ? [1, limit] : [maxSearchedPages, searchedAtOnce];
     for (let read = 0; read === 0 || (read < pages && next !== null); read++) {
       const page = await this.#read(client, next, count);
       found.push(...page.slice(0, count));
       next = page.length > count ? (found.at(-1)?.activity ?? null) : null;
     }
-    return foundPage(found, next, { limit, search });
+    return foundPage(found, next, { limit, search, root });
+  }
+
+  async #rootOf(id: string): Promise<string> {
+    const origins = (await this.#redis.call('read', 'HGET', this.#metaOf(id), 'origins')) as Buffer | null;
+    return rootOf({ id, origins: originsIn(origins) });
   }
 
   /** Reads up to `count + 1` conversations, to find out whether more follow. */
@@ -227,8 +240,8 @@ export class RedisConversations implements ConversationJournal {
     if (verdict === 'range') checkForkPoint(messageCount ?? count, count);
     if (verdict !== 'ok') throw storeUnavailable();
     const expiresAt = now + this.#limits.ttlMs;
-    const title = String(rest[2]);
-    return { id, title, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt };
+    const [title, origins] = rest.slice(2).map(String) as [string, string];
+    return { id, title, origins, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt };
   }
 
   async #withdrawAll(): Promise<void> {
@@ -253,9 +266,11 @@ export class RedisConversations implements ConversationJournal {
   }
 }
 
-function beginningOf({ createdAt, user, system }: TurnChange): ScriptArguments {
+function beginningOf({ createdAt, user, system, version }: TurnChange): ScriptArguments {
   const storedSystem = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOf(system)]);
-  return { createdAt, title: firstWordsOf(stored(user)), system: storedSystem };
+  const { title: named, origins } = version ?? {};
+  const title = firstWordsOf(stored(user));
+  return { createdAt, title, named: named ?? '', origins: origins ?? '', system: storedSystem };
 }
 
 function staleTurn(): RelayError {
@@ -272,23 +287,30 @@ function snapshotOf(id: string, figures: readonly unknown[], ttlMs: number): Con
   return { id, messageCount, tokensUsed, createdAt, lastActivityAt, expiresAt: lastActivityAt + ttlMs };
 }
 
-/** Decodes a list entry. `row`: id, activity number, the figures of `snapshotOf`, title. */
+function originsIn(field: unknown): string | null {
+  return field ? String(field) : null;
+}
+
+/** Decodes a list entry. `row`: id, activity number, the figures of `snapshotOf`, title, origins. */
 function listedConversation([id, activity, ...row]: readonly Buffer[], ttlMs: number): ListedInRedis {
-  return { ...snapshotOf(String(id), row.slice(0, 4), ttlMs), title: String(row[4]), activity: Number(activity) };
+  const [title, origins] = row.slice(4).map(String) as [string, string];
+  const snapshot = snapshotOf(String(id), row.slice(0, 4), ttlMs);
+  return { ...snapshot, title, origins: origins || null, activity: Number(activity) };
 }
 
 /** Reads a conversation without its first `from` messages; null if it does not exist. */
 async function readConversation(redis: RedisConnection, id: string, from: number): Promise<StoredConversation | null> {
-  const fields = ['client', 'system', 'named', 'created', 'active', 'count'];
+  const fields = ['client', 'system', 'named', 'origins', 'created', 'active', 'count'];
   const row = (await redis.call('read', 'HMGET', redis.key('conversation', id), ...fields)) as (Buffer | null)[];
-  const [client, system, named, ...figures] = row;
+  const [client, system, named, origins, ...figures] = row;
   if (!client || !system) return null;
   const [createdAt = 0, lastActivityAt = 0, messageCount = 0] = figures.map(Number);
   const turns = await readTurns(redis, redis.key('turns', id), from / 2, messageCount / 2);
   if (turns === null) return null;
   const text = system.toString('latin1', 0, 1) === '+' ? storedText(system.subarray(1)) : null;
   const title = named ? String(named) : null;
-  return { id, client: String(client), system: text, title, createdAt, lastActivityAt, turns };
+  const begun = { system: text, title, origins: originsIn(origins), createdAt };
+  return { id, client: String(client), ...begun, lastActivityAt, turns };
 }
 
 /** Reads turns piece by piece; null if the conversation was removed during the read. */

@@ -129,14 +129,15 @@ export class Admission {
    * down.
    */
   examine(request: JobRequest, route: Route): Examined {
-    const { operation, conversationId, client, system, schema } = request;
+    const { operation, conversationId, versionOf = null, client, system, schema } = request;
     this.#resources.router.check(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const effort = effortOf(request, route);
     const bytes = sizeOf(request);
     const isChat = operation === 'chat';
-    const turn = isChat ? this.#resources.conversations.turn(conversationId, client, system, bytes) : null;
+    const { conversations } = this.#resources;
+    const turn = isChat ? conversations.turn(conversationId, client, system, bytes, versionOf) : null;
     const launch = { model: route.adapterModel, system: turn === null ? system : turn.system, schema, effort };
     return { launch, turn, bytes };
   }

@@ -21,6 +21,10 @@ export const chatRequest = z
       .string('must be a string')
       .optional()
       .meta({ description: 'The conversation to continue; without it, a new one begins.' }),
+    version_of: z.string('must be a string').optional().meta({
+      description:
+        'For a new conversation only: the conversation whose first message this one replaces. The new one is a version of it, with its title.',
+    }),
     system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),
     schema: answerSchema.optional(),
@@ -33,7 +37,17 @@ export const chatRequest = z
     message: 'is only accepted for a new conversation: leave out conversation_id, or system',
     when: () => true,
   })
+  .refine((body) => body.conversation_id === undefined || body.version_of === undefined, {
+    path: ['version_of'],
+    message: 'is only for a new conversation: leave out conversation_id, or version_of',
+    when: () => true,
+  })
   .meta({ id: 'ChatRequest' });
+
+const origins = z.array(z.strictObject({ conversation_id: z.string(), message_count: z.int().nonnegative() })).meta({
+  description:
+    'The conversations that this one is a version of, by forks or `version_of`, oldest first: up to `message_count`, it has the same messages. Empty for a conversation of its own. An origin may be deleted.',
+});
 
 /** Error message for a client that still sends the older payload. */
 export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to continue';
@@ -75,6 +89,7 @@ export const conversationBody = z
       description:
         'The title that the client has set, otherwise the first 80 characters of its first message, in one line. Null if clients may not read stored conversations.',
     }),
+    origins,
     message_count: count,
     tokens_used: tokensUsed,
     created_at: time,

@@ -98,6 +98,14 @@ export const searchQuery = z
     description:
       'Only conversations whose title contains this text, regardless of case. A page may then have fewer than `limit` entries, or none, although more pages follow.',
   });
+export const versionOfQuery = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
+  .meta({
+    description:
+      'Only this conversation and those that share an origin with it. A page may have fewer than `limit` then, even none, although others follow.',
+  });
 export const formatQuery = z
   .enum(['json', 'markdown'], 'must be json or markdown')
   .meta({ description: 'Default: the type that `Accept` prefers, otherwise JSON.' });

@@ -227,13 +227,17 @@ export const primaryCalls = {
   /** `title`: null restores the first words of the conversation. */
   renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },
   deleteConversation: { request: ownedKey, answer: nothing },
-  /** `before`: `next` of the previous page. `search`: text in a title, case-insensitive; null for all. */
+  /**
+   * `before`: `next` of the previous page. `search`: text in a title, case-insensitive; null for all. `versionOf`: a
+   * conversation whose versions are wanted; null for all.
+   */
   conversations: {
     request: z.object({
       client: z.string(),
       before: z.int().nullable(),
       limit: z.int(),
       search: z.string().nullable(),
+      versionOf: z.string().nullable(),
     }),
     answer: conversationPage,
   },

@@ -32,10 +32,10 @@ export function postAsk(parts: JobParts): AsyncHandler {
 export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatRequest);
-    const { message: text, conversation_id: conversationId, system, model, effort } = body;
+    const { message: text, conversation_id: conversationId, version_of: versionOf, system, model, effort } = body;
     const options = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
     const stream = wantsStream(req, body.stream);
-    const request = { operation: 'chat', conversationId, text, system, model, ...options } as const;
+    const request = { operation: 'chat', conversationId, versionOf, text, system, model, ...options } as const;
     await answer(parts, req, res, { ...request, isEffortNeeded: true, stream });
   };
 }

@@ -10,10 +10,16 @@ import {
   searchQuery,
   titleRequest,
   usualPage,
+  versionOfQuery,
 } from '../../shared/api/conversations.js';
 import { inLine } from '../../shared/async.js';
 import { timestamp } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
+import {
+  type ConversationPage,
+  type ConversationSnapshot,
+  decodeOrigins,
+  type TitledConversation,
+} from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { queryOf, readBody } from '../http/body.js';
@@ -72,10 +78,15 @@ function conversationBodyOf(snapshot: TitledConversation, requestId: string): Co
     conversation_id: snapshot.id,
     status: 'active',
     title: snapshot.title,
+    origins: originsIn(snapshot),
     created_at: timestamp(snapshot.createdAt),
     ...figuresOf(snapshot),
     request_id: requestId,
   };
+}
+
+function originsIn({ origins }: TitledConversation): ConversationBody['origins'] {
+  return decodeOrigins(origins).map(({ id, messageCount }) => ({ conversation_id: id, message_count: messageCount }));
 }
 
 function idOf(params: Readonly<Record<string, string | string[]>>): string {
@@ -98,7 +109,9 @@ export function getConversations(primary: Primary): AsyncHandler {
     const cursor = queryOf(req, 'cursor', cursorQuery);
     const before = cursor === undefined ? null : Number(cursor);
     const search = queryOf(req, 'search', searchQuery) ?? null;
-    sendJson(res, listOf(await primary.call('conversations', { client, before, limit, search }), requestId));
+    const versionOf = queryOf(req, 'version_of', versionOfQuery) ?? null;
+    const page = await primary.call('conversations', { client, before, limit, search, versionOf });
+    sendJson(res, listOf(page, requestId));
   };
 }
 
@@ -136,6 +149,7 @@ function listOf({ conversations, next }: ConversationPage, requestId: string): C
       created_at: timestamp(snapshot.createdAt),
       ...figuresOf(snapshot),
       title: snapshot.title,
+      origins: originsIn(snapshot),
     })),
     next_cursor: next === null ? null : String(next),
     request_id: requestId,

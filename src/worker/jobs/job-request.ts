@@ -30,6 +30,8 @@ export interface RequestedSchema {
 export interface RequestedJob {
   readonly operation: Operation;
   readonly conversationId?: string | undefined;
+  /** Conversation whose first message this new conversation replaces. */
+  readonly versionOf?: string | undefined;
   readonly text: string;
   readonly images?: readonly Image[] | undefined;
   readonly results?: readonly ToolResult[] | undefined;
@@ -57,12 +59,13 @@ export interface RequestedJob {
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, model = null, effort = null } = job;
-  const { offer, sampling, results, hasCallIds, thinking, earlier } = job;
+  const { versionOf, offer, sampling, results, hasCallIds, thinking, earlier } = job;
   const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
   const more = {
     ...(trace && { trace: contextOf(trace) }),
+    ...(versionOf !== undefined && { versionOf }),
     ...(results && { results }),
     ...(offer && { offer }),
     ...(sampling && { sampling }),

@@ -97,6 +97,36 @@ export function describeConversations(open: Open): void {
       expect([odd.status, odd.body.error]).toEqual([400, 'validation_error']);
     });
 
+    it('lists the versions of one: its forks, and conversations that replace its first message', async () => {
+      const { body: root } = await service.post('/chat', { message: 'My name is Ada' }, alice);
+      const id = root.conversation_id as string;
+      const { body: fork } = await service.post(`/chat/${id}/fork`, {}, alice);
+      const { body: other } = await service.post('/chat', { message: 'My name is Bob', version_of: id }, alice);
+      const { body } = await service.get(`/chat?version_of=${fork.conversation_id}`, alice);
+      const listed = body.conversations as { conversation_id: string; origins: object[] }[];
+      expect(listed.map((one) => [one.conversation_id, one.origins])).toEqual([
+        [other.conversation_id, [{ conversation_id: id, message_count: 0 }]],
+        [fork.conversation_id, [{ conversation_id: id, message_count: 2 }]],
+        [id, []],
+      ]);
+      const one = (await service.get(`/chat/${fork.conversation_id}`, alice)).body;
+      expect([one.origins, fork.origins]).toEqual([listed[1]?.origins, listed[1]?.origins]);
+      expect((await service.get(`/chat?version_of=${id}`, bob)).body.conversations).toEqual([]);
+      for (const [asked, client] of [
+        [{ version_of: id }, bob],
+        [{ version_of: elsewhere }, alice],
+        [{ version_of: id, conversation_id: id }, alice],
+        [{ version_of: 7 }, alice],
+      ] as const) {
+        const { status, body: refused } = await service.post('/chat', { message: 'Hi', ...asked }, client);
+        expect([status, refused.error, String(refused.message).startsWith('version_of: ')]).toEqual([
+          400,
+          'validation_error',
+          true,
+        ]);
+      }
+    });
+
     it('gives the same answer for one that is gone, one of somebody else, and one that never was', async () => {
       const { body } = await service.post('/chat', { message: 'This is mine' }, alice);
       const { body: other } = await service.post('/chat', { message: 'This is short' }, bob);

@@ -85,7 +85,7 @@ function scripts.renew()
 end
 
 -- Appends a turn. before: messages before this turn; token: 0 without a lock; name: name of this commit. The first turn
--- has createdAt, title and system too ('-' for none, otherwise '+' and the text).
+-- has createdAt, title, named and origins ('' for none) and system too ('-' for none, otherwise '+' and the text).
 function scripts.commit()
   local id, client, before = args.id, args.client, tonumber(args.before)
   local fault = checkConversationLists(client)
@@ -106,6 +106,8 @@ function scripts.commit()
   if before == 0 then
     redis.call('HSET', meta, 'client', client, 'fence', 0, 'created', args.createdAt, 'title', args.title,
       'system', args.system)
+    if args.named ~= '' then redis.call('HSET', meta, 'named', args.named) end
+    if args.origins ~= '' then redis.call('HSET', meta, 'origins', args.origins) end
   end
   touch(id, client)
   if before == 0 then
@@ -130,12 +132,27 @@ function scripts.withdraw()
   return {'ok', now}
 end
 
+-- Returns the origins of a version that shares the first `count` messages with a conversation, like `originsOf` in the
+-- service.
+local function originsOf(id, origins, count)
+  local found = {}
+  for origin, shared in string.gmatch(origins or '', '(%S+) (%d+)') do
+    if tonumber(shared) >= count then
+      id = origin
+      break
+    end
+    found[#found + 1] = origin .. ' ' .. shared
+  end
+  found[#found + 1] = id .. ' ' .. exact(count)
+  return table.concat(found, ' ')
+end
+
 -- Forks a conversation. messages: number of messages to copy; '' for all.
 function scripts.fork()
   local client, meta, turns = args.client, metaOf(args.origin), turnsOf(args.origin)
   local fault = checkType(meta, 'hash') or checkType(turns, 'list') or checkConversationLists(client)
   if fault then return fault end
-  local known = redis.call('HMGET', meta, 'client', 'count', 'title', 'system', 'named')
+  local known = redis.call('HMGET', meta, 'client', 'count', 'title', 'system', 'named', 'origins')
   if known[1] ~= client then return {'gone', now} end
   local count = tonumber(known[2])
   local wanted = tonumber(args.messages) or count
@@ -145,13 +162,14 @@ function scripts.fork()
   redis.call('COPY', turns, newTurns)
   redis.call('LTRIM', newTurns, 0, wanted / 2 - 1)
   local tokens = string.match(redis.call('LINDEX', newTurns, -1), '^%d+')
+  local origins = originsOf(args.origin, known[6], wanted)
   redis.call('HSET', newMeta, 'client', client, 'count', wanted, 'tokens', tokens, 'fence', 0, 'until', 0,
-    'created', args.at, 'active', args.at, 'title', known[3], 'system', known[4], 'commit', '')
+    'created', args.at, 'active', args.at, 'title', known[3], 'system', known[4], 'commit', '', 'origins', origins)
   if known[5] then redis.call('HSET', newMeta, 'named', known[5]) end
   touch(args.id, client)
   dropExpired()
   evict(args.id)
-  return {'ok', now, wanted, tonumber(tokens), known[5] or known[3]}
+  return {'ok', now, wanted, tonumber(tokens), known[5] or known[3], origins}
 end
 
 -- Sets the title; '' restores the first words. A rename is not an activity: the time to live stays.
@@ -172,7 +190,7 @@ function scripts.remove()
   return {'ok', now}
 end
 
--- Lists conversations without a change. before: '+inf' for the first page. Returns seven values per conversation.
+-- Lists conversations without a change. before: '+inf' for the first page. Returns eight values per conversation.
 function scripts.list()
   local found, before, limit = {}, args.before, tonumber(args.limit)
   local after = '(' .. exact(now - args.ttlMs * 100)
@@ -180,8 +198,8 @@ function scripts.list()
     local page = redis.call('ZREVRANGEBYSCORE', listOf(args.client), before, after, 'WITHSCORES', 'LIMIT', 0, limit)
     for index = 1, #page, 2 do
       before = '(' .. page[index + 1]
-      local known = redis.call('HMGET', metaOf(page[index]), 'count', 'tokens', 'created', 'active', 'title', 'named')
-      known[5], known[6] = known[6] or known[5], nil
+      local known = redis.call('HMGET', metaOf(page[index]), 'count', 'tokens', 'created', 'active', 'title', 'named', 'origins')
+      known[5], known[6], known[7] = known[6] or known[5], known[7] or '', nil
       if known[1] then found[#found + 1] = {page[index], page[index + 1], unpack(known)} end
       if #found == limit then break end
     end

@@ -8,6 +8,8 @@ export interface StoredConversation {
   readonly system: StoredText | null;
   /** Title that the client has set; null if none is set: then the first words of the conversation serve as title. */
   readonly title: string | null;
+  /** Encoded origins, see `originsOf`; null if it is a version of no other conversation. */
+  readonly origins: string | null;
   readonly createdAt: number;
   readonly lastActivityAt: number;
   /** Finished turns; at least one. */
@@ -38,6 +40,8 @@ export interface TurnChange {
   readonly images: readonly Image[];
   readonly figures: StoredText | null;
   readonly totalTokens: number;
+  /** Title and origins of a new version of another conversation's first message; left out for other turns. */
+  readonly version?: Pick<StoredConversation, 'title' | 'origins'>;
   /** Token of the turn lock; null if no other host can have the conversation, or for a first turn. */
   readonly token?: number | null;
 }
@@ -47,6 +51,8 @@ export interface ForkChange {
   readonly type: 'fork';
   readonly id: string;
   readonly origin: string;
+  /** Encoded origins of the new conversation. */
+  readonly origins: string | null;
   readonly messageCount: number;
   readonly createdAt: number;
 }

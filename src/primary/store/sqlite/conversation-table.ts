@@ -50,12 +50,13 @@ export class ConversationTable {
     );
   }
 
-  #create({ id, client, system, createdAt }: TurnChange, at: number): SqlValue {
+  #create({ id, client, system, createdAt, version }: TurnChange, at: number): SqlValue {
     const { key = null } =
       this.#sql.get(
-        `INSERT INTO conversations (id, client, system, created_at, last_activity_at, activity)
-         VALUES (?, ?, ?, ?, ?, ?) RETURNING key`,
-        ...[id, client, system === null ? null : bytesOf(system), createdAt, at, ++this.#activity],
+        `INSERT INTO conversations (id, client, system, created_at, last_activity_at, activity, title, origins)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key`,
+        ...[id, client, system && bytesOf(system), createdAt, at, ++this.#activity],
+        ...[version?.title ?? null, version?.origins ?? null],
       ) ?? {};
     return key;
   }
@@ -70,11 +71,11 @@ export class ConversationTable {
     return this.#sql.get(update, at, ++this.#activity, id)?.key ?? null;
   }
 
-  #fork({ id, origin, messageCount, createdAt }: ForkChange): void {
+  #fork({ id, origin, origins, messageCount, createdAt }: ForkChange): void {
     const made = this.#sql.get(
-      `INSERT INTO conversations (id, client, system, title, created_at, last_activity_at, activity)
-       SELECT ?, client, system, title, ?, max(last_activity_at, ?), ? FROM conversations WHERE id = ? RETURNING key`,
-      ...[id, createdAt, createdAt, ++this.#activity, origin],
+      `INSERT INTO conversations (id, client, system, title, created_at, last_activity_at, activity, origins)
+       SELECT ?, client, system, title, ?, max(last_activity_at, ?), ?, ? FROM conversations WHERE id = ? RETURNING key`,
+      ...[id, createdAt, createdAt, ++this.#activity, origins, origin],
     );
     if (made === undefined) throw new NoSuchConversation();
     this.#sql.run(
@@ -137,6 +138,7 @@ function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConver
     client: String(row.client),
     system: row.system === null ? null : storedOf(row.system),
     title: row.title === null ? null : String(row.title),
+    origins: row.origins === null ? null : String(row.origins),
     createdAt: Number(row.created_at),
     lastActivityAt: Number(row.last_activity_at),
     turns,

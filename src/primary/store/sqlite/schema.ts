@@ -10,7 +10,8 @@ import type { SqlConnection } from './node-sqlite.js';
  * the id of the response that a response follows. A response without a `body` was removed, but has followers. The
  * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
- * versions. Data of a client is in tables with a column `client`, or a trigger removes it with such a row, so one rule
+ * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
+ * earlier versions of the service. Data of a client is in tables with a column `client`, or a trigger removes it with such a row, so one rule
  * removes all data of a client.
  */
 export const migrations: readonly string[] = [
@@ -102,6 +103,7 @@ export const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN title TEXT;',
   'ALTER TABLE turns ADD COLUMN figures BLOB;',
   'ALTER TABLE responses ADD COLUMN head TEXT;',
+  'ALTER TABLE conversations ADD COLUMN origins TEXT;',
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

@@ -35,7 +35,7 @@ describe('A conversation', () => {
     const expiresAt = lastActivityAt + ttlMs;
     const expected = { id, messageCount: 4, tokensUsed: 7, createdAt, lastActivityAt, expiresAt };
     expect(second.commit('There?', 'Yes', 2)).toEqual(expected);
-    expect(store.snapshot(id, 'alice')).toEqual({ ...expected, title: 'Hi' });
+    expect(store.snapshot(id, 'alice')).toEqual({ ...expected, title: 'Hi', origins: null });
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 

@@ -19,6 +19,7 @@ const snapshot = {
   lastActivityAt: 1000,
   expiresAt: 2000,
   title: 'Hello',
+  origins: 'earlier 4 other-id 6',
 };
 
 /** Serves the messages of a conversation, which `read` returns. */
@@ -41,9 +42,12 @@ describe('The list of conversations', () => {
   it('is requested with its limit and its cursor, and returned with the cursor of the next page', async () => {
     const primary = new FakePrimary({ conversations: { conversations: [snapshot], next: 17 } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
-    const { body } = await exchange(server.port, request('GET /?limit=100&cursor=99', ['X-Request-Id: mine']));
+    const { body } = await exchange(
+      server.port,
+      request('GET /?limit=100&cursor=99&version_of=an+id', ['X-Request-Id: mine']),
+    );
     expect(primary.calls).toEqual([
-      { name: 'conversations', request: { client: '', before: 99, limit: 100, search: null } },
+      { name: 'conversations', request: { client: '', before: 99, limit: 100, search: null, versionOf: 'an id' } },
     ]);
     expect(body).toEqual({
       conversations: [
@@ -55,6 +59,10 @@ describe('The list of conversations', () => {
           last_activity_at: '1970-01-01T00:00:01.000Z',
           expires_at: '1970-01-01T00:00:02.000Z',
           title: 'Hello',
+          origins: [
+            { conversation_id: 'earlier', message_count: 4 },
+            { conversation_id: 'other-id', message_count: 6 },
+          ],
         },
       ],
       next_cursor: '17',
@@ -66,18 +74,19 @@ describe('The list of conversations', () => {
     const primary = new FakePrimary({ conversations: { conversations: [], next: null } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     expect((await server.get()).body).toMatchObject({ conversations: [], next_cursor: null });
-    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50, search: null });
+    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50, search: null, versionOf: null });
   });
 
   it.each([
     ...['limit=0', 'limit=101', 'limit=-1', 'limit=1e1', 'limit=', 'limit=01', 'limit=1&limit=2'],
     ...['cursor=', 'cursor=abc', 'cursor=-1', 'cursor=1.5', `cursor=${'9'.repeat(16)}`, 'cursor=1&cursor=2'],
+    ...['version_of=', `version_of=${'a'.repeat(201)}`, 'version_of=a&version_of=b'],
   ])('is rejected with a clear message: %s', async (query) => {
     const primary = new FakePrimary();
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     const { status, body } = await exchange(server.port, request(`GET /?${query}`));
     expect([status, body.error]).toEqual([400, 'validation_error']);
-    expect(body.message).toMatch(/^(limit|cursor): must be /);
+    expect(body.message).toMatch(/^(limit|cursor|version_of): must (not )?be |^version_of: must have /);
     expect(primary.calls).toEqual([]);
   });
 });

@@ -7,7 +7,14 @@ import { withResolvers } from '../../../../../src/shared/async.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import { settled } from '../../../../support/settled.js';
 
-const change: ConversationChange = { type: 'fork', id: 'b', origin: 'a', messageCount: 2, createdAt: 0 };
+const change: ConversationChange = {
+  type: 'fork',
+  id: 'b',
+  origin: 'a',
+  origins: 'a 2',
+  messageCount: 2,
+  createdAt: 0,
+};
 
 const turn: ConversationChange = {
   type: 'turn',
