@@ -7,7 +7,15 @@ import { DeltaBuffer, Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
-import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
+import {
+  type ChatBody,
+  ChatTurn,
+  chatBodyOf,
+  rememberTurns,
+  turnsOf,
+  type UserMessage,
+  withRemembered,
+} from './turn.mjs';
 
 /** Conversation as the page shows it. */
 export interface ChatView {
@@ -19,8 +27,10 @@ export interface ChatView {
   /** System text that the first message sets; null if it sets none. */
   readonly system: string | null;
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
-  /** ID of the conversation that the first messages were copied from; null if there is no such conversation. */
+  /** ID of the conversation of which this one is a version; null for one that was not made on this page. */
   readonly origin: string | null;
+  /** Whether this version was opened in place of another one, so that the page does not scroll to its end. */
+  readonly isInPlace: boolean;
 }
 
 const nothing: ChatView = {
@@ -30,6 +40,7 @@ const nothing: ChatView = {
   system: null,
   state: 'ready',
   origin: null,
+  isInPlace: false,
 };
 
 /** Conversation and its only request. */
@@ -83,17 +94,19 @@ export class Chat {
   /** Sends a message. Does nothing while an answer is open in this conversation. */
   async ask(asked: UserMessage): Promise<void> {
     const talk = this.#current;
-    const { conversationId, local, state, turns } = talk.view;
+    const { conversationId, local, origin, state, turns } = talk.view;
     if (this.isBusy.value || state === 'reading') return;
     const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
     talk.request = new AbortController();
     const { signal } = talk.request;
     const name = conversationId === null ? (local ?? `${this.#clock.now().toString(36)}-${turn.id}`) : local;
     const hasRoom = this.#others.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
-    this.#show(talk, { turns: [...turns, turn], local: name });
+    this.#show(talk, { turns: [...turns, turn], local: name, isInPlace: false });
     try {
       if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
-      const result = await this.#answerInTime(turn, conversationId, signal);
+      const version = conversationId === null && origin !== null ? { version_of: origin } : {};
+      const body = { ...chatBodyOf(asked, conversationId), ...version, stream: true };
+      const result = await this.#answerInTime(turn, body, signal);
       turn.state.set({ kind: 'done', result });
       const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
       const { conversation_id: id, expires_at: expiresAt } = result;
@@ -121,8 +134,8 @@ export class Chat {
   }
 
   /**
-   * Replaces the message of a turn. The service does not change stored turns: a new conversation begins with the
-   * messages before the turn, and the old one is unchanged. A turn that is not stored is replaced in place.
+   * Replaces the message of a turn. The service does not change stored turns: a new version of the conversation begins
+   * with the messages before the turn, and the old one is unchanged. A turn that is not stored is replaced in place.
    */
   async askInstead(turn: ChatTurn, asked: UserMessage): Promise<void> {
     const { conversationId, turns, system, state } = this.view.value;
@@ -135,7 +148,7 @@ export class Chat {
     if (await this.#branch(before)) await this.ask(before.length === 0 ? { ...asked, system: system ?? '' } : asked);
   }
 
-  /** Continues with a copy of the conversation up to this turn. */
+  /** Continues with a new version of the conversation up to this turn. */
   async branchAfter(turn: ChatTurn): Promise<void> {
     const { turns, state } = this.view.value;
     if (this.isBusy.value || state === 'reading') return;
@@ -163,6 +176,26 @@ export class Chat {
     const path = `${pathOf(origin)}/fork`;
     const fork = await this.#api.json<ConversationBody>(path, { method: 'POST', body: { from }, signal });
     return fork.conversation_id;
+  }
+
+  /**
+   * Shows another version of the conversation, which has the first `shared` turns in common. The page changes when the
+   * version is read.
+   */
+  async openVersion(id: string, shared: number): Promise<void> {
+    const left = this.#current;
+    const known = this.#others.find(({ view }) => view.conversationId === id);
+    if (known !== undefined) return this.#show(this.#open(known), { isInPlace: true });
+    try {
+      const said = await this.#api.json<ConversationMessages>(`${pathOf(id)}/messages`);
+      if (this.#current !== left) return;
+      const same = left.view.turns.filter(({ isStored }) => isStored).slice(0, shared);
+      const stored = [...same, ...turnsOf(said, this.#takeId).slice(shared)];
+      const turns = this.#withRemembered(id, stored);
+      this.#open(talkOf({ conversationId: id, turns, system: said.system, isInPlace: true }));
+    } catch (error) {
+      if (this.#current === left) this.#show(left, { state: { failure: withoutVersion(asError(error)) } });
+    }
   }
 
   /** Sends the message of a turn in a new conversation. */
@@ -257,10 +290,10 @@ export class Chat {
    * Sends the message. While the queue is full, sends it again after the delay that the service names, until the user
    * stops it.
    */
-  async #answerInTime(turn: ChatTurn, conversationId: string | null, signal: AbortSignal): Promise<ChatResult> {
+  async #answerInTime(turn: ChatTurn, body: ChatBody, signal: AbortSignal): Promise<ChatResult> {
     for (;;) {
       try {
-        return await this.#answer(turn, conversationId, signal);
+        return await this.#answer(turn, body, signal);
       } catch (error) {
         const waitMs = retryMsOf(error);
         if (waitMs === null) throw error;
@@ -285,8 +318,7 @@ export class Chat {
   }
 
   /** Reads the stream of one answer to its end. */
-  async #answer(turn: ChatTurn, conversationId: string | null, signal: AbortSignal): Promise<ChatResult> {
-    const body = { ...chatBodyOf(turn.asked, conversationId), stream: true };
+  async #answer(turn: ChatTurn, body: ChatBody, signal: AbortSignal): Promise<ChatResult> {
     const text = new DeltaBuffer(turn.text, this.#clock);
     try {
       for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {
@@ -320,6 +352,12 @@ export function retryMsOf(error: unknown): number | null {
   const body = error instanceof ApiError && error.status === 429 ? error.body : null;
   if (body?.error !== 'concurrency_limited') return null;
   return 1000 * (body.retry_after_seconds ?? 5);
+}
+
+/** Explains that a version was not found. The conversation on the page may still exist. */
+function withoutVersion(error: Error): Error {
+  const isGone = error instanceof ApiError && error.status === 404;
+  return isGone ? new Error('this version has expired, or was deleted') : error;
 }
 
 function sinceOf(state: ChatTurn['state']['value']): number {

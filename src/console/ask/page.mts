@@ -14,6 +14,7 @@ import { type Draft, readDraft, takesEffort, takesImages, useBackground, useDraf
 import { SnippetDialog } from './snippets.mjs';
 import { chatBodyOf, type UserMessage } from './turn.mjs';
 import { Announcement, TurnList } from './turns.mjs';
+import { useVersions } from './versions.mjs';
 
 /** Shows the page Ask: the list of conversations and the chat. */
 export function AskPage({ params }: PageProps) {
@@ -32,7 +33,7 @@ export function AskPage({ params }: PageProps) {
   useAddress(chat, view, params);
   useModelOf(view, composing.models, (model) => change({ model }));
   useEscape(page, () => (areOptionsOpen ? setOptionsOpen(false) : chat.stop()));
-  const isAtEnd = useFollowing(page, view.turns.at(-1)?.id);
+  const isAtEnd = useFollowing(page, view.turns.at(-1)?.id, view.isInPlace);
   useLeaving(() => chat.remember());
   const clear = () => change({ text: '', images: [] });
   const send = (message: UserMessage) => {
@@ -41,14 +42,13 @@ export function AskPage({ params }: PageProps) {
   };
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
-  const pages = useConversations(useAnswering(chat));
-  const { items } = useValue(pages.view);
-  useTabTitle(page, titleIn(items, view), params);
+  const { pages, versions, items } = useStored(chat, view);
+  useTabTitle(page, titleIn([...(items ?? []), ...versions], view), params);
   return html`<div class="desk">
-    <${History} chat=${chat} pages=${pages} begin=${begin} />
+    <${History} chat=${chat} pages=${pages} versions=${versions} begin=${begin} />
     <section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
+    <${TurnList} chat=${chat} view=${view} versions=${versions} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
     ${last && html`<${Announcement} turn=${last} />`}
     ${!isAtEnd && html`<button type="button" class="button icon to-end" aria-label="Jump to the end" title="Jump to the end" onClick=${toEnd}><${Icon} name="down" /></button>`}
     <${Composer}
@@ -72,6 +72,14 @@ function useChat(): Chat {
   return useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
 }
 
+/** Returns the conversations that the service lists, and the versions of the one on the page. */
+function useStored(chat: Chat, view: ChatView) {
+  const changes = useAnswering(chat);
+  const pages = useConversations(changes);
+  const versions = useVersions(view, changes);
+  return { pages, versions, items: useValue(pages.view).items };
+}
+
 /** Returns a text that changes whenever the list of conversations may be out of date. */
 function useAnswering(chat: Chat): string {
   return `${useValue(chat.view).conversationId} ${useValue(chat.talks).filter(isAnswering).length}`;
@@ -80,12 +88,14 @@ function useAnswering(chat: Chat): string {
 interface HistoryProps {
   readonly chat: Chat;
   readonly pages: ReturnType<typeof useConversations>;
+  /** Stored versions of the conversation on the page. */
+  readonly versions: readonly ListedConversation[];
   /** Empties the page for a new conversation. */
   readonly begin: () => void;
 }
 
 /** Shows the conversations beside the chat, including conversations that exist only on this page. */
-function History({ chat, pages, begin }: HistoryProps) {
+function History({ chat, pages, versions, begin }: HistoryProps) {
   const view = useValue(chat.view);
   const { conversationId: id } = view;
   const onNew = () => {
@@ -97,7 +107,7 @@ function History({ chat, pages, begin }: HistoryProps) {
     chat.forget(deleted);
   };
   const entries = useValue(chat.talks).map((talk) => entryOf(talk, talk === view));
-  return html`<${Conversations} pages=${pages} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />`;
+  return html`<${Conversations} pages=${pages} versions=${versions} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />`;
 }
 
 /** Returns the message that is being written, and the model that it is sent to. */
@@ -146,8 +156,8 @@ function firstWords(turns: ChatView['turns']): string {
 }
 
 /** Returns the title in the list; if the conversation is not listed, its first words, or null if it has no turns. */
-function titleIn(items: readonly ListedConversation[] | null, { conversationId, turns }: ChatView): string | null {
-  const item = items?.find(({ conversation_id: id }) => id === conversationId);
+function titleIn(items: readonly ListedConversation[], { conversationId, turns }: ChatView): string | null {
+  const item = items.find(({ conversation_id: id }) => id === conversationId);
   if (item !== undefined) return titleOf(item);
   return turns.length === 0 ? null : firstWords(turns);
 }
@@ -257,14 +267,16 @@ function Snippet({ view, draft, onClose }: SnippetProps) {
 const nearPx = 60;
 
 /**
- * Scrolls with the growing answer while the user is at the end of the page, and to the end at each new turn. Returns
- * whether the user is at the end.
+ * Scrolls with the growing answer while the user is at the end of the page, and to the end at each new turn, but not if
+ * a version was opened in place of another one. Returns whether the user is at the end.
  */
-function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined): boolean {
+function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined, isInPlace: boolean): boolean {
   const [isShownAtEnd, setAtEnd] = useState(true);
+  const stays = useRef(isInPlace);
+  stays.current = isInPlace;
   useLayoutEffect(() => {
-    if (newest !== undefined) toEnd();
-  }, [newest]);
+    if (newest !== undefined && !isInPlace) toEnd();
+  }, [newest, isInPlace]);
   useEffect(() => {
     if (element.current === null) return;
     let isAtEnd = true;
@@ -277,7 +289,7 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
       setAtEnd(isAtEnd);
     };
     const growth = new ResizeObserver(() => {
-      if (isAtEnd && !isHidden()) toEnd();
+      if (isAtEnd && !stays.current && !isHidden()) toEnd();
       height = document.documentElement.scrollHeight;
       follow();
     });

@@ -6,19 +6,22 @@ import { useLoad, useNow } from '../base/context.mjs';
 import { ApiError, titleOf } from '../base/failures.mjs';
 import { costText, countText, durationText, plural, timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
-import { hrefOf } from '../base/router.mjs';
+import type { ListedConversation } from '../conversations/entry.mjs';
 import { AnswerText, AnswerValue, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
 import { ImageStrip } from './images.mjs';
 import type { AnswerFigures, ChatTurn, ChosenEffort, TurnState, UserMessage } from './turn.mjs';
+import { choicesIn, VersionPager } from './versions.mjs';
 
 interface TurnListProps {
   readonly chat: Chat;
   /** How long the service stores a conversation after its last message; null if it has listed none. */
   readonly lifetimeMs: number | null;
   readonly view: ChatView;
+  /** Stored versions of the conversation. */
+  readonly versions: readonly ListedConversation[];
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
   /** Model selected in the form, which answers a message that is edited or repeated. */
@@ -27,22 +30,26 @@ interface TurnListProps {
 }
 
 /** Shows the turns of the conversation, oldest first. */
-export function TurnList({ chat, view, lifetimeMs, takesImages, model, effort }: TurnListProps) {
-  const { turns, system, state, origin } = view;
-  const choices = { model, effort };
+export function TurnList({ chat, view, versions, lifetimeMs, takesImages, model, effort }: TurnListProps) {
+  const { turns, system, state } = view;
+  const options = { model, effort };
   const markdown = useMarkdown(turns.length > 0);
+  const choices = choicesIn(view, versions);
+  // The pager has the same key in all versions, so it keeps the focus.
+  const pager = (index: number) => {
+    if (choices.size === 0) return undefined;
+    const before = turns.slice(0, index).filter(({ isStored }) => isStored).length;
+    const choice = (turns[index - 1]?.isStored ?? true) ? choices.get(before) : undefined;
+    const open = (id: string) => void chat.openVersion(id, before);
+    return choice && html`<${VersionPager} key=${`versions ${before}`} choice=${choice} onOpen=${open} />`;
+  };
   return html`<div class="turns" data-focus="[data-field=text]">
-    ${origin !== null && html`<${Origin} id=${origin} />`}
     <${SystemText} system=${system} />
-    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${choices} lifetimeMs=${lifetimeMs} />`)}
+    ${turns.flatMap((turn, index) => [pager(index), html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${options} lifetimeMs=${lifetimeMs} />`]).concat(pager(turns.length))}
     ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
     ${typeof state === 'object' && (isGone(state.failure) ? html`<${GoneNotice} lifetimeMs=${lifetimeMs} />` : html`<${ErrorNotice} error=${state.failure} />`)}
     ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
   </div>`;
-}
-
-function Origin({ id }: { readonly id: string }) {
-  return html`<p class="muted"><small>Copied from <a href=${hrefOf('ask', { conversation: id })}>an earlier conversation</a>, which stays as it is.</small></p>`;
 }
 
 /** Whether the service has no such conversation, or hides it from this client. */
@@ -158,7 +165,7 @@ function EditForm({ text, onSend, onLeave }: EditFormProps) {
   };
   return html`<form class="edit" onSubmit=${send} onKeyDown=${press}>
     <textarea ref=${field} aria-label="Your question" rows="3">${text}</textarea>
-    <small>A new conversation begins here. This one stays as it is.</small>
+    <small>A new version begins here. The arrows ‹ and › lead back to this one.</small>
     <div class="row end">
       <button type="button" class="button quiet small" onClick=${() => onLeave(null)}>Cancel</button>
       <button class="button primary small" title="Ctrl+Enter">Ask this instead</button>

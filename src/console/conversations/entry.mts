@@ -1,12 +1,15 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationList } from '../../shared/api/conversations.js';
+import type { Api } from '../base/api.mjs';
 import { useAction, useParts } from '../base/context.mjs';
+import { ApiError } from '../base/failures.mjs';
 import { plural, timeText } from '../base/format.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import { Dialog, Icon } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
+import { readVersions } from './versions.mjs';
 
 export type ListedConversation = ConversationList['conversations'][number];
 
@@ -70,7 +73,7 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
     event.preventDefault();
     const title = field.current?.value.trim() || null;
     if (title === item.title) return onEnd();
-    run(api.json<ConversationBody>(pathOf(item.conversation_id), { method: 'PATCH', body: { title } }), (renamed) => {
+    run(renameAll(api, item.conversation_id, title), (renamed) => {
       onRenamed({ ...item, title: renamed.title ?? '' });
       onEnd();
     });
@@ -88,23 +91,47 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   </form>`;
 }
 
+/** Renames a conversation, then its other versions: the most recently active one is in the list. */
+async function renameAll(api: Api, id: string, title: string | null): Promise<ConversationBody> {
+  const rename = (one: string) => api.json<ConversationBody>(pathOf(one), { method: 'PATCH', body: { title } });
+  const renamed = await rename(id);
+  const others = (await readVersions(api, id)).map((version) => version.conversation_id).filter((one) => one !== id);
+  for (const other of others) await unlessGone(rename(other));
+  return renamed;
+}
+
+/** Ignores that a conversation does not exist any more. */
+async function unlessGone(request: Promise<unknown>): Promise<void> {
+  await request.catch((error) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
+}
+
 interface DeleteDialogProps extends ItemProps {
-  readonly onDeleted: (id: string) => void;
+  readonly onDeleted: (ids: readonly string[]) => void;
   readonly onClose: () => void;
 }
 
-/** Asks the user to confirm a deletion, because it is final. */
+/** Asks the user to confirm the deletion of a conversation with all its versions, because it is final. */
 export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
+  const reading = useAction();
   const { conversation_id: id } = item;
-  const remove = () => run(api.json(pathOf(id), { method: 'DELETE' }), () => onDeleted(id));
+  const [ids, setIds] = useState<readonly string[] | null>(null);
+  useEffect(() => reading.run(readVersions(api, id), (found) => setIds(found.map((one) => one.conversation_id))), []);
+  const count = ids?.length ?? 1;
+  const removeAll = async (all: readonly string[]) => {
+    for (const one of all) await unlessGone(api.json(pathOf(one), { method: 'DELETE' }));
+    return all;
+  };
+  const remove = () => run(removeAll(ids === null || ids.length === 0 ? [id] : ids), onDeleted);
   return html`<${Dialog} title="Delete this conversation?" onClose=${onClose}>
-    <p>“${titleOf(item)}” and all its messages are deleted for good.</p>
-    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+    <p>“${titleOf(item)}” and all its messages ${count > 1 && `in ${count} versions `}are deleted for good.</p>
+    ${(failure ?? reading.failure) !== null && html`<${ErrorNotice} error=${failure ?? reading.failure} />`}
     <div class="row end">
       <button type="button" class="button quiet" onClick=${onClose}>Keep it</button>
-      <button type="button" class="button danger" disabled=${isRunning} onClick=${remove}>Delete it</button>
+      <button type="button" class="button danger" disabled=${isRunning || ids === null} onClick=${remove}>${count > 1 ? `Delete all ${count} versions` : 'Delete it'}</button>
     </div>
   <//>`;
 }

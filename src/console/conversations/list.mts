@@ -18,6 +18,7 @@ import {
   RenameForm,
   SaveDialog,
 } from './entry.mjs';
+import { firstVersions, rootOf } from './versions.mjs';
 
 /** List of the conversations, the most recently active first. */
 export const conversationListing: Listing<ConversationListPage, ListedConversation> = {
@@ -48,6 +49,8 @@ export function useConversations(version: unknown): ConversationPages {
 interface ConversationsProps {
   readonly pages: ConversationPages;
   readonly openId: string | null;
+  /** Stored versions of the open conversation. */
+  readonly versions: readonly ListedConversation[];
   /** Conversations of this page, which the service may not list yet. */
   readonly talks: readonly TalkEntry[];
   /** Starts a new conversation. */
@@ -88,14 +91,21 @@ interface TypedTitle {
   readonly title: string;
 }
 
+/** Returns the ID of the conversation on the page if it is a version of the listed one, else of the listed one. */
+function openVersionOf({ conversation_id: id }: ListedConversation, { openId, versions }: ConversationsProps): string {
+  return openId !== null && versions.some((version) => version.conversation_id === id) ? openId : id;
+}
+
 /** Shows the list in a column beside the chat; on a narrow page, a button opens it. */
 export function Conversations(props: ConversationsProps) {
   const { pages, onNew, onDeleted } = props;
   const [act, setAct] = useState<Act>(null);
-  const finish = (id: string) => {
+  const finish = (ids: readonly string[]) => {
     setAct(null);
-    pages.forget(id);
-    onDeleted(id);
+    for (const id of ids) {
+      pages.forget(id);
+      onDeleted(id);
+    }
   };
   return html`
     ${
@@ -103,7 +113,7 @@ export function Conversations(props: ConversationsProps) {
         ? html`<div class="history"><${HistoryList} ...${props} act=${act} onAct=${setAct} /></div>`
         : html`<${Drawer} onNew=${onNew} list=${(begin: () => void) => html`<${HistoryList} ...${props} onNew=${begin} act=${act} onAct=${setAct} />`} />`
     }
-    ${act?.kind === 'save' && html`<${SaveDialog} id=${act.item.conversation_id} onClose=${() => setAct(null)} />`}
+    ${act?.kind === 'save' && html`<${SaveDialog} id=${openVersionOf(act.item, props)} onClose=${() => setAct(null)} />`}
     ${act?.kind === 'delete' && html`<${DeleteDialog} item=${act.item} onDeleted=${finish} onClose=${() => setAct(null)} />`}
   `;
 }
@@ -139,7 +149,7 @@ interface HistoryListProps extends ConversationsProps {
   readonly onAct: (act: Act) => void;
 }
 
-function HistoryList({ pages, openId, onNew, talks, act, onAct }: HistoryListProps) {
+function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: HistoryListProps) {
   const { clock } = useParts();
   const view = useValue(pages.view);
   const [typed, setTyped] = useState<TypedTitle | null>(null);
@@ -153,7 +163,12 @@ function HistoryList({ pages, openId, onNew, talks, act, onAct }: HistoryListPro
     act?.kind === 'rename' && act.item.conversation_id === item.conversation_id
       ? html`<${RenameForm} item=${item} typed=${typed?.id === item.conversation_id ? typed.title : null} onRenamed=${(renamed: ListedConversation) => pages.replace(renamed)} onEnd=${(title?: string) => endRename(item, title)} />`
       : html`${link(html`<${Entry} item=${item} status=${statusOf(item)} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
-  const statusOf = ({ conversation_id: id }: ListedConversation) => talks.find((talk) => talk.id === id)?.status;
+  const roots = new Map(view.items?.map((item) => [item.conversation_id, rootOf(item)]));
+  const statusOf = (item: ListedConversation) =>
+    talks.find(({ id, status }) => status !== '' && id !== null && roots.get(id) === rootOf(item))?.status;
+  const listed = view.items && firstVersions(view.items);
+  const isOpen = ({ conversation_id: id }: ListedConversation) =>
+    id === openId || (openId !== null && versions.some((version) => version.conversation_id === id));
   const unlisted = talks.filter(
     ({ id }) => pages.search === '' && !view.items?.some((item) => item.conversation_id === id),
   );
@@ -163,8 +178,8 @@ function HistoryList({ pages, openId, onNew, talks, act, onAct }: HistoryListPro
     <${SearchField} pages=${pages} />
     <${PagedList}
       pages=${pages}
-      view=${view}
-      openId=${openId ?? undefined}
+      view=${{ ...view, items: listed }}
+      openId=${listed?.find(isOpen)?.conversation_id}
       href=${(id: string) => hrefOf('ask', { conversation: id })}
       label="Conversations"
       entry=${entry}

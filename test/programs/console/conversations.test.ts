@@ -4,6 +4,7 @@ import { type Browser, isFirefox, startBrowser } from '../../support/browser.js'
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type Service, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
 
 describe('Conversations', () => {
   let browser: Browser;
@@ -129,37 +130,86 @@ describe('Conversations', () => {
     expectClean(browser, service);
   });
 
-  it('branch for an edited message, for another answer, and from an earlier message', async () => {
+  it('have versions for an edited message, another answer and a branch, which arrows open in place', async () => {
     await using service = await startService();
     const ask = new AskPage(browser.page);
     const id = await talk(service, 'One', 'Two', 'Three');
     await openConsole(browser, service, `/conversations?id=${id}`); // address of an earlier version
     await browser.page.getByLabel('Model', { exact: true }).selectOption('echo');
     await ask.turns.nth(2).waitFor();
-    await ask.turns.nth(1).hover();
-    await ask.turns.nth(1).getByRole('button', { name: 'Edit' }).click();
-    await browser.page.getByLabel('Your question').fill('Two, but other');
+    const edit = async (turn: number, text: string) => {
+      await ask.turns.nth(turn).getByRole('button', { name: 'Edit' }).click();
+      await browser.page.getByLabel('Your question').fill(text);
+    };
+    const pager = browser.page.getByRole('group', { name: 'Versions of this message' });
+    const shows = (version: string, turns: number) =>
+      until(async () => {
+        const shown = await pager.getByRole('status').allInnerTexts();
+        return (
+          shown.map((text) => text.replace(/[^\d/]/g, '')).join() === version && (await ask.turns.count()) === turns
+        );
+      }, `version ${version} with ${turns} turns`);
+    await edit(1, 'Two, but other');
     await expectGoodLooks(browser.page, 'conversations-edit');
     await press('Ask this instead');
-    await browser.page.getByText('Copied from').waitFor();
-    await ask.turns.nth(1).waitFor();
+    await shows('2/2', 2);
     expect(await ask.answer()).toContain('Two, but other');
-    expect(await ask.turns.count()).toBe(2);
     expect((await service.get(`/chat/${id}`)).body.message_count).toBe(6);
+    await browser.page.setViewportSize({ width: 1280, height: 420 }); // the page must scroll
+    await browser.page.evaluate('scrollTo(0, 1e6)');
+    await ask.button('Previous version').hover(); // Playwright scrolls it away from the header
+    const y = async () => Math.round((await pager.boundingBox())?.y ?? 0);
+    const before = await y();
+    await press('Previous version');
+    await shows('1/2', 3);
+    expect(await y()).toBe(before);
+    await browser.page.setViewportSize({ width: 1280, height: 800 });
+    await ask.turns.getByText('Three', { exact: true }).first().waitFor();
+    expect(browser.page.url()).toContain(id);
+    const focused = () => browser.page.evaluate('document.activeElement.ariaLabel');
+    expect(await focused()).toBe('Previous version');
+    await browser.page.keyboard.press('Enter'); // there is no earlier version
+    await browser.page.keyboard.press('Tab');
+    await browser.page.keyboard.press('Enter');
+    await shows('2/2', 2);
+    expect(await focused()).toBe('Next version');
     await press('Answer again');
-    await list().getByRole('link').nth(2).waitFor();
-    await ask.turns.nth(1).waitFor();
+    await shows('3/3', 2);
     expect(await ask.answer()).toContain('Two, but other');
+    await expectGoodLooks(browser.page, 'conversations-versions');
     await ask.turns.first().getByRole('button', { name: 'Branch here' }).click();
-    await list().getByRole('link').nth(3).waitFor();
-    await ask.turns.nth(1).waitFor({ state: 'detached' });
-    await ask.turns.first().getByRole('button', { name: 'Edit' }).click();
-    await browser.page.getByLabel('Your question').fill('One, but other');
+    await shows('4/4', 1);
+    await press('Previous version');
+    await shows('3/4', 2);
+    await edit(0, 'One, but other');
     await press('Ask this instead');
-    await list().getByRole('link').nth(4).waitFor();
+    await shows('2/2', 1);
     expect(await ask.answer()).toContain('One, but other');
-    await browser.page.getByRole('link', { name: 'an earlier conversation' }).click();
-    await ask.turns.getByText('One', { exact: true }).first().waitFor();
+    await browser.page.reload();
+    await shows('2/2', 1);
+    expect(await list().locator('[aria-current=true]').innerText()).toContain('One, but other');
+    expect(await list().getByRole('link').count()).toBe(1);
+    await row('One')
+      .getByRole('button', { name: /^Rename/ })
+      .click();
+    await browser.page.getByLabel('Title', { exact: true }).fill('Numbers');
+    await press('Save');
+    await row('Numbers').waitFor();
+    expect((await service.get(`/chat/${id}`)).body.title).toBe('Numbers');
+    await press('Previous version');
+    await shows('1/2,4/4', 1); // the branch is the newest conversation with this first message
+    expect(await list().locator('[aria-current=true]').innerText()).toContain('Numbers');
+    await service.delete(`/chat/${id}`);
+    await pager.first().getByRole('button', { name: 'Next version' }).click();
+    await shows('2/2', 1);
+    await row('Numbers')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
+    await browser.page.getByText('in 4 versions').waitFor();
+    await press('Delete all 4 versions');
+    await browser.page.getByText('Your conversations appear here.').waitFor();
+    await browser.page.getByText('Ask the model').waitFor();
+    expect((await service.get('/chat')).body.conversations).toEqual([]);
     expectClean(browser, service);
   });
 

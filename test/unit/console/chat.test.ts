@@ -14,11 +14,14 @@ interface Chat {
       readonly turns: readonly Turn[];
       readonly conversationId: string | null;
       readonly local: string | null;
+      readonly isInPlace: boolean;
+      readonly state: unknown;
     };
   };
   ask(message: object): Promise<void>;
   askInstead(turn: Turn, message: object): Promise<void>;
   read(conversationId: string): Promise<void>;
+  openVersion(conversationId: string, shared: number): Promise<void>;
   reset(): void;
   stop(): void;
   readonly isBusy: { readonly value: boolean };
@@ -65,6 +68,7 @@ async function begin(refusals: readonly object[] = []) {
     },
     json: async (path: string, request: object) => {
       asked.push({ path, ...request, signal: null });
+      if (path === '/chat/gone/messages') throw new ApiError(404, { error: 'not_found', message: '' });
       if (path.endsWith('/messages')) return { system: null, messages: said.get(path.split('/')[2] ?? '') };
       return { conversation_id: 'fork' };
     },
@@ -79,7 +83,7 @@ async function begin(refusals: readonly object[] = []) {
     setItem: (name: string, value: string) => void items.set(name, value),
     removeItem: (name: string) => void items.delete(name),
   };
-  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked, release };
+  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked, said, release };
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
@@ -198,10 +202,44 @@ describe('A chat', () => {
     expect(chat.view.value.turns.map((turn) => turn.asked.text)).toEqual(['one', 'other']);
   });
 
-  it('replaces the first turn in a new conversation', async () => {
+  it('opens another version in place: the turns that both have stay the same', async () => {
+    const { chat, asked, said } = await begin();
+    await chat.ask(message('one'));
+    await chat.ask(message('two'));
+    const [first] = chat.view.value.turns;
+    const twice = (text: string) => ['user', 'assistant'].map((role) => ({ role, content: text }));
+    said.set('b', [...twice('one'), ...twice('other'), ...twice('more')]);
+    await chat.openVersion('b', 1);
+    expect(asked.slice(2)).toEqual([expect.objectContaining({ path: '/chat/b/messages' })]);
+    expect(shownBy(chat)).toEqual(['one done', 'other done', 'more done']);
+    expect(chat.view.value.turns[0]).toBe(first);
+    expect(chat.view.value).toMatchObject({ conversationId: 'b', isInPlace: true });
+    const answered = chat.ask(message('slow'));
+    expect(chat.view.value.isInPlace).toBe(false);
+    await chat.openVersion('a', 1); // the answer continues in the other version
+    expect(shownBy(chat)).toEqual(['one done', 'two done']);
+    await chat.openVersion('b', 1);
+    expect(shownBy(chat)).toEqual(['one done', 'other done', 'more done', 'slow sent']);
+    chat.stop();
+    await answered;
+  });
+
+  it('stays on the page if another version no longer exists, or another conversation was opened meanwhile', async () => {
+    const { chat } = await begin();
+    await chat.ask(message('one'));
+    await chat.openVersion('gone', 0);
+    expect(shownBy(chat)).toEqual(['one done']);
+    expect(String((chat.view.value.state as { failure?: Error }).failure)).toContain('has expired, or was deleted');
+    const opened = chat.openVersion('b', 0);
+    chat.reset();
+    await opened;
+    expect(chat.view.value.conversationId).toBe(null);
+  });
+
+  it('replaces the first turn in a new conversation, which is a version of the old one', async () => {
     const { chat, asked } = await begin();
     await chat.ask({ ...message('one'), system: 'Be brief.' });
     await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));
-    expect(asked.slice(1)).toEqual([{ message: 'other', system: 'Be brief.', stream: true }]);
+    expect(asked.slice(1)).toEqual([{ message: 'other', system: 'Be brief.', version_of: 'a', stream: true }]);
   });
 });
