@@ -6,7 +6,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.types.json ./
 COPY src src
-COPY tools/vendor.ts tools/
+COPY tools/browser-files.ts tools/
 RUN npm run build
 # The commit that GET /version reports.
 ARG COMMIT=

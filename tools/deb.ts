@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs, promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
+import { browserPackages } from './browser-files.js';
 import { copyrightText } from './deb-copyright.js';
-import { productionFolders, readLockfile } from './lockfile.js';
-import { vendoredFiles } from './vendor.js';
+import { readLockfile } from './lockfile.js';
 
 /**
  * Node version that the package carries, from the npm package of Node's binaries for Linux. For a new version, update
@@ -135,14 +135,15 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
   const manifest = { ...(await readJson(join(root, 'package.json'))), version, ...(commit !== null && { commit }) };
   await writeFile(join(staging, folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const lockfile = await readLockfile(root);
-  // Native code for thread priorities, which piscina can do without.
-  const isRun = (name: string) => lockfile.get(name)?.dev === false && !name.includes('/@napi-rs/');
-  const packages = productionFolders(lockfile).filter(isRun);
+  // @napi-rs is native code for thread priorities, which piscina can do without. Packages that package.json overrides
+  // are empty.
+  const isRun = (name: string) => !name.includes('/@napi-rs/') && lockfile.get(name)?.name !== 'empty-npm-package';
+  const packages = [...lockfile.keys()].filter((name) => lockfile.get(name)?.dev === false && isRun(name));
   for (const name of packages) {
     const filter = (path: string) => isRead(relative(join(root, name), path));
     await cp(join(root, name), join(staging, folder, name), { recursive: true, filter });
   }
-  return [...packages, ...Object.keys(vendoredFiles).map((name) => `dist/src/node_modules/${name}`)];
+  return [...packages, ...browserPackages.map((name) => `node_modules/${name}`)];
 }
 
 /**

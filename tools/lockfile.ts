@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { vendoredFiles } from './vendor.js';
+import { browserPackages } from './browser-files.js';
 
 const names = z.record(z.string(), z.string()).default({});
 
@@ -44,25 +44,12 @@ export function importNameOf(folder: string): string {
 }
 
 /**
- * Returns the packages that are installed with the published package on any platform, and those whose files the build
- * carries.
+ * Returns the packages that users get: those that are installed with the published package on any platform, and those
+ * whose files the console has.
  */
 export function productionFolders(lockfile: Lockfile): string[] {
-  return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isCarried(folder) ? [] : [folder]));
-}
-
-/** Whether the build carries files of the package in this folder. Other folders may have a package of the same name. */
-function isCarried(folder: string): boolean {
-  return Object.entries(vendoredFiles).some(([name, files]) => {
-    const from = folderPrefix + name;
-    return folder === from || files.some((file) => folder === `${from}/${file}`);
-  });
-}
-
-/** Returns the packages whose files the build carries, as `name@version`. */
-export function carriedPackages(lockfile: Lockfile): ReadonlySet<string> {
-  const carried = [...lockfile].filter(([folder]) => isCarried(folder));
-  return new Set(carried.map(([folder, { version }]) => `${importNameOf(folder)}@${version}`));
+  const isCopied = (folder: string) => browserPackages.some((name) => folder === folderPrefix + name);
+  return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isCopied(folder) ? [] : [folder]));
 }
 
 /**

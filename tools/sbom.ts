@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { carriedPackages, type Lockfile, readLockfile } from './lockfile.js';
+import { browserPackages } from './browser-files.js';
 
 const property = z.object({ name: z.string(), value: z.string() });
 const component = z.looseObject({
@@ -22,15 +22,14 @@ export type SbomDocument = z.infer<typeof documentSchema>;
 const isDevelopment = 'cdx:npm:package:development';
 
 /**
- * Reduces npm's bill of materials to the packages installed with the service and those whose files the build carries.
+ * Reduces npm's bill of materials to the packages installed with the service and those whose files the console has.
  * `npm sbom --omit=dev` would omit packages that development needs, too: with npm 11.19, zod, debug and ms were
  * missing.
  */
-export function productionSbom(whole: SbomDocument, name: string, lockfile: Lockfile): SbomDocument {
-  const carried = carriedPackages(lockfile);
+export function productionSbom(whole: SbomDocument, name: string): SbomDocument {
   const components = whole.components.flatMap((one) => {
     const properties = one.properties.filter((property) => property.name !== isDevelopment);
-    if (properties.length < one.properties.length && !carried.has(one['bom-ref'])) return [];
+    if (properties.length < one.properties.length && !browserPackages.includes(one.name)) return [];
     return [{ ...one, properties }];
   });
   const { component: root } = whole.metadata;
@@ -51,8 +50,8 @@ export async function readSbom(root: string): Promise<SbomDocument> {
 
 if (require.main === module) {
   const root = join(__dirname, '..', '..');
-  Promise.all([readSbom(root), readLockfile(root)])
-    .then(([whole, lockfile]) => productionSbom(whole, 'prompt-relay', lockfile))
+  readSbom(root)
+    .then((whole) => productionSbom(whole, 'prompt-relay'))
     .then((bill) => process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`))
     .catch((error: unknown) => {
       process.stderr.write(`${String(error)}\n`);

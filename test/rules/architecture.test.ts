@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { browserPackages } from '../../tools/browser-files.js';
 import { publishedDependencies, readSources, root, Source } from '../support/sources.js';
 
 const sources = readSources('src');
@@ -135,18 +136,19 @@ describe('The imports', () => {
   });
 
   it('separate the browser code, which only imports the types of the API', () => {
-    const ofPackages = ['preact', 'htm', 'marked', 'temml', '@highlightjs/cdn-assets'];
     const isForBrowsers = isIn('console');
     const leaves = (source: Source, target: string, isType: boolean) =>
       isForBrowsers(source) &&
       !target.startsWith('src/console/') &&
-      !ofPackages.includes(packageOf(target)) &&
+      !browserPackages.includes(packageOf(target)) &&
       !(isType && target.startsWith('src/shared/api/'));
     const enters = (source: Source, target: string) => !isForBrowsers(source) && target.startsWith('src/console/');
     expect(importsThat((source, target, isType) => leaves(source, target, isType) || enters(source, target))).toEqual(
       [],
     );
-    const foreign = importsThat((source, target) => !isForBrowsers(source) && ofPackages.includes(packageOf(target)));
+    const foreign = importsThat(
+      (source, target) => !isForBrowsers(source) && browserPackages.includes(packageOf(target)),
+    );
     expect(foreign).toEqual([]);
     const ofNode = /\b(process|Buffer|require|__dirname|__filename|global|setImmediate)\b/;
     expect(placesOf(ofNode, (source) => !isForBrowsers(source))).toEqual([]);

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import path from 'node:path/posix';
 import { z } from 'zod';
+import { browserPackages } from '../../tools/browser-files.js';
 
 export const root = join(__dirname, '..', '..', '..');
 
@@ -73,13 +74,12 @@ export class Source {
 }
 
 const versions = z.record(z.string(), z.string());
-const manifestSchema = z.object({ dependencies: versions, devDependencies: versions, vendored: z.array(z.string()) });
+const manifestSchema = z.object({ dependencies: versions });
 
-/** Returns the packages that the published one installs or bundles at run time. */
+/** Returns the packages that the published one installs, and those whose files the console has. */
 export function publishedDependencies(): string[] {
   const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const { dependencies, devDependencies, vendored } = manifestSchema.parse(manifest);
-  return [...Object.keys(dependencies), ...vendored.filter((name) => Object.hasOwn(devDependencies, name))];
+  return [...new Set([...Object.keys(manifestSchema.parse(manifest).dependencies), ...browserPackages])];
 }
 
 export function readSources(folder: string): Source[] {

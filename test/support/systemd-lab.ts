@@ -258,7 +258,7 @@ export async function packBuilt(): Promise<AsyncDisposable & { readonly file: st
   const { stdout } = await npm('pack', '--ignore-scripts', '--silent', '--pack-destination', folder.path);
   const name = stdout.trim();
   const file = join(folder.path, name);
-  await npm('install', '--global', '--prefix', join(folder.path, 'prefix'), file);
+  await npm('install', '--global', '--ignore-scripts', '--prefix', join(folder.path, 'prefix'), file);
   // Matches only the name: the folder may contain a dash and a digit.
   const version = /-(\d\S*)\.tgz$/.exec(name)?.[1] ?? '';
   return { file, version, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };

@@ -1,34 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { basename, dirname, extname, join, relative } from 'node:path';
+import { extname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { notFound, sendTyped } from '../http/responses.js';
 
 const folder = join(__dirname, '..', '..', 'console');
-
-/** Grammars of the languages that the console highlights. */
-const grammars = 'bash c cpp csharp css diff go java javascript json php python ruby rust sql typescript xml yaml'
-  .split(' ')
-  .map((name) => `@highlightjs/cdn-assets/es/languages/${name}.min.js`);
-
-/** Text to append to a script that is not a module, to export its value. */
-const endings: Readonly<Record<string, string>> = { 'temml/dist/temml.min.js': '\nexport default temml;\n' };
-
-/**
- * Packages that the pages import. Each has the name of its module in the folder of the file that Node resolves, or null
- * if the import names that file.
- */
-const packages: Readonly<Record<string, string | null>> = {
-  preact: 'preact.mjs',
-  'preact/hooks': 'hooks.mjs',
-  htm: 'htm.mjs',
-  'htm/preact': 'index.mjs',
-  marked: 'marked.esm.js',
-  '@highlightjs/cdn-assets/es/core.min.js': null,
-  ...Object.fromEntries([...grammars, ...Object.keys(endings)].map((name) => [name, null])),
-};
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -113,16 +91,10 @@ export const redirectToConsole: Handler = (_req, res) => {
 
 async function readEdition(): Promise<Edition> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
-  const ownAssets = found
+  const read = found
     .filter((entry) => entry.isFile() && extname(entry.name) in types)
     .map((entry) => join(entry.parentPath, entry.name))
-    .map((file) => [`/${relative(folder, file)}`, file] as const);
-  const packageAssets = Object.keys(packages).map(
-    (name) => [packagePath(name), packageFile(name), endings[name]] as const,
-  );
-  const read = [...ownAssets, ...packageAssets].map(
-    async ([path, file, end]) => [path, await readOne(path, file, end)] as const,
-  );
+    .map(async (file) => [`/${relative(folder, file)}`, await readFile(file, 'utf8')] as const);
   const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
@@ -150,40 +122,7 @@ function hashOf(files: Readonly<Record<string, string>>): string {
   return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, hashLength);
 }
 
-async function readOne(path: string, file: string, ending = ''): Promise<string> {
-  const text = (await readFile(file, 'utf8')) + ending;
-  return extname(path) === '.mjs' ? withPaths(text, depthOf(path)) : text;
-}
-
 async function fileOf(path: string, text: string): Promise<ConsoleFile> {
   const content = Buffer.from(text);
   return { type: types[extname(path)] as string, content, compressed: await compress(content) };
-}
-
-/** Matches an import of a served package, as tsc and minifiers write it. */
-const bareImport = new RegExp(
-  String.raw`(\b(?:from|import)\s*\(?\s*)(['"])(${Object.keys(packages).join('|')})\2`,
-  'g',
-);
-
-/** Replaces package names by paths. Browsers resolve names only with an import map, which would be an inline script. */
-function withPaths(code: string, depth: number): string {
-  const up = depth === 0 ? './' : '../'.repeat(depth);
-  return code
-    .replace(bareImport, (_, before: string, quote: string, name: string) => {
-      return `${before}${quote}${up}${packagePath(name).slice(1)}${quote}`;
-    })
-    .replace(/^\/\/# sourceMappingURL=.*$/m, ''); // source maps are not served
-}
-
-function packagePath(name: string): string {
-  return `/packages/${name.replace('.min.js', '').replaceAll('/', '-')}.mjs`;
-}
-
-function packageFile(name: string): string {
-  return join(dirname(require.resolve(name)), packages[name] ?? basename(name));
-}
-
-function depthOf(path: string): number {
-  return path.split('/').length - 2;
 }
