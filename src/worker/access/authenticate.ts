@@ -299,23 +299,10 @@ function networkOf(groups: readonly number[]): string {
     .join(':')}::/64`;
 }
 
-/** Returns the eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. A URL spells each address in one way, without dots. */
 function groupsOf(address: string): number[] {
-  const [head = '', tail] = address.split('::', 2);
-  const left = written(head);
-  const right = tail === undefined ? [] : written(tail);
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => 0);
-  return [...left, ...zeros, ...right];
-}
-
-/** Parses groups of an IPv6 address; a dotted IPv4 part makes two groups. */
-function written(text: string): number[] {
-  return text === ''
-    ? []
-    : text.split(':').flatMap((group) => (group.includes('.') ? pairOf(group) : [Number.parseInt(group, 16)]));
-}
-
-function pairOf(dotted: string): [number, number] {
-  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
-  return [a * 256 + b, c * 256 + d];
+  const halves = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
+  const [left = [], right = []] = halves.map((half) => (half === '' ? [] : half.split(':')));
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
+  return [...left, ...zeros, ...right].map((group) => Number.parseInt(group, 16));
 }
