@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
 
 /** Wrong keys per window that are answered as wrong; further ones block the caller. */
@@ -57,16 +58,7 @@ export class KeyAttempts {
       blockedUntilMs: blocks > 0 ? (known?.blockedUntilMs ?? 0) : 0,
       blocks,
     };
-    this.#callers.delete(name);
-    this.#callers.set(name, fresh);
-    if (this.#callers.size > maxCallers) this.#forgetFirst();
+    setNewest(this.#callers, name, fresh, maxCallers);
     return fresh;
-  }
-
-  #forgetFirst(): void {
-    for (const name of this.#callers.keys()) {
-      this.#callers.delete(name);
-      return;
-    }
   }
 }

@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobRequest, ToolCall } from '../../shared/job.js';
 import { callIdAt, chained, chainId } from '../../shared/text/chain.js';
@@ -158,8 +159,8 @@ export class RecentChains {
 
   /** Records that a request was answered, and the new state of its conversation. */
   answered({ client }: Arrival, place: string): void {
-    remember(this.#places, place, true, maxPlaces);
-    remember(this.#answeredMs, client, this.#clock.monotonicMs(), maxClients);
+    setNewest(this.#places, place, true, maxPlaces);
+    setNewest(this.#answeredMs, client, this.#clock.monotonicMs(), maxClients);
   }
 
   /** Whether the service has answered a conversation with this state. */
@@ -176,12 +177,4 @@ export class RecentChains {
     const isOther = (open: Arrival) => open !== arrival && open.client === client;
     return isAfterAnswer || [...this.#open].some((open) => isOther(open) && Math.abs(open.atMs - atMs) <= beforeMs);
   }
-}
-
-/** Sets a value and evicts the least recently used one: the map is in order of use. */
-function remember<V>(map: Map<string, V>, key: string, value: V, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > max && oldest !== undefined) map.delete(oldest);
 }

@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type JobRequest, type OptionalWish, optionalWishes, type Sampling } from '../../shared/job.js';
@@ -83,11 +84,7 @@ export class SamplingRules {
   }
 
   #remember(field: SampledField, route: JobRoute): void {
-    const key = keyOf(field, route);
-    this.#unsupported.delete(key);
-    this.#unsupported.set(key, this.#clock.monotonicMs() + memoryMs);
-    const [first] = this.#unsupported.keys();
-    if (this.#unsupported.size > maxModels && first !== undefined) this.#unsupported.delete(first);
+    setNewest(this.#unsupported, keyOf(field, route), this.#clock.monotonicMs() + memoryMs, maxModels);
   }
 }
 

@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
 import { callerDied } from '../../shared/errors.js';
 import type { ReadinessEntry } from '../../shared/health.js';
@@ -154,10 +155,7 @@ export class Hourly {
     const now = this.#clock.monotonicMs();
     const loggedMs = this.#loggedMs.get(client);
     if (loggedMs !== undefined && now - loggedMs < hourMs) return false;
-    this.#loggedMs.delete(client);
-    this.#loggedMs.set(client, now);
-    const [first] = this.#loggedMs.keys();
-    if (this.#loggedMs.size > maxClients && first !== undefined) this.#loggedMs.delete(first);
+    setNewest(this.#loggedMs, client, now, maxClients);
     return true;
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
@@ -21,7 +22,7 @@ const firstTask: SchemaTask = { schema: '{}', text: null };
 export class SchemaChecker {
   readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
   /** Digests of valid schemas, least recently used first. */
-  readonly #good = new Set<string>();
+  readonly #good = new Map<string, true>();
 
   /** Calls `onError` if the thread could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void) {
@@ -54,16 +55,9 @@ export class SchemaChecker {
       const digest = createHash('sha256').update(schema).digest('base64');
       const fault = this.#good.has(digest) ? null : await this.faultOf(schema, client);
       if (fault !== null) return { index, fault };
-      this.#remember(digest);
+      setNewest(this.#good, digest, true, maxGood);
     }
     return null;
-  }
-
-  #remember(digest: string): void {
-    this.#good.delete(digest);
-    this.#good.add(digest);
-    const [oldest] = this.#good;
-    if (this.#good.size > maxGood && oldest !== undefined) this.#good.delete(oldest);
   }
 
   /** Parses the answer of a model as JSON, and checks it against the schema. */
