@@ -8,6 +8,7 @@ const grammars = 'bash c cpp csharp css diff go java javascript json php python 
 
 /** Modules that the console imports, with their files below node_modules. */
 const modules: Readonly<Record<string, string>> = {
+  'eventsource-parser': 'eventsource-parser/dist/index.js',
   htm: 'htm/dist/htm.mjs',
   'htm/preact': 'htm/preact/index.mjs',
   marked: 'marked/lib/marked.esm.js',

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { createParser } from 'eventsource-parser';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -43,36 +44,17 @@ export interface ServerEvent {
 
 /** Parses server-sent events from chunks that may be split anywhere. Drops an unfinished event at the end. */
 export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
-  let event = 'message';
-  let data: string[] = [];
-  let id: string | undefined;
-  for await (const line of readLines(chunks)) {
-    const [, field, value = ''] = /^([^:]*)(?:: ?([\s\S]*))?$/.exec(line) ?? [];
-    if (field === 'event') event = value;
-    if (field === 'data') data.push(value);
-    if (field === 'id') id = value;
-    if (line !== '') continue;
-    if (data.length > 0) yield { event, data: data.join('\n'), ...(id !== undefined && { id }) };
-    event = 'message';
-    data = [];
-  }
-}
-
-/** Yields lines that end in LF, CR or CR LF. A CR and its LF may arrive in different chunks. */
-async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  let parts: string[] = [];
-  let endedInCr = false;
+  const events: ServerEvent[] = [];
+  let lastId: string | undefined;
+  const parser = createParser({
+    onEvent: ({ event = 'message', data, id = lastId }) => {
+      lastId = id;
+      events.push({ event, data, ...(id !== undefined && { id }) });
+    },
+  });
   for await (const chunk of chunks) {
-    const decoded = decoder.decode(chunk, { stream: true });
-    if (decoded === '') continue;
-    const text = endedInCr && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
-    endedInCr = decoded.endsWith('\r');
-    const [first = '', ...others] = text.split(/\r\n|\r|\n/);
-    parts.push(first);
-    for (const next of others) {
-      yield parts.join('');
-      parts = [next];
-    }
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    yield* events.splice(0);
   }
 }

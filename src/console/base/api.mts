@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser';
 import type { ErrorBody } from '../../shared/api/error.js';
 import type { KeyKeeper, Link } from './connection.mjs';
 import { ApiError, isAbort, ServerGone } from './failures.mjs';
@@ -8,50 +9,18 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-/** Parses server-sent events, and buffers the text of an incomplete one. The fields `id` and `retry` are ignored. */
-export class EventParser {
-  #incompleteLine = '';
-  #event = '';
-  #data: string[] = [];
-  #isAtStart = true;
-
-  /** Returns the events that this text completes. */
-  push(text: string): StreamEvent[] {
-    const isFirst = this.#isAtStart && text !== '';
-    if (isFirst) this.#isAtStart = false;
-    this.#incompleteLine += isFirst && text.startsWith('\uFEFF') ? text.slice(1) : text;
-    const lines = this.#incompleteLine.split(/\r\n|\n|\r(?!$)/); // a CR at the end may be half of a CRLF
-    this.#incompleteLine = lines.pop() ?? '';
-    return lines.flatMap((line) => this.#take(line) ?? []);
-  }
-
-  #take(line: string): StreamEvent | null {
-    if (line === '') return this.#complete();
-    const [, field, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (field === 'event') this.#event = value;
-    if (field === 'data') this.#data.push(value);
-    return null;
-  }
-
-  #complete(): StreamEvent | null {
-    const found = { event: this.#event || 'message', data: this.#data.join('\n') };
-    const isEmpty = this.#data.length === 0;
-    this.#event = '';
-    this.#data = [];
-    return isEmpty ? null : found;
-  }
-}
-
 /** Yields the events of a response's body. Leaving the loop cancels the response. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
-  const parser = new EventParser();
+  const events: StreamEvent[] = [];
+  const parser = createParser({ onEvent: ({ event = 'message', data }) => events.push({ event, data }) });
   const decoder = new TextDecoder();
   const reader = body.getReader(); // not every browser can iterate over a stream
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield* parser.push(decoder.decode(value, { stream: true }));
+      parser.feed(decoder.decode(value, { stream: true }));
+      yield* events.splice(0);
     }
   } finally {
     await reader.cancel().catch(() => {});

@@ -35,13 +35,14 @@ async function read(...chunks: readonly Uint8Array[]): Promise<ServerEvent[]> {
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 const stream = bytes(
-  'event: queued\ndata: {"position":1}\n\n: ping\n\nevent: delta\r\ndata: {"text":"žluťoučký 🐎"}\r\n\r\ndata:first\rdata: second\r\rid: 7\ndata\n\n',
+  'event: queued\ndata: {"position":1}\n\n: ping\n\nevent: delta\r\ndata: {"text":"žluťoučký 🐎"}\r\n\r\ndata:first\rdata: second\r\rid: 7\ndata\n\ndata: x\n\n',
 );
 const expected: ServerEvent[] = [
   { event: 'queued', data: '{"position":1}' },
   { event: 'delta', data: '{"text":"žluťoučký 🐎"}' },
   { event: 'message', data: 'first\nsecond' },
   { event: 'message', data: '', id: '7' },
+  { event: 'message', data: 'x', id: '7' },
 ];
 
 describe('The parser of server-sent events', () => {
