@@ -8,159 +8,143 @@ import { formOf, leaveJob, storedBody } from '../jobs/background.js';
 import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import {
-  answersTo,
   callParams,
-  greetingVersions,
+  errorForm,
+  handshakeVersions,
   initializeParams,
   message,
   type Params,
+  ProtocolError,
   type RequestId,
-  refusalOf,
-  rpcErrors,
+  resultWrapper,
+  rpcCodes,
   supportedVersions,
-  type WriteAnswer,
-  WrongCall,
+  type WrapResult,
 } from './messages.js';
-import { acceptedResult, askFormat, jobResult, succeededResult, toolErrors, valueResult } from './results.js';
-import { askArguments, jobArguments, listedTools, modelsArguments, toolNames } from './tools.js';
+import { acceptedResult, askFormat, jobResult, succeededResult, toolErrorForm, valueResult } from './results.js';
+import { askArguments, jobArguments, listedTools, modelsArguments, type ToolName, toolNames } from './tools.js';
 import { isStateless } from './versions.js';
 
-/** Server of the Model Context Protocol, without sessions: each request is independent. */
+/**
+ * Returns the stateless server of the Model Context Protocol: each request is independent. The SDK of the protocol is not
+ * used, because it holds whole answers in memory (docs/decisions/0033-mcp-without-its-sdk.md).
+ */
 export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): AsyncHandler {
   const tools = listedTools();
-  const server = cached(() => serverInfo(parts), Number.POSITIVE_INFINITY, parts.clock);
+  const serverInfo = cached(() => readServerInfo(parts), Number.POSITIVE_INFINITY, parts.clock);
   return async (req, res) => {
-    const sent = await readBody(req, res, parts.bodies, message);
-    const { id, method, params } = sent;
-    if (id !== undefined) res.locals.errorForm = refusalOf(id);
-    const greetsNobody = isStateless(req, sent);
-    if (id === undefined || method === undefined) return void res.status(202).end(); // requires no answer
-    const answer = answersTo(id, greetsNobody ? await server() : null);
-    if (method === 'tools/call') return callTool(new McpCall(parts, beforeJob, req, res, id, answer), params);
-    if (method === 'tools/list') return sendJson(res, answer({ tools, ...(greetsNobody && cacheable) }));
-    if (greetsNobody) {
-      if (method === 'server/discover') return sendJson(res, answer(discovery));
-      throw unknownMethod('server/discover, tools/list and tools/call', 404);
+    const body = await readBody(req, res, parts.bodies, message);
+    const { id, method, params } = body;
+    if (id !== undefined) res.locals.errorForm = errorForm(id);
+    const isStatelessClient = isStateless(req, body);
+    if (id === undefined || method === undefined) return void res.status(202).end(); // requires no response
+    const wrapResult = resultWrapper(id, isStatelessClient ? await serverInfo() : null);
+    const sendResult = (result: object) => sendJson(res, wrapResult(result));
+    if (method === 'tools/call') return callTool({ parts, beforeJob, req, res, wrapResult }, id, params);
+    if (method === 'tools/list') return sendResult({ tools, ...(isStatelessClient && cacheHints) });
+    if (isStatelessClient) {
+      if (method === 'server/discover') return sendResult(discovery);
+      throw methodNotFound('server/discover, tools/list and tools/call', 404);
     }
-    if (method === 'ping') return sendJson(res, answer({}));
-    if (method === 'initialize') return sendJson(res, answer({ ...greeting(params), serverInfo: await server() }));
-    throw unknownMethod('initialize, ping, tools/list and tools/call', 200);
+    if (method === 'ping') return sendResult({});
+    if (method === 'initialize') return sendResult({ ...initializeResult(params), serverInfo: await serverInfo() });
+    throw methodNotFound('initialize, ping, tools/list and tools/call', 200);
   };
 }
 
-function unknownMethod(methods: string, status: 200 | 404): WrongCall {
-  return new WrongCall(rpcErrors.unknownMethod, `no such method: this server has ${methods}`, status);
+function methodNotFound(methods: string, status: 200 | 404): ProtocolError {
+  return new ProtocolError(rpcCodes.methodNotFound, `unknown method; this server supports ${methods}`, status);
 }
 
 const instructions =
-  'Answers prompts with the models of this machine. A call of `ask` is a job that may wait for its turn; with `background` it continues without its caller.';
-
-function greeting(params: Params): object {
-  const { protocolVersion: wanted } = paramsOf(params, initializeParams);
-  const protocolVersion = greetingVersions.find((known) => known === wanted) ?? greetingVersions[0];
-  return { protocolVersion, capabilities, instructions };
-}
+  'Sends prompts to the models of this machine. A call of `ask` may wait in a queue. With `background`, it returns the id of a job at once.';
 
 const capabilities = { tools: {} };
 
-/** Caching fields of results that are equal for all clients while this version of the service runs. */
-const cacheable = { ttlMs: 60_000, cacheScope: 'public' };
+function initializeResult(params: Params): object {
+  const { protocolVersion: requested } = checkParams(params, initializeParams);
+  const protocolVersion = handshakeVersions.find((version) => version === requested) ?? handshakeVersions[0];
+  return { protocolVersion, capabilities, instructions };
+}
 
-const discovery = { supportedVersions, capabilities, instructions, ...cacheable };
+/** Caching fields of results that are equal for all clients until the service is updated. */
+const cacheHints = { ttlMs: 60_000, cacheScope: 'public' };
 
-async function serverInfo({ primary }: Pick<JobParts, 'primary'>): Promise<object> {
+const discovery = { supportedVersions, capabilities, instructions, ...cacheHints };
+
+async function readServerInfo({ primary }: Pick<JobParts, 'primary'>): Promise<object> {
   const { version } = await primary.call('version', {});
   return { name: 'prompt-relay', version };
 }
 
-function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {
+function checkParams<T>(params: Params, schema: z.ZodType<T>): T {
   try {
     return check(params ?? {}, schema);
   } catch (error) {
-    throw new WrongCall(rpcErrors.wrongParams, (error as Error).message);
+    throw new ProtocolError(rpcCodes.invalidParams, (error as Error).message);
   }
 }
 
-async function callTool(call: McpCall, params: Params): Promise<void> {
-  const { name, arguments: given = {}, _meta: meta } = paramsOf(params, callParams);
-  const sent = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)); // null means missing
-  call.answerErrors();
-  switch (name) {
-    case 'ask':
-      return call.ask(sent, meta?.progressToken);
-    case 'models':
-      return call.models(sent);
-    case 'job':
-      return call.job(sent);
-    default:
-      throw new WrongCall(rpcErrors.wrongParams, `no such tool: there are ${toolNames.join(', ')}`);
-  }
+/** Call of a tool, with the handlers that a job must pass before it runs. */
+interface McpToolCall {
+  readonly parts: JobParts;
+  readonly beforeJob: readonly AsyncHandler[];
+  readonly req: Request;
+  readonly res: Reply;
+  readonly wrapResult: WrapResult;
 }
 
-/** One call of a tool. Each method runs a tool and sends its result. */
-class McpCall {
-  readonly #parts: JobParts;
-  readonly #beforeJob: readonly AsyncHandler[];
-  readonly #req: Request;
-  readonly #res: Reply;
-  readonly #id: RequestId;
-  readonly #answer: WriteAnswer;
-
-  constructor(
-    parts: JobParts,
-    beforeJob: readonly AsyncHandler[],
-    req: Request,
-    res: Reply,
-    id: RequestId,
-    answer: WriteAnswer,
-  ) {
-    this.#parts = parts;
-    this.#beforeJob = beforeJob;
-    this.#req = req;
-    this.#res = res;
-    this.#id = id;
-    this.#answer = answer;
+async function callTool(call: McpToolCall, id: RequestId, params: Params): Promise<void> {
+  const { name, arguments: sent = {}, _meta: meta } = checkParams(params, callParams);
+  const args = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null)); // null means missing
+  const tool = toolNames.find((known) => known === name);
+  call.res.locals.errorForm = toolErrorForm(id, call.wrapResult, call.res);
+  if (tool === undefined) {
+    throw new ProtocolError(rpcCodes.invalidParams, `unknown tool; this server has ${toolNames.join(', ')}`);
   }
-
-  /** Sends later errors in the form of a tool call (`toolErrors`). */
-  answerErrors(): void {
-    this.#res.locals.errorForm = toolErrors(this.#id, this.#answer, this.#res);
-  }
-
-  async ask(sent: unknown, token: RequestId | undefined): Promise<void> {
-    const [answer, res, { primary, clock }] = [this.#answer, this.#res, this.#parts];
-    for (const passes of this.#beforeJob) await passes(this.#req, res, () => {});
-    const { prompt: text, system, model, schema: value, background = false } = check(sent, askArguments);
-    const schema = value && { path: 'schema', value };
-    const stream = token !== undefined && takesEvents(this.#req);
-    const job: RequestedJob = { operation: 'ask', text, system, model, schema, isEffortNeeded: true, stream };
-    if (!background) return answerWithJob(this.#parts, res, ownRequest(job), askFormat(answer, token, clock));
-    await leaveJob(primary, res, job, { route: '/ask', model: null }, (accepted) =>
-      sendRecorded(res, JSON.stringify(answer(acceptedResult(accepted)))),
-    );
-  }
-
-  async models(sent: unknown): Promise<void> {
-    check(sent, modelsArguments);
-    const { models } = await this.#parts.primary.call('models', {});
-    sendJson(this.#res, this.#answer(valueResult({ models })));
-  }
-
-  async job(sent: unknown): Promise<void> {
-    const [answer, res, { primary }] = [this.#answer, this.#res, this.#parts];
-    const { job_id, cancel = false } = check(sent, jobArguments);
-    const { client } = res.locals;
-    using caller = untilGone(res);
-    const job = await primary.call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
-    formOf(job);
-    if (job.status !== 'succeeded') return sendJson(res, answer(jobResult(job)));
-    const body = await storedBody(primary, job, client, (completed) =>
-      JSON.stringify(answer(succeededResult(job, completed))),
-    );
-    await sendBody(res, body, caller.signal);
-  }
+  await toolRunners[tool](call, args, meta?.progressToken);
 }
 
-function takesEvents(req: Request): boolean {
+/** Functions that run a tool and send its result. */
+const toolRunners: Readonly<
+  Record<ToolName, (call: McpToolCall, args: unknown, progressToken: RequestId | undefined) => Promise<void>>
+> = { ask: runAsk, models: runModels, job: runJob };
+
+async function runAsk(
+  { parts, beforeJob, req, res, wrapResult }: McpToolCall,
+  args: unknown,
+  token: RequestId | undefined,
+): Promise<void> {
+  for (const handler of beforeJob) await handler(req, res, () => {});
+  const { prompt: text, system, model, schema: value, background = false } = check(args, askArguments);
+  const schema = value && { path: 'schema', value };
+  const stream = token !== undefined && acceptsEvents(req);
+  const job: RequestedJob = { operation: 'ask', text, system, model, schema, isEffortNeeded: true, stream };
+  if (!background) return answerWithJob(parts, res, ownRequest(job), askFormat(wrapResult, token, parts.clock));
+  await leaveJob(parts.primary, res, job, { route: '/ask', model: null }, (accepted) =>
+    sendRecorded(res, JSON.stringify(wrapResult(acceptedResult(accepted)))),
+  );
+}
+
+async function runModels({ parts, res, wrapResult }: McpToolCall, args: unknown): Promise<void> {
+  check(args, modelsArguments);
+  const { models } = await parts.primary.call('models', {});
+  sendJson(res, wrapResult(valueResult({ models })));
+}
+
+async function runJob({ parts: { primary }, res, wrapResult }: McpToolCall, args: unknown): Promise<void> {
+  const { client } = res.locals;
+  const { job_id, cancel = false } = check(args, jobArguments);
+  using caller = untilGone(res);
+  const job = await primary.call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
+  formOf(job);
+  if (job.status !== 'succeeded') return sendJson(res, wrapResult(jobResult(job)));
+  const body = await storedBody(primary, job, client, (answer) =>
+    JSON.stringify(wrapResult(succeededResult(job, answer))),
+  );
+  await sendBody(res, body, caller.signal);
+}
+
+function acceptsEvents(req: Request): boolean {
   return /\btext\/event-stream\b/i.test(req.get('accept') ?? '');
 }

@@ -4,15 +4,15 @@ import { notJson } from '../http/body.js';
 import type { ErrorForm } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 
-/** Messages of the Model Context Protocol: JSON-RPC 2.0, one in each request. */
+/** Messages of the Model Context Protocol: JSON-RPC 2.0, one message in each HTTP request. */
 
 /** Versions in which a client first sends `initialize`. Newest first. */
-export const greetingVersions = ['2025-11-25', '2025-06-18'] as const;
+export const handshakeVersions = ['2025-11-25', '2025-06-18'] as const;
 
 /** Versions without `initialize`: each request names its version, and headers repeat its method and tool. */
 export const statelessVersions = ['2026-07-28'] as const;
 
-export const supportedVersions: readonly string[] = [...statelessVersions, ...greetingVersions];
+export const supportedVersions: readonly string[] = [...statelessVersions, ...handshakeVersions];
 
 /** Keys in `_meta`: version and capabilities of the client in a stateless request, and the server in its result. */
 export const metaKeys = {
@@ -21,14 +21,14 @@ export const metaKeys = {
   server: 'io.modelcontextprotocol/serverInfo',
 } as const;
 
-/** Limit of ids and progress tokens. The server sends both back, tokens with each notification. */
-const maxNameLength = 256;
-const name = z.union(
-  [z.string().max(maxNameLength), z.int()],
-  `must be an integer or ${maxNameLength} characters at most`,
+/** Limit for request ids and progress tokens. The server returns both, and a token with each notification. */
+const maxIdLength = 256;
+const requestId = z.union(
+  [z.string().max(maxIdLength), z.int()],
+  `must be an integer, or a string of at most ${maxIdLength} characters`,
 );
 
-/** Makes a field optional. Many clients send null for a missing one. */
+/** Makes a field optional, and treats null as missing, because many clients send null. */
 function nullable<T>(type: z.ZodType<T>) {
   return type.nullish().transform((value) => value ?? undefined);
 }
@@ -37,11 +37,11 @@ function nullable<T>(type: z.ZodType<T>) {
 export const message = z
   .looseObject({
     jsonrpc: z.literal('2.0', 'must be "2.0"'),
-    id: name.optional(),
+    id: requestId.optional(),
     method: z.string('must be a string').optional(),
     params: nullable(z.record(z.string(), z.unknown(), 'must be an object')),
   })
-  .refine((sent) => sent.method !== undefined || 'result' in sent || 'error' in sent, {
+  .refine((value) => value.method !== undefined || 'result' in value || 'error' in value, {
     path: ['method'],
     message: 'must be sent',
   });
@@ -51,50 +51,50 @@ export const initializeParams = z.looseObject({ protocolVersion: z.string('must 
 export const callParams = z.looseObject({
   name: z.string('must be a string'),
   arguments: nullable(z.record(z.string(), z.unknown(), 'must be an object')),
-  _meta: nullable(z.looseObject({ progressToken: nullable(name) }, 'must be an object')),
+  _meta: nullable(z.looseObject({ progressToken: nullable(requestId) }, 'must be an object')),
 });
 
-export type SentMessage = z.infer<typeof message>;
+export type ClientMessage = z.infer<typeof message>;
 export type RequestId = string | number;
-export type Params = SentMessage['params'];
+export type Params = ClientMessage['params'];
 
-export const rpcErrors = {
-  notJson: -32700,
-  notARequest: -32600,
-  unknownMethod: -32601,
-  wrongParams: -32602,
+export const rpcCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
   /** A header contradicts the body. */
-  otherHeader: -32020,
-  unknownVersion: -32022,
+  headerMismatch: -32020,
+  unsupportedVersion: -32022,
   /** First of the codes that JSON-RPC reserves for servers. */
   refused: -32000,
 } as const;
 
-/** Wraps a result as the answer to one request. */
-export type WriteAnswer = (result: object) => object;
+/** Wraps the result of a request in a response message. */
+export type WrapResult = (result: object) => object;
 
 /**
- * Returns the function that wraps results. `server`: identity to add for stateless clients; null for others, some of
- * which reject unknown fields.
+ * Returns the function that wraps results of one request. `serverInfo`: added for stateless clients; null for others,
+ * some of which reject unknown fields.
  */
-export function answersTo(id: RequestId, server: object | null): WriteAnswer {
-  const more = server && { resultType: 'complete', _meta: { [metaKeys.server]: server } };
-  return (result) => ({ jsonrpc: '2.0', id, result: { ...result, ...more } });
+export function resultWrapper(id: RequestId, serverInfo: object | null): WrapResult {
+  const statelessFields = serverInfo && { resultType: 'complete', _meta: { [metaKeys.server]: serverInfo } };
+  return (result) => ({ jsonrpc: '2.0', id, result: { ...result, ...statelessFields } });
 }
 
-export function rpcError(id: RequestId | null, code: number, text: string, data?: object): object {
-  return { jsonrpc: '2.0', id, error: { code, message: text, ...(data && { data }) } };
+function rpcError(id: RequestId | null, code: number, message: string, data?: object): object {
+  return { jsonrpc: '2.0', id, error: { code, message, ...(data && { data }) } };
 }
 
-type WrongCallStatus = 200 | 400 | 404;
+type ProtocolErrorStatus = 200 | 400 | 404;
 
-/** Protocol error of a client. The status is 200 if only the content of the request is wrong. */
-export class WrongCall extends RelayError {
+/** Violation of the protocol by a client. The HTTP status is 200 if only the method or its params are wrong. */
+export class ProtocolError extends RelayError {
   readonly rpcCode: number;
-  readonly status: WrongCallStatus;
+  readonly status: ProtocolErrorStatus;
   readonly data: object | undefined;
 
-  constructor(rpcCode: number, message: string, status: WrongCallStatus = 200, data?: object) {
+  constructor(rpcCode: number, message: string, status: ProtocolErrorStatus = 200, data?: object) {
     super('validation_error', message);
     this.rpcCode = rpcCode;
     this.status = status;
@@ -103,13 +103,14 @@ export class WrongCall extends RelayError {
 }
 
 /** Form of errors before the id of the request is known. */
-export const mcpErrors: ErrorForm = (error, requestId) => refusalOf(null)(error, requestId);
+export const mcpErrors: ErrorForm = errorForm(null);
 
-/** Returns the form of errors of one request. Tool calls use `toolErrors`. */
-export function refusalOf(id: RequestId | null): ErrorForm {
+/** Returns the form of errors of one request. Tool calls use `toolErrorForm`. */
+export function errorForm(id: RequestId | null): ErrorForm {
   return (error, requestId) => {
-    if (error instanceof WrongCall)
+    if (error instanceof ProtocolError) {
       return { status: error.status, body: rpcError(id, error.rpcCode, error.message, error.data) };
+    }
     const code = publicCodeOf(error);
     const { reason, retryAfterSeconds } = error;
     const data = {
@@ -123,8 +124,7 @@ export function refusalOf(id: RequestId | null): ErrorForm {
 }
 
 function rpcCodeOf({ details }: RelayError, code: PublicCode): number {
-  if (code !== 'validation_error') return rpcErrors.refused;
-  return details?.[0]?.path === 'body' && notJson.includes(details[0].message)
-    ? rpcErrors.notJson
-    : rpcErrors.notARequest;
+  if (code !== 'validation_error') return rpcCodes.refused;
+  const isParseError = details?.[0]?.path === 'body' && notJson.includes(details[0].message);
+  return isParseError ? rpcCodes.parseError : rpcCodes.invalidRequest;
 }

@@ -7,10 +7,10 @@ import type { ErrorForm, Reply } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 import { listedJob } from '../jobs/background.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
-import { type RequestId, refusalOf, type WriteAnswer, WrongCall } from './messages.js';
+import { errorForm, ProtocolError, type RequestId, type WrapResult } from './messages.js';
 import type { JobOutput } from './tools.js';
 
-/** Results of the tools that the Model Context Protocol offers. */
+/** Results of the tools that this server offers by the Model Context Protocol. */
 
 type Value = Readonly<Record<string, unknown>>;
 
@@ -20,20 +20,20 @@ interface CallResult {
   readonly isError?: true;
 }
 
-function text(...texts: readonly string[]): Pick<CallResult, 'content'> {
-  return { content: texts.map((each) => ({ type: 'text', text: each })) };
+function textResult(...texts: readonly string[]): CallResult {
+  return { content: texts.map((text) => ({ type: 'text', text })) };
 }
 
-/** Returns a value, also as text for clients without support for structured content. */
+/** Returns a value as structured content, and as text for clients that do not support structured content. */
 export function valueResult(value: Value): CallResult {
-  return { ...text(JSON.stringify(value)), structuredContent: value };
+  return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
 
 export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): CallResult {
   return valueResult({ job_id: id, status: 'queued', created_at: timestamp(createdAt), durable: isDurable });
 }
 
-/** Returns a job that has not succeeded. */
+/** Returns the result for a job that has not succeeded. */
 export function jobResult(job: JobView): CallResult {
   const listed = listedJob(job);
   if (job.failure === null) return valueResult(listed);
@@ -45,64 +45,64 @@ export function jobResult(job: JobView): CallResult {
 export function succeededResult(job: JobView, answer: CompletedAnswer): CallResult {
   const { text: response, value } = answer;
   const listed = listedJob(job);
-  const output: JobOutput = { ...listed, response, ...(value !== undefined && { structured: placed(value) }) };
-  return { ...text(JSON.stringify(listed), response), structuredContent: output };
+  const output: JobOutput = { ...listed, response, ...(value !== undefined && { structured: placeholder(value) }) };
+  return { ...textResult(JSON.stringify(listed), response), structuredContent: output };
 }
 
-/** Marks the placeholder of a JSON value, which replaces it later. */
-function placed(value: string): Value {
+/** Types a placeholder as the JSON value that will replace it. */
+function placeholder(value: string): Value {
   return value as unknown as Value;
 }
 
-function askResult({ text: answer, value }: CompletedAnswer): CallResult {
-  return { ...text(answer), ...(value !== undefined && { structuredContent: placed(value) }) };
+function askResult({ text, value }: CompletedAnswer): CallResult {
+  return { ...textResult(text), ...(value !== undefined && { structuredContent: placeholder(value) }) };
 }
 
 function failedResult(error: RelayError): CallResult {
   const { message, reason } = error;
   const code = publicCodeOf(error);
-  return { ...text(`${reason === undefined ? code : `${code} (${reason})`}: ${message}`), isError: true };
+  return { ...textResult(`${reason === undefined ? code : `${code} (${reason})`}: ${message}`), isError: true };
 }
 
-/** Errors that the calling model can react to. */
-const forModels: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
+/** Errors that the calling model can correct or report. */
+const correctableErrors: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
 
 /**
- * Returns the form of a tool call's errors. Failures of a job, and errors that the calling model can react to, are
- * results; all others are JSON-RPC errors.
+ * Returns the form of errors of one tool call. Errors of a job, and errors that the calling model can correct or report,
+ * become results; all others become JSON-RPC errors.
  */
-export function toolErrors(id: RequestId, answer: WriteAnswer, { locals }: Reply): ErrorForm {
-  const refusal = refusalOf(id);
+export function toolErrorForm(id: RequestId, wrapResult: WrapResult, { locals }: Reply): ErrorForm {
+  const rpcForm = errorForm(id);
   return (error, requestId) => {
-    const isResult = locals.job !== null || forModels.includes(publicCodeOf(error));
-    if (error instanceof WrongCall || !isResult) return refusal(error, requestId);
-    return { status: 200, body: answer(failedResult(error)) };
+    const isResult = locals.job !== null || correctableErrors.includes(publicCodeOf(error));
+    if (error instanceof ProtocolError || !isResult) return rpcForm(error, requestId);
+    return { status: 200, body: wrapResult(failedResult(error)) };
   };
 }
 
-export function askFormat(answer: WriteAnswer, token: RequestId | undefined, clock: Clock): AnswerFormat {
+export function askFormat(wrapResult: WrapResult, token: RequestId | undefined, clock: Clock): AnswerFormat {
   return {
     isForSdks: false,
-    body: (completed) => answer(askResult(completed)),
-    stream: () => new ProgressStream(answer, token, clock),
+    body: (answer) => wrapResult(askResult(answer)),
+    stream: () => new ProgressStream(wrapResult, token, clock),
   };
 }
 
-/** Minimum time between notifications about the text. */
-const pauseMs = 1000;
+/** Minimum time between two notifications about the length of the answer. */
+const notifyIntervalMs = 1000;
 
-/** Reports the progress of one call. The number grows with each notification and with the text. */
+/** Reports the progress of one call. The number grows with each notification and with the length of the answer. */
 class ProgressStream implements StreamFormat {
-  readonly #answer: WriteAnswer;
+  readonly #wrapResult: WrapResult;
   readonly #token: RequestId | undefined;
   readonly #clock: Clock;
   #progress = 0;
   #characters = 0;
   #message = 'the job waits';
-  #lastMs = Number.NEGATIVE_INFINITY;
+  #lastNotifyMs = Number.NEGATIVE_INFINITY;
 
-  constructor(answer: WriteAnswer, token: RequestId | undefined, clock: Clock) {
-    this.#answer = answer;
+  constructor(wrapResult: WrapResult, token: RequestId | undefined, clock: Clock) {
+    this.#wrapResult = wrapResult;
     this.#token = token;
     this.#clock = clock;
   }
@@ -116,14 +116,14 @@ class ProgressStream implements StreamFormat {
   }
 
   started(): string {
-    return this.#notify('the model works');
+    return this.#notify('the model is working');
   }
 
-  delta(piece: string): string {
-    this.#characters += piece.length;
+  delta(text: string): string {
+    this.#characters += text.length;
     const now = this.#clock.monotonicMs();
-    if (now - this.#lastMs < pauseMs) return '';
-    this.#lastMs = now;
+    if (now - this.#lastNotifyMs < notifyIntervalMs) return '';
+    this.#lastNotifyMs = now;
     return this.#notify(`the answer has ${this.#characters} characters so far`);
   }
 
@@ -135,17 +135,17 @@ class ProgressStream implements StreamFormat {
     return '';
   }
 
-  /** Prevents clients from timing out, which some do without progress. */
+  /** Repeats the last message, because some clients time out without progress. */
   ping(): string {
     return this.#notify(this.#message);
   }
 
   end(answer: CompletedAnswer): string {
-    return messageEvent(this.#answer(askResult(answer)));
+    return messageEvent(this.#wrapResult(askResult(answer)));
   }
 
   failure(error: RelayError): string {
-    return messageEvent(this.#answer(failedResult(error)));
+    return messageEvent(this.#wrapResult(failedResult(error)));
   }
 
   #notify(message: string): string {

@@ -3,34 +3,37 @@ import { answerSchema, model, modelText, structuredValue } from '../../shared/ap
 import { jobBody } from '../../shared/api/jobs.js';
 import { modelEntry } from '../../shared/api/models.js';
 
-/** Tools that programs can call through the Model Context Protocol. */
+/** Tools that this server offers by the Model Context Protocol. */
 
 export const askArguments = z.strictObject({
   prompt: modelText.meta({ description: 'The prompt. The model sees no files and no conversation.' }),
   system: modelText.optional().meta({ description: 'Instructions before the prompt.' }),
-  model: model.optional().meta({ description: 'A model that the tool `models` lists; without it the default one.' }),
+  model: model.optional().meta({ description: 'A model that the tool `models` lists. Default: the default model.' }),
   schema: answerSchema.optional(),
   background: z.boolean('must be true or false').optional().meta({
-    description: 'Return the id of a job at once, for the tool `job`, instead of waiting for the answer.',
+    description: 'Whether to run a background job: the result is its id for the tool `job`, instead of the answer.',
   }),
 });
 
 export const modelsArguments = z.strictObject({});
 
 export const jobArguments = z.strictObject({
-  job_id: z.string('must be a string').meta({ description: 'As `ask` has returned it.' }),
-  cancel: z.boolean('must be true or false').optional().meta({ description: 'Cancel it, if it has not ended.' }),
+  job_id: z.string('must be a string').meta({ description: 'The id that `ask` returned.' }),
+  cancel: z
+    .boolean('must be true or false')
+    .optional()
+    .meta({ description: 'Whether to cancel the job if it has not ended.' }),
 });
 
 const modelsOutput = z.strictObject({ models: z.array(modelEntry) });
 
 const jobOutput = jobBody.omit({ result: true, error: true, request_id: true }).extend({
-  response: z.string().optional().meta({ description: 'The answer of a job that has succeeded.' }),
+  response: z.string().optional().meta({ description: 'The answer, if the job has succeeded.' }),
   structured: structuredValue.optional(),
   error: z
     .strictObject({ code: z.string(), message: z.string() })
     .optional()
-    .meta({ description: 'Why it has failed.' }),
+    .meta({ description: 'The error, if the job has failed.' }),
 });
 export type JobOutput = z.infer<typeof jobOutput>;
 
@@ -38,7 +41,7 @@ interface ServedTool {
   readonly title: string;
   readonly description: string;
   readonly input: z.ZodType;
-  /** Left out if the form of the result varies. */
+  /** Missing if the form of the result varies. */
   readonly output?: z.ZodType;
   readonly annotations: Readonly<Record<string, boolean>>;
 }
@@ -47,7 +50,7 @@ const tools = {
   ask: {
     title: 'Ask a model',
     description:
-      'Asks a language model one prompt and returns its answer. With `schema` the answer is a value that fits this JSON Schema.',
+      'Sends one prompt to a language model and returns its answer. With `schema`, the answer is a value that matches this JSON Schema.',
     input: askArguments,
     annotations: { readOnlyHint: true, openWorldHint: true },
   },
@@ -59,15 +62,16 @@ const tools = {
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
   job: {
-    title: 'Look at a job',
-    description: 'Returns the state of a background job and, once it has succeeded, its answer. Can cancel it.',
+    title: 'Get or cancel a job',
+    description: 'Returns the state of a background job, and its answer if it has succeeded. Can cancel the job.',
     input: jobArguments,
     output: jobOutput,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   },
 } as const satisfies Readonly<Record<string, ServedTool>>;
 
-export const toolNames = Object.keys(tools);
+export type ToolName = keyof typeof tools;
+export const toolNames = Object.keys(tools) as ToolName[];
 
 /** Returns the tools for `tools/list`. */
 export function listedTools(): object[] {
@@ -81,7 +85,7 @@ export function listedTools(): object[] {
   }));
 }
 
-/** Removes `$schema`, because some validators support only draft 7. */
+/** Returns the JSON Schema without `$schema`, because some validators support only draft 7. */
 function jsonSchemaOf(schema: z.ZodType): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return rest;

@@ -1,6 +1,6 @@
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import { answersTo } from '../../../../src/worker/mcp/messages.js';
+import { resultWrapper } from '../../../../src/worker/mcp/messages.js';
 import { askFormat } from '../../../../src/worker/mcp/results.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';
@@ -43,7 +43,7 @@ describe('The progress of a call', () => {
   function stream() {
     const clock = new FakeClock();
     const opening = { requestId: 'r', model: 'm', forms: {}, hasTools: false, hasThoughts: false };
-    return { clock, format: askFormat(answersTo(1, null), 'mine', clock).stream(opening) };
+    return { clock, format: askFormat(resultWrapper(1, null), 'mine', clock).stream(opening) };
   }
   const notesIn = (text: string) =>
     messagesIn(text).map(({ params }) => params as unknown as { progress: number; message: string });
@@ -60,6 +60,6 @@ describe('The progress of a call', () => {
     const { format } = stream();
     expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 1, message: 'the job waits' }]);
     format.started(5);
-    expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 3, message: 'the model works' }]);
+    expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 3, message: 'the model is working' }]);
   });
 });
