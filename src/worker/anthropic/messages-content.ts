@@ -31,7 +31,7 @@ export type Block = z.infer<typeof block>;
 export const blockContent = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
 export type BlockContent = z.infer<typeof blockContent>;
 
-const said = z.looseObject({ role: z.string('must be a string'), content: blockContent });
+const message = z.looseObject({ role: z.string('must be a string'), content: blockContent });
 
 const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
@@ -48,7 +48,7 @@ const outputFormat = z.looseObject({ type: z.string('must be a string'), schema:
 
 export const messagesRequest = z.looseObject({
   model: askedModel,
-  messages: z.array(said, 'must be a list'),
+  messages: z.array(message, 'must be a list'),
   system: blockContent.nullish(),
   stream: z.boolean('must be true or false').nullish(),
   stop_sequences: stopSequences.nullish(),
@@ -77,11 +77,11 @@ export const messagesRequest = z.looseObject({
   metadata: z.looseObject({ user_id: z.string('must be a string').nullish() }).nullish(),
 });
 export type MessagesRequest = z.infer<typeof messagesRequest>;
-export type SaidMessage = MessagesRequest['messages'][number];
+export type SentMessage = MessagesRequest['messages'][number];
 
 const imageBlock = z.looseObject({
   source: z.looseObject({
-    type: z.literal('base64', 'must be base64: images are not fetched, and there are no files'),
+    type: z.literal('base64', 'must be base64: the service does not fetch images, and stores no files'),
     media_type: z.string('must be a string'),
     data: z.string('must be a string'),
   }),
@@ -90,9 +90,9 @@ const imageBlock = z.looseObject({
 /** Blocks that are dropped: earlier thoughts are not sent to the model again. */
 const thoughts = new Set(['thinking', 'redacted_thinking']);
 
-export interface Spoken {
+export interface ParsedConversation {
   readonly system: string | undefined;
-  readonly asked: Message;
+  readonly question: Message;
   readonly history: Message[];
 }
 
@@ -100,32 +100,36 @@ export interface Spoken {
  * Returns the conversation of a request. Without tools, calls and results become text. `isCounted`: whether only its
  * tokens are counted; it may then end with any role. Throws `validation_error` that names the field.
  */
-export function spokenIn({ system, messages }: MessagesRequest, hasTools = false, isCounted = false): Spoken {
+export function conversationIn(
+  { system, messages }: MessagesRequest,
+  hasTools = false,
+  isCounted = false,
+): ParsedConversation {
   const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = isCounted ? -1 : messages.findLastIndex(({ role }) => role === 'user');
-  const said = messages.map((each, index): SentPiece => {
+  const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
-    return { message: messageSaid(each, path, names, index === last) };
+    return { message: parseMessage(each, path, names, index === last) };
   });
-  const { instructions, spoken } = instructed(said);
-  const all = joined([textOf(system ?? '', 'system'), ...instructions]);
-  if (isCounted) return { system: all, ...lastOfAny(inTurns(spoken)) };
-  return { system: all, ...lastOfUser(spoken, 'messages') };
+  const { instructions, spoken } = instructed(pieces);
+  const instruction = joined([textOf(system ?? '', 'system'), ...instructions]);
+  if (isCounted) return { system: instruction, ...lastOfAny(inTurns(spoken)) };
+  return { system: instruction, ...lastOfUser(spoken, 'messages') };
 }
 
-/** Splits off the last message if it is the user's; otherwise `asked` is empty. */
-function lastOfAny(turns: Message[]): Pick<Spoken, 'asked' | 'history'> {
+/** Splits off the last message if it is the user's; otherwise `question` is empty. */
+function lastOfAny(turns: Message[]): Pick<ParsedConversation, 'question' | 'history'> {
   const last = turns.at(-1);
-  if (last?.role === 'user') return { asked: last, history: turns.slice(0, -1) };
-  return { asked: { role: 'user', text: '' }, history: turns };
+  if (last?.role === 'user') return { question: last, history: turns.slice(0, -1) };
+  return { question: { role: 'user', text: '' }, history: turns };
 }
 
 export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 
-function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames | null, isLast: boolean): Message {
+function parseMessage({ role, content }: SentMessage, path: string, names: CallNames | null, isLast: boolean): Message {
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
   const partOf = (block: Block, at: string) =>
     role === 'user' ? partsOfUser(block, at, names, isLast) : partsOfAssistant(block, at, names);
@@ -147,36 +151,38 @@ function partsOf<P extends Part>(
   return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
 }
 
-const ofUser = 'must be text, image or tool_result';
+const mustBeUserBlock = 'must be text, image or tool_result';
 
 function partsOfUser(block: Block, at: string, names: CallNames | null, isLast: boolean): Part[] {
-  if (block.type === 'tool_result') return resultSaid(block, at, names);
-  if (block.type === 'tool_use') return refuse(at, ofUser);
+  if (block.type === 'tool_result') return parseResult(block, at, names);
+  if (block.type === 'tool_use') return refuse(at, mustBeUserBlock);
   const shown = shownPart(block, at);
-  return shown === null ? (foreignParts(block, isLast ? 'refused' : 'nothing') ?? refuse(at, ofUser)) : [shown];
+  return shown === null
+    ? (foreignParts(block, isLast ? 'refused' : 'nothing') ?? refuse(at, mustBeUserBlock))
+    : [shown];
 }
 
 function partsOfAssistant(block: Block, at: string, names: CallNames | null): Part[] {
   if (thoughts.has(block.type)) return [];
   if (block.type === 'tool_result') return refuse(at, 'must be text, tool_use or thinking');
-  const said = textPart(block, at) ?? callPart(block, at, names);
-  return said === null ? (foreignParts(block, 'nothing') ?? []) : [said];
+  const part = textPart(block, at) ?? callPart(block, at, names);
+  return part === null ? (foreignParts(block, 'nothing') ?? []) : [part];
 }
 
 /** Translates a result. Without tools, the model gets it as text. */
-function resultSaid(
+function parseResult(
   { content, tool_use_id: id, is_error: isError }: Block,
   at: string,
   names: CallNames | null,
 ): Part[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
-  const said = partsOf(data, `${at}.content`, (block, path) => {
+  const parts = partsOf(data, `${at}.content`, (block, path) => {
     const shown = shownPart(block, path) ?? foundTool(block, path);
     return shown === null ? (foreignParts(block, 'a-note') ?? []) : [shown];
   });
-  if (names !== null) return resultParts(names.take(id), said, isError === true);
-  return [resultOf(textAt(id, `${at}.tool_use_id`), said, isError === true)];
+  if (names !== null) return resultParts(names.take(id), parts, isError === true);
+  return [resultOf(textAt(id, `${at}.tool_use_id`), parts, isError === true)];
 }
 
 function shownPart(block: Block, at: string): ShownPart | null {
@@ -225,5 +231,8 @@ function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['so
   if (result.success) return result.data.source;
   const [issue] = result.error.issues;
   const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
-  throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? mustBeSent : (issue?.message ?? 'is no image'));
+  throw invalid(
+    [at, ...(issue?.path ?? [])].join('.'),
+    isMissing ? mustBeSent : (issue?.message ?? 'must be an image'),
+  );
 }

@@ -12,9 +12,9 @@ import {
 } from '../jobs/job-request.js';
 import { type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
 import { clientToolOf } from './client-tools.js';
-import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './messages-content.js';
+import { blocksIn, conversationIn, type MessagesRequest, messagesRequest } from './messages-content.js';
 
-interface AskedEffort {
+interface RequestedEffort {
   readonly value: Effort | undefined;
   /** Field that sets the effort; null if none does. */
   readonly field: string | null;
@@ -37,10 +37,10 @@ const byBudget = [
 ] as const;
 
 /** Returns the effort: the named one, else one for the thinking budget. Unknown names are ignored. */
-export function effortOf({ output_config: config, thinking }: MessagesRequest): AskedEffort {
+export function effortOf({ output_config: config, thinking }: MessagesRequest): RequestedEffort {
   const name = config?.effort ?? null;
   const named = name !== null && Object.hasOwn(byName, name) ? byName[name] : undefined;
-  const budgeted = named === undefined ? ofBudget(thinking) : undefined;
+  const budgeted = named === undefined ? effortForBudget(thinking) : undefined;
   const nameField = 'output_config.effort';
   const ignored = [
     ...(name !== null && named === undefined ? [nameField] : []),
@@ -59,18 +59,18 @@ function isOn({ type }: NonNullable<MessagesRequest['thinking']>): boolean {
  * Returns the form of thoughts. Setting effort also shows thinking, unless thinking is off or its `display` is
  * `omitted`.
  */
-function thinkingOf({ thinking }: MessagesRequest, { value }: AskedEffort): ThinkingForm | undefined {
+function thinkingOf({ thinking }: MessagesRequest, { value }: RequestedEffort): ThinkingForm | undefined {
   if (thinking == null ? value === undefined : !isOn(thinking)) return undefined;
   return thinking?.display === 'omitted' ? 'omitted' : 'summarized';
 }
 
-function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
+function effortForBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
   if (thinking?.type !== 'enabled' || thinking.budget_tokens == null) return undefined;
   const { budget_tokens: tokens } = thinking;
   return byBudget.find(({ below }) => tokens < below)?.effort ?? 'high';
 }
 
-/** Fields that the service supports, or reports in `meaningless`. */
+/** Fields that the service supports, or reports in `ineffectiveFields`. */
 const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
@@ -81,17 +81,17 @@ const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'str
  */
 export function parseMessages(body: MessagesRequest, isCounted = false): ParsedRequest {
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history } = spokenIn(body, offer !== undefined || isCounted, isCounted);
+  const { system, question, history } = conversationIn(body, offer !== undefined || isCounted, isCounted);
   const { model, stop_sequences: sequences } = body;
   const schema = schemaOf(body);
   const stop = schema === undefined ? (sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
   const stream = body.stream === true;
-  const { text, images, results } = asked;
-  const said = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
+  const { text, images, results } = question;
+  const prompt = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null });
   return {
-    job: sdkJob({ ...said, model, schema, effort: effort.value, stop, sampling, stream }),
+    job: sdkJob({ ...prompt, model, schema, effort: effort.value, stop, sampling, stream }),
     model,
     forms,
     droppedTools: dropped,
@@ -105,7 +105,7 @@ export function parseMessages(body: MessagesRequest, isCounted = false): ParsedR
       ...ignoredFields(body, known),
       ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('output_config', [body.output_config], knownOutput),
-      ...meaningless(body, schema !== undefined),
+      ...ineffectiveFields(body, schema !== undefined),
       ...effort.ignored,
       ...ignoredInMessages(body),
     ],
@@ -116,14 +116,14 @@ export function parseMessages(body: MessagesRequest, isCounted = false): ParsedR
 }
 
 /** Returns known fields that have no effect in this request. */
-function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
+function ineffectiveFields(body: MessagesRequest, hasSchema: boolean): string[] {
   const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
-  const own = (tools ?? []).filter(isOfCaller);
+  const clientTools = (tools ?? []).filter(isClientTool);
   return [
-    ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
+    ...(choice != null && clientTools.length === 0 ? ['tool_choice'] : []),
     ...(format != null && config?.format != null ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
-    ...ignoredIn('tools', own, knownOfTool),
+    ...ignoredIn('tools', clientTools, knownOfTool),
     ...ignoredIn('tool_choice', [choice], new Set(['type', 'name', 'disable_parallel_tool_use'])),
   ];
 }
@@ -131,7 +131,7 @@ function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
 type OfferedTool = NonNullable<MessagesRequest['tools']>[number];
 
 /** Whether the client runs the tool. Anthropic's servers would run all others. */
-function isOfCaller({ type }: OfferedTool): boolean {
+function isClientTool({ type }: OfferedTool): boolean {
   return type == null || type === 'custom' || clientToolOf(type) !== undefined;
 }
 
@@ -146,7 +146,7 @@ function sentTool(tool: OfferedTool, index: number): SentTool {
   const known = clientToolOf(type);
   const description = tool.description ?? known?.description;
   const schema = tool.input_schema ?? known?.schema;
-  const kind = isOfCaller(tool) ? 'function' : 'provider';
+  const kind = isClientTool(tool) ? 'function' : 'provider';
   return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema, strict };
 }
 
@@ -178,10 +178,10 @@ export function imageFieldOf({ messages }: MessagesRequest): string | null {
 }
 
 const knownOfMessage = new Set(['role', 'content']);
-const ofCalls = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
-const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...ofCalls]);
+const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
+const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...callFields]);
 
-const ownTypes = new Set([
+const knownTypes = new Set([
   'text',
   'image',
   'tool_use',
@@ -194,15 +194,17 @@ const ownTypes = new Set([
 /** Returns fields and blocks of the messages that the service ignores. */
 export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
   const blocks = blocksIn(messages);
-  const own = blocks.filter(({ type }) => ownTypes.has(type));
-  const inResults = own.flatMap(({ type, content }) => (type === 'tool_result' ? blocksIn([{ content }]) : []));
-  const imagesOfModel = blocksIn(messages.filter(({ role }) => role === 'assistant')).filter(isImage);
+  const knownBlocks = blocks.filter(({ type }) => knownTypes.has(type));
+  const resultBlocks = knownBlocks.flatMap(({ type, content }) =>
+    type === 'tool_result' ? blocksIn([{ content }]) : [],
+  );
+  const modelImages = blocksIn(messages.filter(({ role }) => role === 'assistant')).filter(isImage);
   return [
     ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
     ...ignoredIn('messages', messages, knownOfMessage),
-    ...ignoredIn('messages.content', own, knownOfBlock),
-    ...foreignTypes('messages.content', [...blocks, ...inResults], ownTypes),
-    ...foreignTypes('messages.content', imagesOfModel, new Set()),
+    ...ignoredIn('messages.content', knownBlocks, knownOfBlock),
+    ...foreignTypes('messages.content', [...blocks, ...resultBlocks], knownTypes),
+    ...foreignTypes('messages.content', modelImages, new Set()),
   ];
 }
 

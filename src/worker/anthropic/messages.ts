@@ -105,8 +105,8 @@ class MessageStream extends SdkStream implements StreamFormat {
   }
 
   begin(): string {
-    const unended = { stop_reason: null, stop_sequence: null, stop_details: null, usage: usageOfPrompt(this.#input) };
-    return event('message_start', { message: { ...messageOf(this.#opening, []), ...unended } });
+    const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage: usageOfPrompt(this.#input) };
+    return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });
   }
 
   delta(text: string): string {
@@ -196,8 +196,8 @@ async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: Pars
   const message = messageOf({ requestId: res.locals.requestId, model }, []);
   if (!job.stream) return sendJson(res, { ...message, ...end, usage });
   const begin = event('message_start', { message: { ...message, ...end, stop_reason: null, usage } });
-  const rest = event('message_delta', { delta: { ...end, container: null }, usage }) + event('message_stop', {});
-  sendTyped(res, 'text/event-stream; charset=utf-8', begin + rest);
+  const ending = event('message_delta', { delta: { ...end, container: null }, usage }) + event('message_stop', {});
+  sendTyped(res, 'text/event-stream; charset=utf-8', begin + ending);
 }
 
 /** Counts the tokens of a prompt, without a job. */
@@ -240,9 +240,9 @@ interface PromptParts extends Pick<RequestedJob, 'text' | 'images' | 'results' |
   readonly schema?: string | null | undefined;
 }
 
-function textsOf({ system, history = [], schema, offer, ...asked }: PromptParts): string[] {
+function textsOf({ system, history = [], schema, offer, ...question }: PromptParts): string[] {
   const tools = (offer?.tools ?? []).map(({ name, description, schema }) => `${name} ${description} ${schema}`);
-  return [system ?? '', ...[...history, asked].flatMap(textsIn), schema ?? '', ...tools];
+  return [system ?? '', ...[...history, question].flatMap(textsIn), schema ?? '', ...tools];
 }
 
 function textsIn({

@@ -96,7 +96,7 @@ export function lastOfUser(
   messages: readonly Message[],
   field: string,
   openCalls: readonly ToolCall[] = [],
-): { asked: Message; history: Message[] } {
+): { question: Message; history: Message[] } {
   const last = messages.at(-1);
   if (last === undefined) throw invalid(field, 'must contain a message of the user');
   if (last.role !== 'user')
@@ -109,7 +109,7 @@ export function lastOfUser(
   const open: Message[] = openCalls.length === 0 ? [] : [{ role: 'assistant', text: '', calls: openCalls }];
   checkCalls(inTurns([...open, ...messages]), field);
   const turns = withDistinctIds(inTurns(messages));
-  return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
+  return { question: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
 /** Returns an image from its base64, in which some encoders break the lines. Throws `validation_error`. */

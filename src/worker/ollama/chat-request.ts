@@ -17,11 +17,11 @@ import {
 import { callInput, type ParsedTools, parsedTools } from '../jobs/tool-offer.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
-const noString = 'must be a string';
+const mustBeString = 'must be a string';
 const object = z.record(z.string(), z.unknown());
 
 const call = z.looseObject({
-  id: z.string(noString).nullish(),
+  id: z.string(mustBeString).nullish(),
   function: z.looseObject({
     name: plainText,
     arguments: z.union([object, plainText], 'must be an object').nullish(),
@@ -29,23 +29,23 @@ const call = z.looseObject({
 });
 
 const message = z.looseObject({
-  role: z.string(noString),
+  role: z.string(mustBeString),
   content: plainText.nullish(),
   images: images.nullish(),
   tool_calls: z.array(call, 'must be a list').nullish(),
-  tool_name: z.string(noString).nullish(),
+  tool_name: z.string(mustBeString).nullish(),
   /** Older name of `tool_name`. */
-  name: z.string(noString).nullish(),
-  tool_call_id: z.string(noString).nullish(),
+  name: z.string(mustBeString).nullish(),
+  tool_call_id: z.string(mustBeString).nullish(),
 });
 type OllamaMessage = z.infer<typeof message>;
 
 const tool = z.looseObject({
-  type: z.string(noString).nullish(),
+  type: z.string(mustBeString).nullish(),
   function: z
     .looseObject({
-      name: z.string(noString),
-      description: z.string(noString).nullish(),
+      name: z.string(mustBeString),
+      description: z.string(mustBeString).nullish(),
       parameters: object.nullish(),
     })
     .optional(),
@@ -66,13 +66,13 @@ export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
 class UnansweredCalls {
   #count = 0;
   #open: { readonly id: string; readonly sentId: string | null; readonly name: string }[] = [];
-  readonly #left = new Set<string>();
+  readonly #unanswered = new Set<string>();
   /** New ids of the calls with results, by their temporary ids. */
   readonly #ids = new Map<string, string>();
 
   /** Marks the open calls as unanswered: no results can follow. */
   close(): void {
-    for (const { id } of this.#open.splice(0)) this.#left.add(id);
+    for (const { id } of this.#open.splice(0)) this.#unanswered.add(id);
   }
 
   add(name: string, sentId: string | null): string {
@@ -91,20 +91,20 @@ class UnansweredCalls {
   }
 
   /** Returns the message with new ids; calls without a result become text. Messages must be passed in order. */
-  numbered({ calls = [], results, text, ...said }: Message): Message {
-    const answered = calls.filter(({ id }) => !this.#left.has(id));
-    const others = calls.filter(({ id }) => this.#left.has(id)).map(({ input }) => input);
+  numberCalls({ calls = [], results, text, ...message }: Message): Message {
+    const answered = calls.filter(({ id }) => !this.#unanswered.has(id));
+    const unanswered = calls.filter(({ id }) => this.#unanswered.has(id)).map(({ input }) => input);
     for (const { id } of answered) this.#ids.set(id, callIdAt(this.#ids.size));
     const ownId = <T extends { readonly id: string }>(part: T) => ({ ...part, id: this.#ids.get(part.id) ?? part.id });
     return {
-      ...{ ...said, text: others.length === 0 ? text : (joined([text, ...others]) ?? '') },
+      ...{ ...message, text: unanswered.length === 0 ? text : (joined([text, ...unanswered]) ?? '') },
       ...(answered.length > 0 && { calls: answered.map(ownId) }),
       ...(results && { results: results.map(ownId) }),
     };
   }
 }
 
-function spokenIn(messages: readonly OllamaMessage[], hasTools: boolean) {
+function conversationIn(messages: readonly OllamaMessage[], hasTools: boolean) {
   const roles = messages.map(({ role }) => role.toLowerCase());
   const instructed = messages.filter((_, index) => roles[index] === 'system');
   const calls = new UnansweredCalls();
@@ -112,27 +112,28 @@ function spokenIn(messages: readonly OllamaMessage[], hasTools: boolean) {
     const role = roles[index] ?? '';
     if (role === 'system') return [];
     if (role === 'assistant' && roles[index - 1] !== 'assistant') calls.close();
-    return [messageSaid({ ...each, role }, `messages.${index}`, hasTools, calls)];
+    return [parseMessage({ ...each, role }, `messages.${index}`, hasTools, calls)];
   });
   calls.close();
-  const said = spoken.map((message) => calls.numbered(message));
-  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(said, 'messages') };
+  const numbered = spoken.map((message) => calls.numberCalls(message));
+  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(numbered, 'messages') };
 }
 
 /** Translates one message. Without tools, calls and results become text. */
-function messageSaid(message: OllamaMessage, path: string, hasTools: boolean, calls: UnansweredCalls): Message {
+function parseMessage(message: OllamaMessage, path: string, hasTools: boolean, calls: UnansweredCalls): Message {
   const { role } = message;
   if (role === 'user') return messageOf(role, partsOf(message, path));
   if (role === 'tool') {
-    const said = partsOf(message, path);
+    const parts = partsOf(message, path);
     const id = hasTools ? calls.take(message) : null;
     return messageOf(
       'user',
-      id === null ? resultParts(message.tool_name ?? message.name, said) : [resultOf(id, said, false)],
+      id === null ? resultParts(message.tool_name ?? message.name, parts) : [resultOf(id, parts, false)],
     );
   }
   if (role !== 'assistant') throw invalid(`${path}.role`, 'must be system, user, assistant or tool');
-  if ((message.images ?? []).length > 0) throw invalid(`${path}.images`, 'must not be sent: only users show images');
+  if ((message.images ?? []).length > 0)
+    throw invalid(`${path}.images`, 'must not be sent: only messages of the user may have images');
   return messageOf(role, [...partsOf(message, path), ...callsIn(message, hasTools, calls)]);
 }
 
@@ -170,11 +171,11 @@ export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
   if (messages.length === 0) return null;
   const { job, ignored, ...wishes } = wishesIn(body);
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history } = spokenIn(messages, offer !== undefined);
-  const { text, images: shown, results } = asked;
-  const said = { text, images: shown, results, history, system, offer };
+  const { system, question, history } = conversationIn(messages, offer !== undefined);
+  const { text, images: shown, results } = question;
+  const prompt = { text, images: shown, results, history, system, offer };
   return {
-    job: sdkJob({ ...said, ...job, hasCallIds: false }),
+    job: sdkJob({ ...prompt, ...job, hasCallIds: false }),
     ...wishes,
     forms,
     droppedTools: dropped,

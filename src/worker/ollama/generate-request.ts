@@ -24,11 +24,12 @@ export function parseOllamaGenerate(body: OllamaGenerateRequest): ParsedRequest 
   const { prompt, suffix, system } = body;
   const shown = body.images ?? [];
   if ((prompt ?? '') === '' && shown.length === 0) return null;
-  if ((suffix ?? '') !== '') throw invalid('suffix', 'must not be sent: no model here fills in the middle of a text');
+  if ((suffix ?? '') !== '')
+    throw invalid('suffix', 'must not be sent: no model of this service fills in the middle of a text');
   const { job, ignored, ...wishes } = wishesIn(body);
-  const said = messageOf('user', [...imagesIn(shown, 'images'), { type: 'text', text: prompt ?? '' }]);
-  const { asked, history } = lastOfUser([said], 'prompt');
-  const { text, images: parts } = asked;
+  const message = messageOf('user', [...imagesIn(shown, 'images'), { type: 'text', text: prompt ?? '' }]);
+  const { question, history } = lastOfUser([message], 'prompt');
+  const { text, images: parts } = question;
   return {
     job: sdkJob({ text, images: parts, history, system: joined([system ?? '']), ...job }),
     ...wishes,

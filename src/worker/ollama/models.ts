@@ -77,15 +77,15 @@ export function postShow(primary: Primary, bodies: BodyMemory): AsyncHandler {
       template: '',
       details,
       model_info: { 'general.architecture': architecture, 'general.basename': model.id },
-      capabilities: ['completion', ...wordsFor(model.capabilities)],
+      capabilities: ['completion', ...capabilitiesOf(model.capabilities)],
       modified_at: modifiedAt,
     });
   };
 }
 
-function wordsFor(can: Partial<ModelCapabilities> = {}): string[] {
-  const words = { tools: can.tools !== undefined, vision: can.images === true, thinking: can.thinking === true };
-  return Object.entries(words).flatMap(([word, isThere]) => (isThere ? [word] : []));
+function capabilitiesOf(can: Partial<ModelCapabilities> = {}): string[] {
+  const support = { tools: can.tools !== undefined, vision: can.images === true, thinking: can.thinking === true };
+  return Object.entries(support).flatMap(([name, isSupported]) => (isSupported ? [name] : []));
 }
 
 /** Returns the model with this name. Rejects with `not_found`. */
@@ -93,26 +93,26 @@ export async function listedModel(primary: Primary, name: string): Promise<Model
   const { model } = await primary.call('model', { name });
   if (model !== null) return model;
   const details = [{ path: 'model', message: 'no such model' }];
-  throw new RelayError('not_found', `model '${name}' not found: GET /api/tags lists those that are there`, { details });
+  throw new RelayError('not_found', `model '${name}' not found: GET /api/tags lists the models`, { details });
 }
 
-const usualTag = ':latest';
+const defaultTag = ':latest';
 
 /** Removes the tag that clients add to a name, unless a model has this exact name. */
 export async function resolvedName(primary: Primary, name: string): Promise<string> {
-  if (!name.endsWith(usualTag)) return name;
+  if (!name.endsWith(defaultTag)) return name;
   const { model } = await primary.call('model', { name });
-  return model === null ? name.slice(0, -usualTag.length) : name;
+  return model === null ? name.slice(0, -defaultTag.length) : name;
 }
 
-const absentHere = new Set(['blobs', 'copy', 'create', 'delete', 'embed', 'embeddings', 'pull', 'push']);
-const present = 'POST /api/chat, /api/generate and /api/show, and GET /api/tags, /api/ps and /api/version';
+const unsupportedResources = new Set(['blobs', 'copy', 'create', 'delete', 'embed', 'embeddings', 'pull', 'push']);
+const supportedEndpoints = 'POST /api/chat, /api/generate and /api/show, and GET /api/tags, /api/ps and /api/version';
 
 /** Answers an unknown path below /api. Express has already removed /api from it. */
 export const noSuchOllamaPath: Handler = ({ path }) => {
   const [, name = ''] = path.split('/');
-  const what = absentHere.has(name)
+  const what = unsupportedResources.has(name)
     ? `this service has no ${name}: its models are those of its model CLIs`
     : 'no such path';
-  throw new RelayError('not_found', `${what}; there are ${present}`);
+  throw new RelayError('not_found', `${what}; there are ${supportedEndpoints}`);
 };

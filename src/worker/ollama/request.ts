@@ -7,7 +7,7 @@ import { maxTokens, samplingOf, temperature, topP } from '../jobs/tool-offer.js'
 
 /** Fields that both endpoints for answers share. */
 
-const isSet = 'must be true or false';
+const mustBeBoolean = 'must be true or false';
 
 /** Limit of tokens. A number below 1 means that there is no limit: -1 is infinite, -2 fills the context. */
 const numPredict = z.int('must be a whole number').transform((count) => (count < 1 ? null : count));
@@ -32,7 +32,7 @@ export const images = z.array(z.string('must be base64'), 'must be a list');
 export const commonFields = {
   model: askedModel.meta({ description: 'The model to ask, as GET /api/tags lists it, or `default`.' }),
   /** true by default. */
-  stream: z.boolean(isSet).nullish(),
+  stream: z.boolean(mustBeBoolean).nullish(),
   format: format.nullish(),
   options: options.nullish(),
   think: z.union([z.boolean(), z.string()], 'must be true, false, low, medium, high or max').nullish(),
@@ -67,14 +67,14 @@ const schemaWish = 'format: {"type": "object", "properties": …}';
 export function wishesIn(body: CommonRequest) {
   const { model, options, format } = body;
   const schema = schemaIn(body);
-  const stops = [options?.stop ?? []].flat().filter((sequence) => sequence !== '');
+  const stopTexts = [options?.stop ?? []].flat().filter((sequence) => sequence !== '');
   const { temperature, top_p: topP, num_predict: maxTokens } = options ?? {};
   return {
     job: {
       model,
       schema,
       ...thinkingIn(body),
-      stop: schema === undefined ? stops : [],
+      stop: schema === undefined ? stopTexts : [],
       sampling: samplingOf({ temperature, topP, maxTokens }),
       stream: body.stream !== false,
     },
@@ -82,7 +82,7 @@ export function wishesIn(body: CommonRequest) {
     wishFields: { temperature: 'options.temperature', topP: 'options.top_p', maxTokens: 'options.num_predict' },
     ignored: [
       ...ignoredIn('options', [options], knownOptions),
-      ...(stops.length > 0 && schema !== undefined ? ['options.stop'] : []),
+      ...(stopTexts.length > 0 && schema !== undefined ? ['options.stop'] : []),
     ],
     effortField: 'think',
     schemaWish: format === 'json' ? schemaWish : null,
@@ -90,16 +90,16 @@ export function wishesIn(body: CommonRequest) {
 }
 
 /** First characters of each image type in base64. */
-const beginnings = { 'image/png': 'iVBORw0KG', 'image/jpeg': '/9j/', 'image/gif': 'R0lGOD', 'image/webp': 'UklGR' };
+const base64Prefixes = { 'image/png': 'iVBORw0KG', 'image/jpeg': '/9j/', 'image/gif': 'R0lGOD', 'image/webp': 'UklGR' };
 
 /** Decodes the types of images from their bytes. Throws `validation_error`. */
 export function imagesIn(sent: readonly string[], path: string): ShownPart[] {
   return sent.map((data, index) => {
     const at = `${path}.${index}`;
     if (data.startsWith('data:')) return imageOfUrl(data, at);
-    const type = imageTypes.find((each) => data.startsWith(beginnings[each]));
+    const type = imageTypes.find((each) => data.startsWith(base64Prefixes[each]));
     if (type === undefined)
-      throw invalid(at, 'must be a png, jpeg, gif or webp image in base64: images are not fetched');
+      throw invalid(at, 'must be a png, jpeg, gif or webp image in base64: the service does not fetch images');
     return imageOf(type, data, at);
   });
 }

@@ -44,12 +44,12 @@ import {
   content,
   effortOf,
   jsonSchema,
-  named,
   type PartForms,
   partsOf,
   rulesOf,
   schemaOf,
-  streamed,
+  streamField,
+  stringField,
   textOf,
 } from './content.js';
 
@@ -65,13 +65,13 @@ const message = z.looseObject({
 });
 
 const offered = z.looseObject({
-  name: named,
-  description: named.nullish(),
+  name: stringField,
+  description: stringField.nullish(),
   parameters: jsonSchema.nullish(),
   strict: z.boolean('must be true or false').nullish(),
 });
-const custom = z.looseObject({ name: named, description: named.nullish() });
-const tool = z.looseObject({ type: named, function: offered.optional(), custom: custom.optional() });
+const custom = z.looseObject({ name: stringField, description: stringField.nullish() });
+const tool = z.looseObject({ type: stringField, function: offered.optional(), custom: custom.optional() });
 
 const unknownChoice = 'must be none, auto, required, one function or allowed_tools';
 const namedTool = z.looseObject({ name: z.string() });
@@ -95,7 +95,7 @@ const functionCall = z.union(
 );
 
 const responseFormat = z.looseObject({
-  type: named,
+  type: stringField,
   json_schema: z.looseObject({ schema: jsonSchema.nullish() }).nullish(),
   schema: jsonSchema.nullish(),
 });
@@ -108,7 +108,7 @@ const stop = z.union(
 export const chatCompletionRequest = z.looseObject({
   model: askedModel,
   messages: z.array(message, 'must be a list'),
-  stream: streamed,
+  stream: streamField,
   stream_options: z.looseObject({ include_usage: z.boolean('must be true or false').nullish() }).nullish(),
   stop: stop.nullish(),
   n: z.number('must be a number').nullish(),
@@ -126,8 +126,8 @@ export const chatCompletionRequest = z.looseObject({
   function_call: functionCall.nullish(),
   response_format: responseFormat.nullish(),
   guided_json: z.union([z.string(), jsonSchema], 'must be a JSON Schema, an object, or its JSON').nullish(),
-  reasoning_effort: named.nullish(),
-  user: named.nullish(),
+  reasoning_effort: stringField.nullish(),
+  user: stringField.nullish(),
 });
 export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
 export type ChatMessage = ChatCompletionRequest['messages'][number];
@@ -145,16 +145,16 @@ const chatParts: PartForms = {
  * Returns the conversation of a request. Without tools, calls and results become text. Throws `validation_error` that
  * names the field.
  */
-export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
+export function conversationIn({ messages }: ChatCompletionRequest, hasTools = false) {
   const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = messages.findLastIndex(({ role }) => role === 'user');
   const open = new OpenCalls();
-  const said = messages.map((each, index): SentPiece => {
+  const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (isSystem(each)) return { instruction: textOf(each.content ?? '', `${path}.content`, chatParts) };
-    return { message: messageSaid(each, path, names, open, index === last) };
+    return { message: parseMessage(each, path, names, open, index === last) };
   });
-  const { instructions, spoken } = instructed(said);
+  const { instructions, spoken } = instructed(pieces);
   return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
 }
 
@@ -182,7 +182,7 @@ function isSystem({ role }: ChatMessage): boolean {
 }
 
 /** `names`: names of the called functions if calls and results become text, else null. */
-function messageSaid(
+function parseMessage(
   message: ChatMessage,
   path: string,
   names: CallNames | null,
@@ -190,20 +190,20 @@ function messageSaid(
   isLast: boolean,
 ): Message {
   const { role, content } = message;
-  if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names, open));
+  if (role === 'tool' || role === 'function') return messageOf('user', parseResult(message, path, names, open));
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user, assistant or tool');
   if (role === 'user' && content == null) throw invalid(`${path}.content`, 'must be sent');
-  const said = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(role, isLast));
-  if (role === 'user') return messageOf(role, said);
-  return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message, names))]);
+  const parts = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(role, isLast));
+  if (role === 'user') return messageOf(role, parts);
+  return messageOf(role, [...parts, ...(names === null ? callsIn(message, path, open) : callTexts(message, names))]);
 }
 
-function resultSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
+function parseResult(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
   const { content, name, tool_call_id: id, role } = message;
-  const said = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf('tool'));
-  if (names !== null) return resultParts(names.take(id) ?? name, said);
-  return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), said, false)];
+  const parts = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf('tool'));
+  if (names !== null) return resultParts(names.take(id) ?? name, parts);
+  return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), parts, false)];
 }
 
 /** Returns earlier calls as texts: their arguments, which are what the model wrote. */
@@ -236,14 +236,14 @@ const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call'
 const knownOfResult = new Set([...knownOfMessage, 'name']);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
-const ownParts = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
+const knownPartTypes = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
 
 /** Returns fields and parts of the messages that the service ignores. */
 export function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
   const isResult = ({ role }: ChatMessage) => role === 'tool' || role === 'function';
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
   const images = parts.map(({ image_url: image }) => (isObject(image) ? image : null));
-  const ofModel = messages.flatMap(({ role, content }) =>
+  const assistantParts = messages.flatMap(({ role, content }) =>
     role === 'assistant' && Array.isArray(content) ? content : [],
   );
   return [
@@ -255,14 +255,14 @@ export function ignoredInMessages({ messages }: ChatCompletionRequest): string[]
     ...ignoredIn('messages', messages.filter(isResult), knownOfResult),
     ...ignoredIn(
       'messages.content',
-      parts.filter(({ type }) => ownParts.has(type)),
+      parts.filter(({ type }) => knownPartTypes.has(type)),
       knownOfPart,
     ),
     ...ignoredIn('messages.content.image_url', images, new Set(['url'])),
-    ...foreignTypes('messages.content', parts, ownParts),
+    ...foreignTypes('messages.content', parts, knownPartTypes),
     ...foreignTypes(
       'messages.content',
-      ofModel.filter(({ type }) => type === chatParts.image.type),
+      assistantParts.filter(({ type }) => type === chatParts.image.type),
       new Set(),
     ),
   ];
@@ -284,8 +284,8 @@ function formatIn(body: ChatCompletionRequest) {
   const { json_schema: named, schema: inner, type } = format;
   const isNamed = type === 'json_schema' && (named != null || inner == null);
   const [schema, at] = isNamed ? [named?.schema, 'json_schema.schema'] : [inner, 'schema'];
-  const ordered = schemaOf({ type, path, schema, schemaPath: `${path}.${at}` });
-  return { schema: ordered, isBare: type === 'json_object' && schema == null, ignored };
+  const requested = schemaOf({ type, path, schema, schemaPath: `${path}.${at}` });
+  return { schema: requested, isBare: type === 'json_object' && schema == null, ignored };
 }
 
 function ignoredInFormat({ response_format: format }: ChatCompletionRequest): string[] {
@@ -310,7 +310,7 @@ function schemaIn(json: NonNullable<ChatCompletionRequest['guided_json']>): Requ
   throw invalid(guided, 'must be a JSON Schema, an object, or its JSON');
 }
 
-/** Fields that the service supports, refuses, or reports in `meaningless`. */
+/** Fields that the service supports, refuses, or reports in `ineffectiveFields`. */
 const known = fieldsOf(chatCompletionRequest, 'top_logprobs', 'user');
 
 export interface ParsedChat extends ParsedRequest {
@@ -324,20 +324,20 @@ const schemaWish =
 
 /** Returns the job of a chat completion. Throws `validation_error` for unsupported requests. */
 export function parseChat(body: ChatCompletionRequest): ParsedChat {
-  refuseUnable(body);
+  refuseUnsupported(body);
   const { model, max_completion_tokens: most, max_tokens: older } = body;
   const { offer, forms, dropped, isLegacy } = toolsIn(body);
-  const { system, asked, history } = spokenIn(body, offer !== undefined);
+  const { system, question, history } = conversationIn(body, offer !== undefined);
   const { schema, isBare, ignored } = formatIn(body);
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: most ?? older });
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
   const stream = body.stream === true;
-  const { text, images, results } = asked;
+  const { text, images, results } = question;
   const thinking = effort === undefined ? undefined : ('summarized' as const);
-  const said = { text, images, results, history, system, offer, thinking };
+  const prompt = { text, images, results, history, system, offer, thinking };
   return {
-    job: sdkJob({ ...said, model, schema, effort, stop, sampling, stream }),
+    job: sdkJob({ ...prompt, model, schema, effort, stop, sampling, stream }),
     model,
     forms,
     droppedTools: dropped,
@@ -351,7 +351,7 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
       ...ignoredFields(body, known),
       ...dropped.map((type) => `tools.${type}`),
       ...ignored,
-      ...meaningless(body, schema !== undefined),
+      ...ineffectiveFields(body, schema !== undefined),
       ...ignoredInMessages(body),
     ],
     effortField: 'reasoning_effort',
@@ -362,29 +362,29 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   };
 }
 
-function refuseUnable({ n, logprobs, top_logprobs, audio, modalities }: ChatCompletionRequest): void {
-  if (n != null && n !== 1) throw invalid('n', 'must be 1: there is one answer');
-  if (logprobs === true) throw invalid('logprobs', 'are not known here');
-  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
-  if (audio != null) throw invalid('audio', 'is not possible here');
-  if (modalities?.some((each) => each !== 'text')) throw invalid('modalities', 'must be text alone');
+function refuseUnsupported({ n, logprobs, top_logprobs, audio, modalities }: ChatCompletionRequest): void {
+  if (n != null && n !== 1) throw invalid('n', 'must be 1: the service returns one answer');
+  if (logprobs === true) throw invalid('logprobs', 'is not supported');
+  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'is not supported');
+  if (audio != null) throw invalid('audio', 'is not supported');
+  if (modalities?.some((each) => each !== 'text')) throw invalid('modalities', 'must contain only text');
 }
 
 const knownOfTool = new Set(['type', 'function', 'custom']);
 const knownOfFunction = new Set(['name', 'description', 'parameters', 'strict']);
 
 /** Returns known fields that have no effect in this request. */
-function meaningless(body: ChatCompletionRequest, hasSchema: boolean): string[] {
+function ineffectiveFields(body: ChatCompletionRequest, hasSchema: boolean): string[] {
   const { reasoning_effort: effort, stream_options: options, tools, functions, parallel_tool_calls: parallel } = body;
-  const own = (tools ?? []).filter(({ type }) => type === 'function' || type === 'custom');
-  const described = [...own.map((each) => each.function), ...(functions ?? [])];
+  const clientTools = (tools ?? []).filter(({ type }) => type === 'function' || type === 'custom');
+  const functionTools = [...clientTools.map((each) => each.function), ...(functions ?? [])];
   return [
     ...(stopsOf(body).length > 0 && hasSchema ? ['stop'] : []),
     ...(effort != null && effortOf(effort) === undefined ? ['reasoning_effort'] : []),
     ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
-    ...ignoredIn('tools', own, knownOfTool),
-    ...ignoredIn('tools.function', described, knownOfFunction),
-    ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
+    ...ignoredIn('tools', clientTools, knownOfTool),
+    ...ignoredIn('tools.function', functionTools, knownOfFunction),
+    ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
   ];
 }
 
@@ -398,9 +398,9 @@ function toolsIn(body: ChatCompletionRequest): ParsedTools & { readonly isLegacy
   const { tools, tool_choice: choice, functions, function_call: call } = body;
   const isLegacy = (tools ?? []).length === 0 && choice == null && ((functions ?? []).length > 0 || call != null);
   if (isLegacy) {
-    const asked = call == null || typeof call === 'string' ? (call ?? 'auto') : { name: call.name };
+    const legacyChoice = call == null || typeof call === 'string' ? (call ?? 'auto') : { name: call.name };
     const sent = (functions ?? []).map((each, at) => sentFunction(each, `functions.${at}`));
-    return { ...parsedTools(sent, { choice: asked, path: 'function_call', isParallel: false }), isLegacy };
+    return { ...parsedTools(sent, { choice: legacyChoice, path: 'function_call', isParallel: false }), isLegacy };
   }
   const isParallel = body.parallel_tool_calls !== false;
   return {

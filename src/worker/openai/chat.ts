@@ -65,11 +65,11 @@ function messageOf({ text, hasText, calls, parts }: CompletedAnswer, isLegacyCal
   const [first] = calls;
   const thought = thoughtText(parts);
   const content = hasText || first === undefined ? text : null;
-  const said = { content, refusal: null, ...(thought !== '' && { reasoning_content: thought }) };
-  if (first === undefined) return { role: 'assistant', ...said };
+  const output = { content, refusal: null, ...(thought !== '' && { reasoning_content: thought }) };
+  if (first === undefined) return { role: 'assistant', ...output };
   const { name, input } = first;
   const made = isLegacyCall ? { function_call: { name, arguments: input } } : { tool_calls: calls.map(callOf) };
-  return { role: 'assistant', ...said, ...made };
+  return { role: 'assistant', ...output, ...made };
 }
 
 function callOf({ id, name, input, isCustom }: WrittenCall): object {

@@ -5,13 +5,13 @@ import { foreignParts, type WithoutText } from '../jobs/foreign-parts.js';
 import type { RequestedSchema } from '../jobs/job-request.js';
 import { imageOfUrl, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
 
-export const streamed = z.boolean('must be true or false').nullish();
-export const named = z.string('must be a string');
+export const streamField = z.boolean('must be true or false').nullish();
+export const stringField = z.string('must be a string');
 
 export const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
 /** Requested answer format. `path` and `schemaPath` are request fields, for errors. */
-export interface AskedFormat {
+export interface FormatField {
   readonly type: string;
   readonly path: string;
   readonly schema: RequestedSchema['value'] | null | undefined;
@@ -19,7 +19,7 @@ export interface AskedFormat {
 }
 
 /** Returns the requested schema, or undefined for plain text. Throws `validation_error`. */
-export function schemaOf({ type, path, schema, schemaPath }: AskedFormat): RequestedSchema | undefined {
+export function schemaOf({ type, path, schema, schemaPath }: FormatField): RequestedSchema | undefined {
   if (type === 'text') return undefined;
   if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
   if (type === 'json_object' && schema != null) return { path: schemaPath, value: schema };
@@ -65,8 +65,8 @@ export interface ContentRules {
 /** Returns the rules for a role. `isLast`: whether no later message is from the user. */
 export function rulesOf(role: 'system' | 'user' | 'assistant' | 'tool', isLast = false): ContentRules {
   if (role === 'tool') return { mayShow: true, withoutText: 'a-note' };
-  const isAsked = role === 'system' || (role === 'user' && isLast);
-  return { mayShow: role === 'user', withoutText: isAsked ? 'refused' : 'nothing' };
+  const isQuestion = role === 'system' || (role === 'user' && isLast);
+  return { mayShow: role === 'user', withoutText: isQuestion ? 'refused' : 'nothing' };
 }
 
 /** Translates the parts of content. Throws `validation_error` that names a refused part. */
@@ -87,7 +87,7 @@ export function partsOf(content: SentContent, path: string, forms: PartForms, ru
 
 function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['image']): ShownPart {
   const [url, path] = [urlIn(each), `${at}.${urlField}`];
-  if (url == null) throw invalid(path, 'must be sent, as a data URL: there are no files here');
+  if (url == null) throw invalid(path, 'must be sent as a data URL: the service stores no files');
   if (typeof url !== 'string') throw invalid(path, 'must be a string');
   return imageOfUrl(url, path);
 }

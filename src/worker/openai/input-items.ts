@@ -12,7 +12,7 @@ interface Item extends Readonly<Record<string, unknown>> {
   readonly id: string;
 }
 
-const usualLimit = '20';
+const defaultLimit = '20';
 
 /**
  * Sends one page of the input of a stored response, including the earlier conversation. A long page is written into a file
@@ -26,25 +26,25 @@ export async function sendInputItems(
 ): Promise<void> {
   const [isReversed, limit] = [isReversedIn(req), limitIn(req)];
   const after = afterIn(req, id);
-  const asked = { id, client: res.locals.client, isReversed, from: after?.index ?? null };
+  const query = { id, client: res.locals.client, isReversed, from: after?.index ?? null };
   using caller = untilGone(res);
   const page = { count: 0, first_id: null as string | null, last_id: null as string | null, has_more: false };
   await using text = new AnswerText(spill);
   await text.addJson('{"object":"list","data":[');
-  for await (const { index, message } of primary.stream('responseInput', asked, caller.signal)) {
+  for await (const { index, message } of primary.stream('responseInput', query, caller.signal)) {
     const items = itemsOf(message, (kind, place) => `${kind}_${id}_${index}_${place}`);
     const ordered = isReversed ? items.toReversed() : items;
-    const rest = ordered.slice(index === after?.index ? ordered.findIndex((item) => item.id === after.id) + 1 : 0);
-    page.has_more = page.count + rest.length > limit;
-    for (const item of rest.slice(0, limit - page.count)) {
+    const remaining = ordered.slice(index === after?.index ? ordered.findIndex((item) => item.id === after.id) + 1 : 0);
+    page.has_more = page.count + remaining.length > limit;
+    for (const item of remaining.slice(0, limit - page.count)) {
       await text.addJson((page.count++ === 0 ? '' : ',') + JSON.stringify(item));
       page.first_id ??= item.id;
       page.last_id = item.id;
     }
     if (page.has_more) break;
   }
-  const { count: _, ...rest } = page;
-  await text.addJson(`],${JSON.stringify(rest).slice(1)}`);
+  const { count: _, ...pageFields } = page;
+  await text.addJson(`],${JSON.stringify(pageFields).slice(1)}`);
   await sendBody(res, text, caller.signal);
 }
 
@@ -54,7 +54,7 @@ function isReversedIn({ query: { order = 'desc' } }: Request): boolean {
 }
 
 function limitIn({ query }: Request): number {
-  const parsed = limitQuery.safeParse(query.limit ?? usualLimit);
+  const parsed = limitQuery.safeParse(query.limit ?? defaultLimit);
   if (!parsed.success) throw invalid('limit', 'must be a whole number from 1 to 100');
   return Number(parsed.data);
 }
@@ -73,19 +73,24 @@ type ItemIds = (kind: 'msg' | 'fc' | 'fco', place: number) => string;
 /** Returns the items of a message: results, then its text, then its calls. */
 function itemsOf({ role, text, images = [], results = [], calls = [] }: Message, idOf: ItemIds): Item[] {
   const status = 'completed';
-  const isSaid = text !== '' || images.length > 0 || results.length + calls.length === 0;
-  const returned = results.map(({ id, text: output, images: shown = [] }) => ({
+  const hasMessage = text !== '' || images.length > 0 || results.length + calls.length === 0;
+  const resultItems = results.map(({ id, text: output, images: shown = [] }) => ({
     type: 'function_call_output',
     call_id: id,
     output: shown.length === 0 ? output : [inputText(output), ...shown.map(inputImage)],
   }));
   const content =
     role === 'assistant' ? [textPart(text)] : [...(text === '' ? [] : [inputText(text)]), ...images.map(inputImage)];
-  const called = calls.map(({ id, name, input }) => ({ type: 'function_call', call_id: id, name, arguments: input }));
+  const callItems = calls.map(({ id, name, input }) => ({
+    type: 'function_call',
+    call_id: id,
+    name,
+    arguments: input,
+  }));
   return [
-    ...returned.map((item, place) => ({ id: idOf('fco', place), ...item, status })),
-    ...(isSaid ? [{ id: idOf('msg', 0), type: 'message', role, content, status }] : []),
-    ...called.map((item, place) => ({ id: idOf('fc', place), ...item, status })),
+    ...resultItems.map((item, place) => ({ id: idOf('fco', place), ...item, status })),
+    ...(hasMessage ? [{ id: idOf('msg', 0), type: 'message', role, content, status }] : []),
+    ...callItems.map((item, place) => ({ id: idOf('fc', place), ...item, status })),
   ];
 }
 

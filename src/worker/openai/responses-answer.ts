@@ -153,20 +153,20 @@ class ResponseStream extends SdkStream implements StreamFormat {
   delta(text: string): string {
     const start = this.#open?.kind === 'text' ? '' : this.#stop() + this.#messageStart();
     if (this.#isMixed) this.#open?.pieces.push(text);
-    return start + this.#ofItem('response.output_text.delta', { ...firstPart, delta: text, logprobs: [] });
+    return start + this.#itemEvent('response.output_text.delta', { ...firstPart, delta: text, logprobs: [] });
   }
 
   callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
     const stop = this.#stop();
-    const id = this.#begun('call', call);
-    return stop + this.#added(callItem(id, { ...call, input: '' }, 'in_progress'));
+    const id = this.#beginItem('call', call);
+    return stop + this.#itemAdded(callItem(id, { ...call, input: '' }, 'in_progress'));
   }
 
   /** Buffers the input of a custom tool, which is sent at its end. */
   callDelta(text: string): string {
     this.#open?.pieces.push(text);
     if (this.#open?.call?.isCustom !== false) return '';
-    return this.#ofItem('response.function_call_arguments.delta', { delta: text });
+    return this.#itemEvent('response.function_call_arguments.delta', { delta: text });
   }
 
   thoughtDelta(text: string): string {
@@ -174,9 +174,9 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const isFirst = this.#open?.pieces.length === 0;
     this.#open?.pieces.push(text);
     const part = isFirst
-      ? this.#ofItem('response.reasoning_summary_part.added', { ...firstSummary, part: summaryPart('') })
+      ? this.#itemEvent('response.reasoning_summary_part.added', { ...firstSummary, part: summaryPart('') })
       : '';
-    return start + part + this.#ofItem('response.reasoning_summary_text.delta', { ...firstSummary, delta: text });
+    return start + part + this.#itemEvent('response.reasoning_summary_text.delta', { ...firstSummary, delta: text });
   }
 
   thoughtEnd(): string {
@@ -221,23 +221,23 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return this.#items.length;
   }
 
-  #begun(kind: ItemKind, call: OpenItem['call'] = null): string {
+  #beginItem(kind: ItemKind, call: OpenItem['call'] = null): string {
     const id = itemIds[kind](this.#opening.requestId, this.#counts[kind]++);
     this.#open = { kind, id, call, pieces: [] };
     return id;
   }
 
-  #added(item: object): string {
+  #itemAdded(item: object): string {
     return this.#event('response.output_item.added', { output_index: this.#index, item });
   }
 
   #messageStart(): string {
-    const added = this.#added(messageItem(this.#begun('text'), null, 'in_progress'));
-    return added + this.#ofItem('response.content_part.added', { ...firstPart, part: textPart('') });
+    const added = this.#itemAdded(messageItem(this.#beginItem('text'), null, 'in_progress'));
+    return added + this.#itemEvent('response.content_part.added', { ...firstPart, part: textPart('') });
   }
 
   #thoughtStart(): string {
-    return this.#added(thoughtItem(this.#begun('thought'), ''));
+    return this.#itemAdded(thoughtItem(this.#beginItem('thought'), ''));
   }
 
   /** Ends the open item. `text`: the whole text of a message; by default the buffered pieces. */
@@ -247,7 +247,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const whole = text ?? open.pieces.join('');
     const item = this.#itemOf(open, whole, status);
     const ended =
-      this.#done(open, whole) + this.#event('response.output_item.done', { output_index: this.#index, item });
+      this.#itemDone(open, whole) + this.#event('response.output_item.done', { output_index: this.#index, item });
     this.#items.push(item);
     this.#open = null;
     return ended;
@@ -259,34 +259,34 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return kind === 'thought' ? thoughtItem(id, whole) : messageItem(id, whole, status);
   }
 
-  #done({ kind, call }: OpenItem, whole: string): string {
+  #itemDone({ kind, call }: OpenItem, whole: string): string {
     if (call !== null) return this.#inputDone(call, whole);
     return kind === 'thought' ? this.#thoughtDone(whole) : this.#textDone(whole);
   }
 
   #textDone(text: string): string {
     return (
-      this.#ofItem('response.output_text.done', { ...firstPart, text, logprobs: [] }) +
-      this.#ofItem('response.content_part.done', { ...firstPart, part: textPart(text) })
+      this.#itemEvent('response.output_text.done', { ...firstPart, text, logprobs: [] }) +
+      this.#itemEvent('response.content_part.done', { ...firstPart, part: textPart(text) })
     );
   }
 
   #thoughtDone(text: string): string {
     if (text === '') return '';
     return (
-      this.#ofItem('response.reasoning_summary_text.done', { ...firstSummary, text }) +
-      this.#ofItem('response.reasoning_summary_part.done', { ...firstSummary, part: summaryPart(text) })
+      this.#itemEvent('response.reasoning_summary_text.done', { ...firstSummary, text }) +
+      this.#itemEvent('response.reasoning_summary_part.done', { ...firstSummary, part: summaryPart(text) })
     );
   }
 
   #inputDone({ name, isCustom }: Omit<WrittenCall, 'input'>, json: string): string {
-    if (!isCustom) return this.#ofItem('response.function_call_arguments.done', { name, arguments: json || '{}' });
+    if (!isCustom) return this.#itemEvent('response.function_call_arguments.done', { name, arguments: json || '{}' });
     const input = textIn(json);
-    const delta = this.#ofItem('response.custom_tool_call_input.delta', { delta: input });
-    return delta + this.#ofItem('response.custom_tool_call_input.done', { input });
+    const delta = this.#itemEvent('response.custom_tool_call_input.delta', { delta: input });
+    return delta + this.#itemEvent('response.custom_tool_call_input.done', { input });
   }
 
-  #ofItem(type: string, content: object): string {
+  #itemEvent(type: string, content: object): string {
     return this.#event(type, { item_id: this.#open?.id, output_index: this.#index, ...content });
   }
 

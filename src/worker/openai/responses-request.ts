@@ -11,16 +11,16 @@ import {
 import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf, type ToolWish } from '../jobs/tool-offer.js';
 import { effortOf, schemaOf } from './content.js';
 import {
+  conversationIn,
   ignoredInInput,
   imageFieldOf,
   type ResponsesRequest,
   responsesRequest,
-  spokenIn,
   type ToolList,
   toolLists,
 } from './responses-input.js';
 
-/** Fields that the service supports, refuses, or reports in `meaningless`. */
+/** Fields that the service supports, refuses, or reports in `ineffectiveFields`. */
 const known = fieldsOf(responsesRequest, 'user');
 
 const effortField = 'reasoning.effort';
@@ -31,15 +31,15 @@ const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": 
  * for unsupported requests.
  */
 export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | null = null): ParsedRequest {
-  refuseUnable(body);
+  refuseUnsupported(body);
   const { model } = body;
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history } = spokenIn(body, offer !== undefined, earlier);
+  const { system, question, history } = conversationIn(body, offer !== undefined, earlier);
   const schema = formatOf(body);
   const effort = effortOf(body.reasoning?.effort);
   const stream = body.stream === true;
-  const { text, images, results } = asked;
-  const said = {
+  const { text, images, results } = question;
+  const prompt = {
     text,
     images,
     results,
@@ -51,7 +51,7 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
   };
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens });
   return {
-    job: sdkJob({ ...said, model, schema, effort, sampling, stream }),
+    job: sdkJob({ ...prompt, model, schema, effort, sampling, stream }),
     model,
     forms,
     droppedTools: dropped,
@@ -66,7 +66,7 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
       ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('text', [body.text], new Set(['format'])),
       ...ignoredIn('reasoning', [body.reasoning], new Set(['effort', 'summary'])),
-      ...meaningless(body),
+      ...ineffectiveFields(body),
       ...ignoredInInput(body),
     ],
     effortField,
@@ -90,25 +90,25 @@ function isBare({ text }: ResponsesRequest): boolean {
   return text?.format?.type === 'json_object' && text.format.schema == null;
 }
 
-function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
+function refuseUnsupported({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
   if (body.conversation != null)
-    throw invalid('conversation', 'is not possible: send the whole conversation as input, or previous_response_id');
-  if (prompt != null) throw invalid('prompt', 'is not possible: the service stores no templates');
-  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
+    throw invalid('conversation', 'is not supported: send the whole conversation as input, or previous_response_id');
+  if (prompt != null) throw invalid('prompt', 'is not supported: the service stores no templates');
+  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'is not supported');
 }
 
 const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']);
 
 /** Returns known fields that have no effect in this request. */
-function meaningless(body: ResponsesRequest): string[] {
+function ineffectiveFields(body: ResponsesRequest): string[] {
   const { tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
   const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
-  const own = toolLists(body).flatMap(({ tools }) => tools.filter(({ type }) => ownTypes.has(type)));
+  const clientTools = toolLists(body).flatMap(({ tools }) => tools.filter(({ type }) => clientToolTypes.has(type)));
   return [
-    ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
-    ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
+    ...(choice != null && clientTools.length === 0 ? ['tool_choice'] : []),
+    ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
     ...ignoredIn('text.format', [text?.format], knownOfFormat),
-    ...ignoredIn('tools', own, knownOfTool),
+    ...ignoredIn('tools', clientTools, knownOfTool),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];
 }
@@ -117,7 +117,7 @@ type FlatTool = ToolList['tools'][number];
 type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict'>;
 
 /** Types of the tools that the client runs. OpenAI's servers would run all others. */
-const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
+const clientToolTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
 
 /** Returns the offered tools. Throws `validation_error`. */
 function toolsIn(body: ResponsesRequest): ParsedTools {
@@ -131,7 +131,7 @@ function toolsIn(body: ResponsesRequest): ParsedTools {
 function choiceIn(choice: ResponsesRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
   if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
   if (choice.type !== 'allowed_tools') return { choice: { name: nameOf(choice) } };
-  const allowed = choice.tools.filter(({ type }) => ownTypes.has(type));
+  const allowed = choice.tools.filter(({ type }) => clientToolTypes.has(type));
   return { choice: choice.mode, allowed: allowed.map(({ name, namespace }) => nameOf({ name, namespace })) };
 }
 

@@ -26,20 +26,20 @@ export function postResponses(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
-    const own = await withReferences(
+    const resolved = await withReferences(
       usesUser ? { ...body, user: undefined } : body,
       res,
       parts.bodies.limitBytes,
       read,
     );
-    const parsed = parseResponses(own, await continuedBy(own, parts.primary, res));
+    const parsed = parseResponses(resolved, await continuedBy(resolved, parts.primary, res));
     const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
     const completedAt = () => secondsOf(parts.clock.now());
-    const frame = frameOf(completedAt(), { repeated: repeatedOf(own), completedAt, place: () => place });
+    const frame = frameOf(completedAt(), { repeated: repeatedOf(resolved), completedAt, place: () => place });
     const isBackground = body.background === true || prefersAsync(req);
     if (isBackground && body.stream === true)
-      throw invalid('stream', 'is not possible with background: follow the job instead');
-    if (isBackground) return acceptResponse(parts.primary, res, parsed, repeatedOf(own, maxStoredLength));
+      throw invalid('stream', 'is not supported with background; read GET /jobs/{job_id}/events instead');
+    if (isBackground) return acceptResponse(parts.primary, res, parsed, repeatedOf(resolved, maxStoredLength));
     const store = (answer: UnsentAnswer, request: JobRequest) =>
       storeResponse(parts.primary, res, request, place, answer);
     await answerWithJob(parts, res, parsed, responseFormat(frame), place.store ? store : undefined);
@@ -155,7 +155,7 @@ class References {
 
   #check(bytes: number): void {
     if (bytes <= this.#limitBytes) return;
-    const message = `the body is larger than ${this.#limitBytes} bytes with the items that it refers to (MODEL_API_BODY_LIMIT)`;
+    const message = `the body is larger than ${this.#limitBytes} bytes including the items that it references (MODEL_API_BODY_LIMIT)`;
     throw new RelayError('payload_too_large', message);
   }
 }
@@ -171,18 +171,18 @@ async function storeResponse(
   const { requestId: id, client } = res.locals;
   const previous = storedId.exec(place.previous_response_id ?? '')?.[1] ?? null;
   const { text, images, results, history, earlier, chain } = request;
-  const asked: Message = { role: 'user', text, ...(images.length > 0 && { images }), ...(results && { results }) };
-  const answered = await answer.message();
-  const calls = answered.calls?.map((call) => ({ ...call, input: callInput(call.input) }));
-  const messages = [...history, asked, { ...answered, ...(calls && { calls }) }];
+  const question: Message = { role: 'user', text, ...(images.length > 0 && { images }), ...(results && { results }) };
+  const reply = await answer.message();
+  const calls = reply.calls?.map((call) => ({ ...call, input: callInput(call.input) }));
+  const messages = [...history, question, { ...reply, ...(calls && { calls }) }];
   const head: ContinuedText = {
     id,
     start: chainStart(request.system, request.schema, request.offer?.tools),
-    hash: chained(chain?.asked ?? '', answered),
+    hash: chained(chain?.asked ?? '', reply),
     messageCount: messagesBefore(request) + 2,
     bytes: (earlier?.bytes ?? 0) + bytesOfMessages(messages),
     hasImages: earlier?.hasImages === true || haveImages(messages),
-    openCalls: (answered.calls ?? []).map((call) => ({ ...call, input: '' })),
+    openCalls: (reply.calls ?? []).map((call) => ({ ...call, input: '' })),
   };
   const response = { id, previous, messages, head, body: await answer.body() };
   await primary.call('storeResponse', { client, response }).catch(() => {
@@ -222,7 +222,8 @@ const statusOf = {
 export function getResponse(primary: Primary): AsyncHandler {
   const read = bodyReader(primary);
   return async (req, res) => {
-    if (req.query.stream === 'true') throw invalid('stream', 'is not possible here: follow the job instead');
+    if (req.query.stream === 'true')
+      throw invalid('stream', 'is not supported here; read GET /jobs/{job_id}/events instead');
     const job = await backgroundJob(primary, req, res);
     if (job !== null) return send(primary, res, job);
     using caller = untilGone(res);
@@ -240,7 +241,7 @@ export function getResponseInput(parts: Pick<JobParts, 'primary' | 'spill'>): As
   return async (req, res) => {
     const { id } = ownId(req, res);
     if ((await backgroundJob(parts.primary, req, res)) !== null)
-      throw new RelayError('not_found', 'the input of a response in the background is not stored');
+      throw new RelayError('not_found', 'the input of a background response is not stored');
     await sendInputItems(parts, req, res, id);
   };
 }
@@ -278,7 +279,7 @@ async function jobOf(primary: Primary, req: Request, res: Reply): Promise<JobVie
  * another endpoint.
  */
 async function backgroundJob(primary: Primary, req: Request, res: Reply): Promise<JobView | null> {
-  const job = await primary.call('job', ownId(req, res)).catch(unlessMissing);
+  const job = await primary.call('job', ownId(req, res)).catch(nullIfMissing);
   return job?.form?.route === '/v1/responses' ? job : null;
 }
 
@@ -288,7 +289,7 @@ function ownId(req: Request, res: Reply) {
   return { id, client: res.locals.client };
 }
 
-function unlessMissing(error: unknown): null {
+function nullIfMissing(error: unknown): null {
   if (error instanceof RelayError && error.code === 'not_found') return null;
   throw error;
 }

@@ -56,10 +56,10 @@ describe('The parts of a message', () => {
 describe('A conversation', () => {
   it('is split before its last message', () => {
     expect(lastOfUser([user('a'), model('b'), user('c')], 'messages')).toEqual({
-      asked: user('c'),
+      question: user('c'),
       history: [user('a'), model('b')],
     });
-    expect(lastOfUser([user('', 0)], 'messages')).toEqual({ asked: user('', 0), history: [] });
+    expect(lastOfUser([user('', 0)], 'messages')).toEqual({ question: user('', 0), history: [] });
   });
 
   it.each([

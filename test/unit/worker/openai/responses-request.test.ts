@@ -257,7 +257,7 @@ describe('A response is rejected, with the field named,', () => {
     [items(hi, { type: 'computer_call_output' }), 'input[1].type', 'must be message'],
     [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
     [user([{ type: 'input_file', file_id: 'x' }]), 'input[0].content[0].type', 'must be one of'],
-    [user([{ type: 'input_image', file_id: 'x' }]), 'input[0].content[0].image_url', 'there are no files here'],
+    [user([{ type: 'input_image', file_id: 'x' }]), 'input[0].content[0].image_url', 'the service stores no files'],
     [
       user([{ type: 'input_image', image_url: 'https://example.com' }]),
       'input[0].content[0].image_url',
@@ -269,7 +269,7 @@ describe('A response is rejected, with the field named,', () => {
     [{ store: 'yes' }, 'store', 'must be true or false'],
     [{ conversation: 'conv_1' }, 'conversation', 'send the whole conversation'],
     [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'stores no templates'],
-    [{ top_logprobs: 3 }, 'top_logprobs', 'are not known here'],
+    [{ top_logprobs: 3 }, 'top_logprobs', 'is not supported'],
     [{ stream: 1 }, 'stream', 'must be true or false'],
     [{ text: { format: { type: 'xml' } } }, 'text.format.type', 'must be text, json_object or json_schema'],
     [{ text: { format: { type: 'json_schema' } } }, 'text.format.schema', 'must be sent'],
