@@ -98,7 +98,7 @@ export interface ParsedConversation {
 
 /**
  * Returns the conversation of a request. Without tools, calls and results become text. `isCounted`: whether only its
- * tokens are counted; it may then end with any role. Throws `validation_error` that names the field.
+ * tokens are counted, in which case the last message may have any role. Throws `validation_error` that names the field.
  */
 export function conversationIn(
   { system, messages }: MessagesRequest,

@@ -30,7 +30,7 @@ const byName: Readonly<Record<string, Effort>> = {
   max: 'high',
 };
 
-/** Effort for a thinking budget, in tokens: the first entry whose `below` exceeds the budget; else `high`. */
+/** Effort for a thinking budget in tokens: the first entry whose `below` exceeds the budget, or `high` if none does. */
 const byBudget = [
   { below: 4096, effort: 'low' },
   { below: 16_384, effort: 'medium' },

@@ -206,7 +206,7 @@ function parseResult(message: ChatMessage, path: string, names: CallNames | null
   return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), parts, false)];
 }
 
-/** Returns earlier calls as texts: their arguments, which are what the model wrote. */
+/** Returns the arguments of earlier calls as texts, because the model wrote them. */
 function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: CallNames): Part[] {
   for (const made of calls ?? []) names.add(made.id, (made.function ?? made.custom)?.name);
   const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');

@@ -80,7 +80,7 @@ function bodyReader(primary: Primary): BodyReader {
   };
 }
 
-/** Id of an answer's item: its kind, and the id of its response. */
+/** Id of an answer's item, which has the kind of the item and the id of the response. */
 const itemId = /^(?:msg|fc|rs)_([\da-f-]{36})(?:_\d+)?$/;
 
 /**
