@@ -356,7 +356,7 @@ describe('A chat completion is rejected, with the field named,', () => {
     ],
     [user([{ type: 'file', file: { file_id: 'x' } }]), 'messages[0].content[0].type', 'must be one of'],
     [user([{ type: 'toString' }]), 'messages[0].content[0].type', 'must be one of'],
-    [user([{ type: 'image_url' }]), 'messages[0].content[0].image_url.url', 'must be sent, as a data URL'],
+    [user([{ type: 'image_url' }]), 'messages[0].content[0].image_url.url', 'must be sent as a data URL'],
     [user([{ type: 'image_url', image_url: { url: 5 } }]), 'messages[0].content[0].image_url.url', 'must be a string'],
     [
       user([{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }]),
