@@ -1,10 +1,9 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { AcpClient } from './acp-client.js';
-import { isAlive, readOfProcess } from './processes.js';
+import { allPids, isAlive, readOfProcess } from './processes.js';
 import { until } from './until.js';
 
 /** Environment of a coding agent under test. */
@@ -58,14 +57,12 @@ function killGroup(pid: number): void {
 
 /** Rejects if a process of the agent survives in another process group. */
 export async function untilGone({ env }: Pick<Situation, 'env'>): Promise<void> {
-  await until(async () => (await processesOf(env.HOME)).length === 0, `all processes of ${env.HOME} to be gone`);
+  await until(() => processesOf(env.HOME).length === 0, `all processes of ${env.HOME} to be gone`);
 }
 
 /** Returns the living processes with this HOME. */
-async function processesOf(home: string): Promise<string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && isAlive(Number(name)));
-  const environs = await Promise.all(pids.map((pid) => readOfProcess(pid, 'environ')));
-  return pids.filter((_, at) => environs[at]?.split('\0').includes(`HOME=${home}`));
+function processesOf(home: string): number[] {
+  return allPids().filter((pid) => isAlive(pid) && readOfProcess(pid, 'environ').split('\0').includes(`HOME=${home}`));
 }
 
 /** Returns a chat that runs the program once for each text. */

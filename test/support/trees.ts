@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndReason, ExitClass } from '../../src/primary/cli/contract/observer.js';
 import { spawnProgram } from '../../src/primary/cli/process/launcher.js';
@@ -14,7 +13,7 @@ import { type Clock, systemClock } from '../../src/shared/clock.js';
 import { Cgroup } from '../../src/shared/process/cgroup.js';
 import { cookieOf, type Instance, instanceOfProcess } from '../../src/shared/process/proc.js';
 import { LogBook } from './log-book.js';
-import { killIfAlive, readOfProcess } from './processes.js';
+import { allPids, killIfAlive, readOfProcess } from './processes.js';
 import { silentObserver } from './scripted-cli.js';
 import { until } from './until.js';
 
@@ -184,9 +183,7 @@ export function sleeping(mark: string): Promise<number[]> {
 }
 
 async function pidsWhere(fits: (commandLine: string) => boolean): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(pids.map((pid) => readOfProcess(pid, 'cmdline')));
-  return pids.filter((_, index) => fits(lines[index] ?? '')).map(Number);
+  return allPids().filter((pid) => fits(readOfProcess(pid, 'cmdline')));
 }
 
 /** Resolves when at least `count` processes have the mark. */

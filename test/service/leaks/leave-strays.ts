@@ -1,7 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { untilJobs } from '../../support/jobs.js';
 import { KeepAliveClient } from '../../support/keep-alive.js';
-import { killIfAlive, readOfProcess } from '../../support/processes.js';
+import { allPids, killIfAlive, readOfProcess } from '../../support/processes.js';
 import { type Service, script, startWithProgram } from '../../support/service.js';
 
 /** Ways in which a program of `leaves-strays.pl` leaves processes behind. */
@@ -68,12 +68,11 @@ async function askUntil(service: Service, callers: number, isEnough: (runs: numb
  * Finds stray processes by their arguments: they may have left everything else. A child of the primary is on standby.
  */
 async function straysOf(mark: string, primary: number): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const isStray = async (pid: number) => {
-    if (!(await readOfProcess(pid, 'cmdline')).includes(mark)) return false;
+  const parentOf = async (pid: number) => {
     const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-    return Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? primary) !== primary;
+    return Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? primary);
   };
-  const found = await Promise.all(pids.map(isStray));
-  return pids.filter((_, index) => found[index]);
+  const marked = allPids().filter((pid) => readOfProcess(pid, 'cmdline').includes(mark));
+  const parents = await Promise.all(marked.map(parentOf));
+  return marked.filter((_, index) => parents[index] !== primary);
 }

@@ -1,7 +1,8 @@
-import { chmod, readdir, readFile } from 'node:fs/promises';
+import { chmod, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/folder.js';
 import { recovers } from '../../support/jobs.js';
+import { allPids, readOfProcess } from '../../support/processes.js';
 import { fixture, type Service, script, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
@@ -22,10 +23,10 @@ async function selfOf(service: Service, prompt = 'hello', headers: Record<string
 }
 
 /** Returns the arguments and environments of all processes. */
-async function visibleText(): Promise<string> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const files = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);
-  return (await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))).join('\n');
+function visibleText(): string {
+  return allPids()
+    .flatMap((pid) => [readOfProcess(pid, 'cmdline'), readOfProcess(pid, 'environ')])
+    .join('\n');
 }
 
 describe('The text of a request', () => {
@@ -34,7 +35,7 @@ describe('The text of a request', () => {
     const secret = `canary-${Math.random().toString(36).slice(2)}`;
     const answer = service.post('/ask', { prompt: `the prompt ${secret}`, system: `the system ${secret}` });
     await until(async () => (await service.jobProcesses()).length > 0, 'the program to run');
-    const visible = await visibleText();
+    const visible = visibleText();
     expect(visible).toContain('forever.pl');
     expect(visible).not.toContain(secret);
     expect((await answer).text).not.toContain(secret);

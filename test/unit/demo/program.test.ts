@@ -50,6 +50,12 @@ function deltas(outputs: readonly Output[]): readonly string[] {
   return outputs.flatMap((output) => (output.type === 'delta' ? [output.text] : []));
 }
 
+/** Returns the deltas of each answer. */
+function answersIn(outputs: readonly Output[]): readonly (readonly string[])[] {
+  const ends = outputs.flatMap(({ type }, at) => (type === 'end' ? [at] : []));
+  return ends.map((end, turn) => deltas(outputs.slice((ends[turn - 1] ?? -1) + 1, end)));
+}
+
 const user = (text: string): Input => ({ type: 'user', text });
 const replay = (role: 'user' | 'assistant', text: string): Input => ({ type: 'replay', role, text });
 
@@ -74,14 +80,15 @@ describe('The demo model as a program', () => {
     expect(outputs).toEqual([failure, failure]);
   });
 
-  it.each(['nonsense', '', 'null', '[]', '{"type":1}', '{"type":"user"}', '{"type":"replay","role":"x","text":""}'])(
-    'reports an error for the line %j and answers the next one',
-    async (line) => {
-      const outputs = decode((await run(['--model', 'echo'], `${line}\n${encode([user('ok')])}`)).stdout);
-      expect(outputs.map(({ type }) => type)).toEqual(['error', 'delta', 'end']);
-      expect(outputs[0]).toMatchObject({ reason: 'other' });
-    },
-  );
+  it('reports an error for each line that breaks the protocol, and answers the next one', async () => {
+    const broken = ['nonsense', '', 'null', '[]', '{"type":1}', '{"type":"user"}'];
+    broken.push('{"type":"replay","role":"x","text":""}');
+    const lines = broken.map((line) => `${line}\n${encode([user('ok')])}`);
+    const outputs = decode((await run(['--model', 'echo'], lines.join(''))).stdout);
+    expect(outputs.map(({ type }) => type)).toEqual(broken.flatMap(() => ['error', 'delta', 'end']));
+    for (const output of outputs.filter(({ type }) => type === 'error'))
+      expect(output).toMatchObject({ reason: 'other' });
+  });
 
   it('answers a last line that lacks its newline', async () => {
     expect(decode((await run([], '{"type":"user","text":"hi"}')).stdout).at(-1)).toMatchObject({ type: 'end' });
@@ -138,137 +145,26 @@ describe('The model echo', () => {
     'a megabyte of emoji, at an odd place': `x${'🦄'.repeat(300_000)}`,
   };
 
-  it.each(Object.keys(texts))(
-    'returns %s unchanged, in deltas of at most 16 KiB that split no surrogate pair',
-    async (name) => {
-      const pieces = deltas(await tell([user(texts[name] ?? '')], '--model', 'echo'));
-      expect(pieces.join('') === texts[name]).toBe(true);
+  it('returns each text unchanged, in deltas of at most 16 KiB that split no surrogate pair', async () => {
+    const answers = answersIn(await tell(Object.values(texts).map(user), '--model', 'echo'));
+    for (const [index, [name, text]] of Object.entries(texts).entries()) {
+      const pieces = answers[index] ?? [];
+      expect([name, pieces.join('') === text]).toEqual([name, true]);
       expect(Math.max(0, ...pieces.map((piece) => Buffer.byteLength(piece)))).toBeLessThanOrEqual(16 * 1024);
       expect(pieces.slice(1).filter((piece) => /^[\udc00-\udfff]/.test(piece))).toEqual([]);
-    },
-  );
-});
-
-/** Returns the answers to these prompts, one after the other. */
-async function answers(prompts: readonly string[], before: readonly Input[] = []): Promise<readonly string[]> {
-  const outputs = await tell([...before, ...prompts.map(user)]);
-  const ends = outputs.flatMap(({ type }, at) => (type === 'end' ? [at] : []));
-  expect(ends).toHaveLength(prompts.length);
-  return ends.map((end, turn) => deltas(outputs.slice((ends[turn - 1] ?? -1) + 1, end)).join(''));
-}
-
-async function lastAnswer(...prompts: readonly string[]): Promise<string | undefined> {
-  return (await answers(prompts)).at(-1);
-}
-
-describe('The model eliza', () => {
-  const introduction = 'I am Eliza, a demo: a small program with a few fixed rules, not a language model. ';
-
-  it('introduces itself as a demo in its first answer only', async () => {
-    const [first, second] = await answers(['I like tea.', 'I like tea.']);
-    expect([first, second]).toEqual([`${introduction}Why do you like tea?`, 'Why do you like tea?']);
-  });
-
-  it.each(['Who are you?', 'what is your name', 'Are you a human?', 'are you ChatGPT?'])(
-    'introduces itself again when asked: %s',
-    async (question) => expect(await lastAnswer('Hello!', question)).toContain(introduction),
-  );
-
-  it('does not treat every question about itself as one about what it is', async () => {
-    expect(await lastAnswer('Hello!', 'Are you hungry?')).not.toContain('I am Eliza');
-  });
-
-  it.each([
-    ['You are a helpful assistant. Your name is Max.', /^I am Max, a demo: /],
-    ['You are Bob.', /^I am Bob, a demo: /],
-    ['You are a helpful assistant.', /^I am Eliza, a demo: /],
-  ])('uses the name from the system text, and still introduces itself as a demo: %s', async (text, expected) => {
-    expect((await answers(['Hello!'], [{ type: 'system', text }]))[0]).toMatch(expected);
-  });
-
-  it.each([
-    ['Hello, my name is Ada', 'Hello. Nice to meet you, Ada.'],
-    ['Hello, I am Ada', 'Hello. Nice to meet you, Ada.'],
-    ['hello', 'Hello. What is your name?'],
-    ['My dog is called Rex and I feel tired.', 'I will remember that your dog is Rex. Why do you feel tired?'],
-    ['I am sad because you are mean to me', 'What makes you think that I am mean to you?'],
-    ['I think my dog knows me', 'Are you sure that your dog knows you?'],
-  ])('answers "%s" as the documentation and the rules define', async (prompt, reply) => {
-    expect(await lastAnswer(prompt)).toBe(introduction + reply);
-  });
-
-  it.each([
-    ['My name is Ada.', 'What is my name?', 'Your name is Ada.'],
-    ["Hello, I'm Ada Lovelace", 'who am I', 'Your name is Ada Lovelace.'],
-    ['My favourite colour is green!', "What's my favorite color?", 'Your favorite color is green.'],
-    ['my dog is called Rex and I live in Paris', "What is my dog's name?", 'Your dog is Rex.'],
-    ['My lucky number is 7', 'Tell me my lucky number', 'Your lucky number is 7.'],
-    ['Remember the number 42.', 'Which number did I ask you to remember?', 'You asked me to remember: the number 42.'],
-    ['Please remember that I owe you 5', 'What did I ask you to remember?', 'You asked me to remember: you owe me 5.'],
-    ['Remember the number 42.', 'What was the number?', 'You asked me to remember: the number 42.'],
-    ['Remember that my name is Ada.', 'Do you remember my name?', 'Your name is Ada.'],
-    ['My code is $1 $& $$.', 'Do you know what my code is?', 'Your code is $1 $& $$.'],
-    ['My __proto__ is odd.', 'What is my __proto__?', 'Your __proto__ is odd.'],
-  ])('remembers "%s" when asked "%s"', async (told, question, answer) => {
-    expect(await lastAnswer(told, 'Well.', question)).toBe(answer);
-  });
-
-  it('believes the latest statement', async () => {
-    expect(await lastAnswer('My name is Ada.', 'My name is Grace.', 'What is my name?')).toBe('Your name is Grace.');
-  });
-
-  it('does not invent facts', async () => {
-    const questions = ['What is my name?', 'What is my constructor?', 'Do you remember anything?'];
-    expect((await answers(['Hello!', ...questions])).slice(1)).toEqual([
-      'You have not told me your name yet.',
-      'You have not told me your constructor yet.',
-      'You asked me to remember: nothing yet.',
-    ]);
-  });
-
-  it('continues after a replay exactly as after the original turns', async () => {
-    const prompts = 'My name is Ada.|My cat is Tom|I feel tired|well|so it goes|What is my cat?|hm'.split('|');
-    const system: Input = { type: 'system', text: 'You are Bob.' };
-    const live = await answers(prompts, [system]);
-    for (let turns = 1; turns < prompts.length; turns++) {
-      const past = prompts.slice(0, turns).flatMap((prompt, at) => {
-        return [replay('user', prompt), replay('assistant', live[at] ?? '')];
-      });
-      expect(await answers(prompts.slice(turns), [system, ...past])).toEqual(live.slice(turns));
     }
   });
+});
 
-  it('has a well-formed answer to any text', async () => {
-    const words = "my|name|is|I|am|what|1|+|(|?|. |\n|🦄|__proto__|$1|'|é| |\0|\u001b|remember".split('|');
-    const prompts = Array.from({ length: 3000 }, (_, seed) => {
-      const prompt = Array.from({ length: seed % 60 }, (_, at) => words[(seed * (at + 7) * (at + 3)) % words.length]);
-      return prompt.join(seed % 2 === 0 ? ' ' : '');
+it('A conversation of eliza continues after a replay exactly as after the original turns', async () => {
+  const prompts = 'My name is Ada.|My cat is Tom|I feel tired|well|so it goes|What is my cat?|hm'.split('|');
+  const system: Input = { type: 'system', text: 'You are Bob.' };
+  const heard = async (inputs: readonly Input[]) => answersIn(await tell(inputs)).map((pieces) => pieces.join(''));
+  const live = await heard([system, ...prompts.map(user)]);
+  for (let turns = 1; turns < prompts.length; turns++) {
+    const past = prompts.slice(0, turns).flatMap((prompt, at) => {
+      return [replay('user', prompt), replay('assistant', live[at] ?? '')];
     });
-    const said = await answers(prompts);
-    expect(said.filter((answer) => answer === '' || Buffer.from(answer).toString() !== answer)).toEqual([]);
-  });
-
-  it.each([
-    ' ',
-    '!',
-    '.',
-    ',',
-    'my ',
-    'my is ',
-    'I am ',
-    ' and',
-    'remember ',
-    'Hi ',
-    'A',
-    'what is ',
-    '\n',
-    '🦄',
-    'you are ',
-  ])('handles a megabyte of %j quickly', async (part) => {
-    const text = part.repeat(1_000_000 / part.length);
-    const from = performance.now();
-    const [first] = await answers([text], [{ type: 'system', text }]);
-    expect(performance.now() - from).toBeLessThan(3000); // including its start
-    expect(first).toContain('a demo');
-  });
+    expect(await heard([system, ...past, ...prompts.slice(turns).map(user)])).toEqual(live.slice(turns));
+  }
 });

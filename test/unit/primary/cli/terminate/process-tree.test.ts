@@ -57,6 +57,8 @@ describeEachMeans('The end of a process tree', (open) => {
     const tree = await startFixture(trees, program, mark);
     await untilMarked(mark, processes);
     await tree.end(50, reason);
+    // On a busy host, the first sweep may miss the last child of a process that forks all the time.
+    if (program === 'fork-storm.pl') await until(async () => (await marked(mark)).length === 0, 'the second sweep');
     expect(await marked(mark)).toEqual([]);
     expect(trees.log.events).toEqual([]);
   });
