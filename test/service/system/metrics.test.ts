@@ -9,6 +9,7 @@ import { writeNamedKeys } from '../../support/named-keys.js';
 import { describeWith } from '../../support/needs.js';
 import { exchange, request } from '../../support/raw-http.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 const promtool = '/usr/bin/promtool';
@@ -41,17 +42,24 @@ async function provoke(service: Service, seed: string): Promise<void> {
   for (const method of ['PUT', 'DELETE', 'PROPFIND']) await fetch(`${service.url}/ask`, { method });
 }
 
+const limits = { MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' };
+
+/** A service that has answered no requests before its first scrape but those for /health until every worker was ready. */
+const scraped = shared(async () => {
+  const service = await startService({ env: { ...twoWorkers, ...limits } });
+  await service.log('readiness_checked');
+  const first = await scrape(service);
+  return { service, first, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() };
+});
+
 describe('The first scrape', () => {
   it('has every family with every known label set, and no other metrics of the service', async () => {
-    await using service = await startService({ env: twoWorkers });
-    await service.log('readiness_checked');
-    const { types, samples } = await scrape(service);
+    const { types, samples } = (await scraped()).first;
     const own = [...types].filter(([name]) => !isOfProcess(name));
     expect(Object.fromEntries(own)).toEqual(
       Object.fromEntries(Object.entries(families).map(([name, { type }]) => [name, type])),
     );
     for (const [name, { labelSets }] of Object.entries(families)) {
-      // The test itself requested /health until every worker was ready.
       const own = samples.filter(({ family, labels }) => family === name && labels.route !== '/health');
       const seen = new Set(own.map(({ labels }) => keyOf(labels)));
       if (labelSets === null) expect({ name, sets: seen.size }).toEqual({ name, sets: 1 });
@@ -60,13 +68,11 @@ describe('The first scrape', () => {
   });
 
   it('has counted only the readiness check of the start', async () => {
-    await using service = await startService({ env: twoWorkers });
-    await service.log('readiness_checked');
-    const { samples } = await scrape(service);
+    const { samples } = (await scraped()).first;
     const counted = samples.filter(
       ({ name, family, value }) => families[family] !== undefined && /_(total|count)$/.test(name) && value > 0,
     );
-    // The test itself requested /health until every worker was ready. The check has started a program.
+    // The check has started a program.
     const own = counted.filter(({ labels, name }) => labels.route !== '/health' && !name.startsWith('cli_'));
     const rest = own.map(({ name }) => name);
     expect(rest.sort()).toEqual(['readiness_check_duration_seconds_count', 'readiness_checks_total']);
@@ -81,8 +87,7 @@ describe('The first scrape', () => {
   });
 
   it('has a sample for each metric of the alerts and rules, so that the first failure shows', async () => {
-    await using service = await startService();
-    const { types, samples } = await scrape(service);
+    const { types, samples } = (await scraped()).first;
     const counted = [...readRules('alerts.yml'), ...readRules('rules.yml')].flatMap(({ expr }) => metricsOf(expr));
     const own = new Set(counted.map((name) => name.replace('model_api_', '')).filter((name) => types.has(name)));
     own.delete('http_requests_total'); // only their rate is recorded, for graphs
@@ -91,10 +96,7 @@ describe('The first scrape', () => {
   });
 
   it('shows the version and the configuration', async () => {
-    await using service = await startService({
-      env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' },
-    });
-    const metrics = await scrape(service);
+    const metrics = (await scraped()).first;
     const facts = (name: string) => metrics.samples.find((sample) => sample.name === name)?.labels;
     expect(facts('build_info')).toMatchObject({ node_version: process.version });
     expect(facts('config_info')).toEqual({ workers: '2', adapter: 'demo', strict_health: 'false' });
@@ -115,7 +117,7 @@ describe('A scraper', () => {
   const openMetrics = 'application/openmetrics-text';
 
   it('that requests OpenMetrics gets it, and any other gets the older text format', async () => {
-    await using service = await startService({ env: twoWorkers });
+    const { service } = await scraped();
     await service.get('/nowhere');
     const typeFor = async (accept: string) =>
       (await service.get('/metrics', { accept })).headers.get('content-type')?.replace('; charset=utf-8', '');
@@ -142,7 +144,7 @@ describe('A scraper', () => {
   });
 
   it('that accepts gzip gets a small body, and another gets it uncompressed', async () => {
-    await using service = await startService({ env: twoWorkers });
+    const { service } = await scraped();
     const sizeFor = async (encoding: string, accept = 'text/plain') => {
       const head = request('GET /metrics', [`Accept-Encoding: ${encoding}`, `Accept: ${accept}`]);
       const { headers, body } = await exchange(service.port, head);
@@ -164,7 +166,7 @@ describe('A scraper', () => {
 
 describe('Labels', () => {
   it('are bounded: no id, address, path or text becomes a label', async () => {
-    await using service = await startService({ env: twoWorkers });
+    const { service } = await scraped();
     const seriesAfter = async (seed: string) => {
       await provoke(service, seed);
       const { text } = await service.get('/metrics');
@@ -281,7 +283,7 @@ describe('Counters', () => {
 
 describeWith(promtool)('promtool', () => {
   it('finds no fault in a live scrape', async () => {
-    await using service = await startService({ env: twoWorkers });
+    const { service } = await scraped();
     await provoke(service, 'apple-pie');
     const { text } = await service.get('/metrics');
     const check = promisify(execFile)(promtool, ['check', 'metrics']);
