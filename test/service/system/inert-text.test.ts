@@ -4,6 +4,7 @@ import { temporaryFolder } from '../../support/folder.js';
 import { recovers } from '../../support/jobs.js';
 import { allPids, readOfProcess } from '../../support/processes.js';
 import { fixture, type Service, script, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 interface Self {
@@ -16,8 +17,8 @@ interface Self {
   readonly ownUid: number;
 }
 
-async function selfOf(service: Service, prompt = 'hello', headers: Record<string, string> = {}): Promise<Self> {
-  const { status, text, body } = await service.post('/ask', { prompt }, headers);
+async function selfOf(service: Service): Promise<Self> {
+  const { status, text, body } = await service.post('/ask', { prompt: 'hello' }, ofService);
   if (status !== 200) throw new Error(text);
   return JSON.parse(body.response as string) as Self;
 }
@@ -28,6 +29,25 @@ function visibleText(): string {
     .flatMap((pid) => [readOfProcess(pid, 'cmdline'), readOfProcess(pid, 'environ')])
     .join('\n');
 }
+
+const ofService = { 'x-api-key': 'key-of-the-service' };
+const words = `two\\ words "double quoted" 'single $HOME' "" $HOME $(id) \`id\` * ~ ; | > file a"b"'c'`;
+
+/** The program answers with what it sees of itself. */
+const tellsItself = shared(() =>
+  startWithProgram(`${fixture('tells-itself.js')} ${words}`, {
+    MODEL_API_CLI_ARGS: '--extra "of the operator"',
+    MODEL_API_KEY: ofService['x-api-key'],
+    MODEL_API_CLI_ENV: 'FURTHER,ABSENT',
+    MODEL_CODE_OAUTH_TOKEN: 'token-of-another-cli',
+    FURTHER: 'allowed',
+    OTHER: 'not allowed',
+    NODE_OPTIONS: '--no-deprecation',
+    LANG: 'C.UTF-8',
+    TZ: 'Europe/Vienna',
+  }),
+);
+const cat = shared(() => startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' }));
 
 describe('The text of a request', () => {
   it('is in no argument and no environment of any process while its job runs, and in no log record', async () => {
@@ -45,7 +65,7 @@ describe('The text of a request', () => {
   it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
     'reaches the program unchanged to the byte: %j',
     async (prompt) => {
-      await using service = await startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' });
+      const service = await cat();
       expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
     },
   );
@@ -53,10 +73,7 @@ describe('The text of a request', () => {
 
 describe('The command line', () => {
   it('is split as a shell does, and nothing in it is expanded', async () => {
-    const words = `two\\ words "double quoted" 'single $HOME' "" $HOME $(id) \`id\` * ~ ; | > file a"b"'c'`;
-    await using service = await startWithProgram(`${fixture('tells-itself.js')} ${words}`, {
-      MODEL_API_CLI_ARGS: '--extra "of the operator"',
-    });
+    const service = await tellsItself();
     const { argv } = await selfOf(service);
     const split = ['two words', 'double quoted', 'single $HOME', '', '$HOME', '$(id)', '`id`', '*', '~', ';', '|', '>'];
     expect(argv).toEqual([...split, 'file', 'abc', '--extra', 'of the operator']);
@@ -65,17 +82,8 @@ describe('The command line', () => {
 
 describe('The environment of a model CLI', () => {
   it('contains only the allowed variables and the cookie', async () => {
-    await using service = await startWithProgram(fixture('tells-itself.js'), {
-      MODEL_API_KEY: 'key-of-the-service',
-      MODEL_API_CLI_ENV: 'FURTHER,ABSENT',
-      MODEL_CODE_OAUTH_TOKEN: 'token-of-another-cli',
-      FURTHER: 'allowed',
-      OTHER: 'not allowed',
-      NODE_OPTIONS: '--no-deprecation',
-      LANG: 'C.UTF-8',
-      TZ: 'Europe/Vienna',
-    });
-    const { env } = await selfOf(service, 'hello', { 'x-api-key': 'key-of-the-service' });
+    const service = await tellsItself();
+    const { env } = await selfOf(service);
     expect(env).toEqual({
       PATH: process.env.PATH,
       HOME: service.home,
@@ -90,7 +98,7 @@ describe('The environment of a model CLI', () => {
 
 describe('The working directory of a model CLI', () => {
   it('is empty, private, used by one job, and removed afterwards', async () => {
-    await using service = await startWithProgram(fixture('tells-itself.js'));
+    const service = await tellsItself();
     const [first, second] = [await selfOf(service), await selfOf(service)];
     for (const { files, mode, uid, ownUid } of [first, second]) {
       expect({ files, mode, uid }).toEqual({ files: [], mode: 0o700, uid: ownUid });
@@ -101,22 +109,16 @@ describe('The working directory of a model CLI', () => {
     expect(await readdir(join(service.home, runtimeDirectory as string))).toEqual(['work']);
   });
 
-  it('is removed afterwards with any content', async () => {
-    const script = 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat';
-    await using service = await startWithProgram(`sh -c '${script}'`);
-    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
-    await recovers(service);
-    expect(await service.stop()).toBe(0);
-    await expect(readdir(service.home)).rejects.toThrow('ENOENT');
-  });
-
-  it('is removed with all others when the service ends', async () => {
+  it('is removed afterwards with any content, and with all others when the service ends', async () => {
     await using folder = await temporaryFolder();
     await chmod(folder.path, 0o700);
-    await using service = await startWithProgram('cat', { TMPDIR: folder.path });
+    const script = 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat';
+    await using service = await startWithProgram(`sh -c '${script}'`, { TMPDIR: folder.path });
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    await recovers(service);
     expect(await readdir(folder.path)).toHaveLength(2);
-    await service.stop();
+    expect(await service.stop()).toBe(0);
     expect(await readdir(folder.path)).toEqual([]);
+    await expect(readdir(service.home)).rejects.toThrow('ENOENT');
   });
 });

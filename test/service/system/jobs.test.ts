@@ -6,9 +6,12 @@ import { createGate } from '../../support/gate.js';
 import { untilTreeGone } from '../../support/jobs.js';
 import { jsonPost, request } from '../../support/raw-http.js';
 import { type Service, startService, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
+
+const demo = shared(startService);
 
 /** Returns the events after this one, of a job that has ended. */
 async function eventsOf(service: Service, id: unknown, after: number | null = null): Promise<StreamEvent[]> {
@@ -17,7 +20,7 @@ async function eventsOf(service: Service, id: unknown, after: number | null = nu
 
 describe('A background job', () => {
   it('is sent in full to a reader that resumes at any event', async () => {
-    await using service = await startService();
+    const service = await demo();
     const id = await askInBackground(service, 'Hello, my name is 🚀 Ada 🚀.');
     const { result } = await untilEnded(service, id);
     const { response } = result as { response: string };
@@ -60,7 +63,7 @@ describe('A background job', () => {
   });
 
   it('is a turn of its conversation, in the order of the turns', async () => {
-    await using service = await startService();
+    const service = await demo();
     const { body } = await service.post('/chat', { message: 'My name is Ada' });
     const { conversation_id } = body;
     const async = { prefer: 'respond-async' };
@@ -72,7 +75,7 @@ describe('A background job', () => {
   });
 
   it('is requested with the Prefer header in any standard notation', async () => {
-    await using service = await startService();
+    const service = await demo();
     const body = JSON.stringify({ prompt: 'Hello' });
     const statusWith = async (...headers: string[]) =>
       (await answerTo(service, jsonPost('/ask', body, headers))).status;

@@ -1,6 +1,7 @@
 import { answerTo } from '../../support/door.js';
 import { jsonPost, request } from '../../support/raw-http.js';
 import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 const pid = (record: { readonly [field: string]: unknown }) => record.pid;
@@ -10,18 +11,32 @@ const pid = (record: { readonly [field: string]: unknown }) => record.pid;
  * counted.
  */
 function startCapped(maxRequests: number, env: Record<string, string> = {}): Promise<Service> {
-  return startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
+  return startService({ env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
 }
+
+/** Allows two requests of each client, and takes its address from X-Forwarded-For. */
+const behindProxy = shared(() =>
+  startCapped(2, { MODEL_API_TRUST_PROXY: '127.0.0.0/8', MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '59.5' }),
+);
 
 async function statusFor(service: Service, ...headers: string[]): Promise<number> {
   return (await answerTo(service, jsonPost('/ask', '{}', headers))).status;
 }
 
 describe('The rate limit', () => {
-  it('lets exactly the limit of requests of one address pass in a window, across all workers', async () => {
-    await using service = await startCapped(20);
-    const paths = Array.from({ length: 60 }, (_, number) => (number % 2 === 0 ? '/ask' : '/chat'));
-    const answers = await Promise.all(paths.map((path) => answerTo(service, jsonPost(path, '{}'))));
+  it('lets exactly the limit of requests of one address pass in a window, across all workers, whatever headers an untrusted client sends', async () => {
+    await using service = await startCapped(20, twoWorkers);
+    const headersOf = (address: string) => [
+      [`X-Forwarded-For: ${address}`],
+      [`Forwarded: for=${address}`, `X-Real-IP: ${address}`],
+      [],
+    ];
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, number) => {
+        const headers = headersOf(`192.0.2.${number}`)[number % 3];
+        return answerTo(service, jsonPost(number % 2 === 0 ? '/ask' : '/chat', '{}', headers));
+      }),
+    );
     const refused = answers.filter(({ status }) => status === 429);
     expect([answers.filter(({ status }) => status === 400).length, refused.length]).toEqual([20, 40]);
     const left = answers.map(({ headers }) => Number(/r=(\d+)/.exec(headers.ratelimit ?? '')?.[1]));
@@ -33,17 +48,17 @@ describe('The rate limit', () => {
   });
 
   it('sends headers with the policy, the remaining requests, and the time to retry', async () => {
-    await using service = await startCapped(2, { MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '7.5' });
+    const service = await behindProxy();
     for (const left of [1, 0, 0]) {
-      const { status, headers, body } = await answerTo(service, jsonPost('/ask', '{}'));
-      expect(headers['ratelimit-policy']).toBe('"per-client";q=2;w=8');
-      expect(headers.ratelimit).toMatch(new RegExp(`^"per-client";r=${left};t=[1-8]$`));
+      const { status, headers, body } = await answerTo(service, jsonPost('/ask', '{}', ['X-Forwarded-For: 192.0.2.9']));
+      expect(headers['ratelimit-policy']).toBe('"per-client";q=2;w=60');
+      expect(headers.ratelimit).toMatch(new RegExp(`^"per-client";r=${left};t=[1-6]?[0-9]$`));
       if (status !== 429) continue;
       expect(headers['retry-after']).toBe(String(body.retry_after_seconds));
       expect(headers.ratelimit).toContain(`;t=${body.retry_after_seconds}`);
       expect(body).toMatchObject({
         error: 'rate_limited',
-        message: 'this client may send 2 requests in 7.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+        message: 'this client may send 2 requests in 59.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
       });
     }
   });
@@ -54,16 +69,10 @@ describe('The rate limit', () => {
     await until(async () => (await statusFor(service)) === 400, 'the next window');
   });
 
-  it('ignores X-Forwarded-For of an untrusted client', async () => {
-    await using service = await startCapped(1);
-    expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.1')).toBe(400);
-    expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.2')).toBe(429);
-    expect(await statusFor(service, 'Forwarded: for=192.0.2.3', 'X-Real-IP: 192.0.2.3')).toBe(429);
-  });
-
   it('uses the last address of X-Forwarded-For from a trusted proxy, configured as an address or a network', async () => {
-    await using service = await startCapped(1, { MODEL_API_TRUST_PROXY: '127.0.0.0/8' });
+    const service = await behindProxy();
     const seen: [status: number, forwardedFor: string][] = [
+      [400, '192.0.2.1'],
       [400, '192.0.2.1'],
       [429, '192.0.2.1'],
       [429, '::ffff:192.0.2.1'],
@@ -71,6 +80,7 @@ describe('The rate limit', () => {
       [429, '192.0.2.1, 127.0.0.9'],
       [400, '192.0.2.2'],
       [400, '2001:db8:1:2::1'],
+      [400, '2001:db8:1:2::2'],
       [429, '2001:db8:1:2:ffff::9'],
       [400, '2001:db8:1:3::1'],
     ];
@@ -80,7 +90,8 @@ describe('The rate limit', () => {
         forwardedFor,
       ]);
     }
-    expect([await statusFor(service), await statusFor(service)]).toEqual([400, 429]); // the proxy's address
+    const ofProxy = [await statusFor(service), await statusFor(service), await statusFor(service)];
+    expect(ofProxy).toEqual([400, 400, 429]);
     expect(await statusFor(service, 'X-Forwarded-For: nonsense')).toBe(429);
   });
 
@@ -101,15 +112,16 @@ describe('The rate limit', () => {
   });
 
   it('counts forks of a conversation too', async () => {
-    await using service = await startCapped(3);
-    const { body } = await service.post('/chat', { message: 'hello' });
-    const fork = async () => (await service.post(`/chat/${body.conversation_id}/fork`, {})).status;
-    expect([await fork(), await fork(), await fork()]).toEqual([201, 201, 429]);
-    expect((await service.get('/chat')).body.conversations).toHaveLength(3);
+    const service = await behindProxy();
+    const client = { 'x-forwarded-for': '198.51.100.1' };
+    const { body } = await service.post('/chat', { message: 'hello' }, client);
+    const fork = async () => (await service.post(`/chat/${body.conversation_id}/fork`, {}, client)).status;
+    expect([await fork(), await fork()]).toEqual([201, 429]);
+    expect((await service.get('/chat', client)).body.conversations).toHaveLength(2);
   });
 
   it('is off by default', async () => {
-    await using service = await startService({ env: twoWorkers });
+    await using service = await startService();
     const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));
     expect([status, headers.ratelimit, headers['ratelimit-policy']]).toEqual([400, undefined, undefined]);
   });

@@ -6,6 +6,7 @@ import { metric } from '../../support/exposition.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
 import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 /** Returns the names of the events, with repeated deltas as one. */
@@ -14,6 +15,9 @@ function orderOf(events: readonly StreamEvent[]): string {
     .join(' ')
     .replace(/delta( delta)*/, 'delta…');
 }
+
+const demo = shared(startService);
+const converser = shared(() => startConverser({ MODEL_API_MAX_CONCURRENT: '4' }));
 
 function failureOf(events: readonly StreamEvent[]) {
   expect(events.at(-1)?.event).toBe('error');
@@ -25,7 +29,7 @@ describe('A streamed answer', () => {
     ['/ask', { prompt: 'Hello, my name is Ada.' }],
     ['/chat', { message: 'Hello, my name is Ada.', system: 'You are Bob.' }],
   ])('equals the plain answer, and is sent as it is written: %s', async (path, body) => {
-    await using service = await startService();
+    const service = await demo();
     const plain = await service.post(path, body);
     const answer = await stream(service, path, body);
     expect(answer.status).toBe(200);
@@ -47,11 +51,13 @@ describe('A streamed answer', () => {
   });
 
   it('arrives while it is written, not after its end', async () => {
-    await using service = await startConverser();
+    const service = await converser();
     await using answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
     expect(await answer.next('delta')).toEqual({ text: 'Well' });
     await untilProcesses(service, { busy: 1 });
+    answer.leave();
+    await recovers(service);
   });
 
   it('has whole characters, however the program splits them', async () => {
@@ -65,7 +71,7 @@ describe('A streamed answer', () => {
   });
 
   it('is requested by the body, or by Accept if the body does not specify it', async () => {
-    await using service = await startService();
+    const service = await demo();
     const typeOf = async (accept: string, body: object) => {
       const answer = await service.post('/ask', { prompt: 'Hi', ...body }, { accept });
       expect(answer.status).toBe(200);
@@ -104,7 +110,7 @@ describe('A waiting job', () => {
   it('also receives its queue position while it waits for the previous turn', async () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '4' });
+    const service = await converser();
     const { conversation_id } = (await service.post('/chat', { message: 'hello' })).body;
     await untilJobs(service, 0, 0);
     const first = service.post('/chat', { message: `wait ${gate}`, conversation_id });
@@ -163,8 +169,13 @@ describe('A job that fails after its admission', () => {
     return { order: orderOf(events), ...failureOf(events) };
   }
 
+  const limits = { MODEL_API_TIMEOUT: '1.5', MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
+  const impatient = shared(() => startConverser(limits));
+
   it('sends the normal error body as the last event', async () => {
-    await using service = await startConverser({ MODEL_API_TIMEOUT: '1.5' });
+    const service = await impatient();
+    const countOf = (error: string) => metric(service, `errors_total{route="/ask",error="${error}"}`);
+    const [timeouts, failures] = [await countOf('timeout'), await countOf('cli_error')];
     expect(await failing(service, 'silent')).toEqual({
       order: 'started error',
       error: 'timeout',
@@ -181,8 +192,7 @@ describe('A job that fails after its admission', () => {
     expect(last).toMatchObject({ order: 'started error', error: 'cli_error' });
     const record = await service.log('http_request_completed', ({ request_id }) => request_id === last.request_id);
     expect(record).toMatchObject({ status_code: 200, error: 'cli_error', outcome: 'cli_error' });
-    expect(await metric(service, 'errors_total{route="/ask",error="timeout"}')).toBe(2);
-    expect(await metric(service, 'errors_total{route="/ask",error="cli_error"}')).toBe(2);
+    expect([await countOf('timeout'), await countOf('cli_error')]).toEqual([timeouts + 2, failures + 2]);
   });
 
   it('sends an error if its program cannot start', async () => {
@@ -191,8 +201,8 @@ describe('A job that fails after its admission', () => {
   });
 
   it('sends an error if it waited too long', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '300' });
-    await using running = await stream(service, '/ask', { prompt: 'hang' });
+    const service = await impatient();
+    const running = await stream(service, '/ask', { prompt: 'hang' });
     await running.next('started');
     const events = await (await stream(service, '/ask', { prompt: 'hi' })).rest();
     expect(orderOf(events)).toBe('queued error');
@@ -200,6 +210,8 @@ describe('A job that fails after its admission', () => {
       error: 'queue_timeout',
       message: 'waited 300 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
     });
+    running.leave();
+    await recovers(service);
   });
 
   it('sends an error if a shutdown cuts it off', async () => {
