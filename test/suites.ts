@@ -223,6 +223,8 @@ export function jestConfig(name: string, variantName?: string): object {
     testRegex: `/dist/test/(${(variant?.files ?? suite.files).join('|')})\\.test\\.js$`,
     testEnvironment: '<rootDir>/dist/test/support/environment.js',
     transform: {},
+    // Jest loads every module anew for each test file, and the fifty translations of zod are a tenth of that.
+    moduleNameMapper: { '^\\.\\./locales/index\\.cjs$': '<rootDir>/node_modules/zod/v4/locales/en.cjs' },
     setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-try.js'],
     coverageProvider: 'v8',
     testTimeout: suite.timeLimitMs,
