@@ -2,8 +2,15 @@ import { createGate } from '../../support/gate.js';
 import { untilJobs } from '../../support/jobs.js';
 import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-keys.js';
 import { type Answer, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 
 const key = { 'idempotency-key': '"5d1d0a5e-retry"' };
+
+const gate = shared(createGate);
+/** The program answers while the gate is open. */
+const gated = shared(async () => startWithProgram((await gate()).command, twoWorkers));
+const keys = shared(writeNamedKeys);
+const demo = shared(async () => startService({ env: (await keys()).env }));
 
 async function modelRuns(service: Service): Promise<number> {
   const { text } = await service.get('/metrics');
@@ -17,13 +24,13 @@ function isReplayed({ headers }: Answer): boolean {
 
 describe('Requests with an Idempotency-Key', () => {
   it('run the model once even if 50 arrive at once at two workers', async () => {
-    await using gate = await createGate();
-    await using service = await startWithProgram(gate.command, twoWorkers);
+    const service = await gated();
+    const runs = await modelRuns(service);
     const send = () => service.post('/ask', { prompt: 'once' }, key);
     const sent = Array.from({ length: 50 }, send);
     const others = Promise.race(sent);
     expect(await others).toMatchObject({ status: 409, body: { error: 'idempotency_in_progress' } });
-    await gate.open();
+    await (await gate()).open();
     const answers = await Promise.all(sent);
     const first = answers.filter(({ status }) => status === 200);
     const fresh = first.filter((answer) => !isReplayed(answer));
@@ -33,29 +40,30 @@ describe('Requests with an Idempotency-Key', () => {
     for (const again of await Promise.all(Array.from({ length: 10 }, send))) {
       expect([again.text, isReplayed(again)]).toEqual([fresh[0]?.text, true]);
     }
-    expect(await modelRuns(service)).toBe(1);
+    expect(await modelRuns(service)).toBe(runs + 1);
+    await (await gate()).close();
   });
 
   it('add a single turn to a conversation, streamed or not', async () => {
-    await using service = await startService();
-    const begin = () => service.post('/chat', { message: 'My name is Ada' }, key);
+    const service = await demo();
+    const alice = { ...headersOf('alice'), 'idempotency-key': 'first turn' };
+    const begin = () => service.post('/chat', { message: 'My name is Ada' }, alice);
     const [first, second] = [await begin(), await begin()];
     expect([second.text, isReplayed(second)]).toEqual([first.text, true]);
     const { conversation_id } = first.body;
     expect(second.headers.get('x-conversation-id')).toBe(conversation_id);
     const further = { message: 'What is my name?', conversation_id, stream: true };
-    const go = () => service.post('/chat', further, { 'idempotency-key': 'further' });
+    const go = () => service.post('/chat', further, { ...alice, 'idempotency-key': 'further' });
     const [told, again] = [await go(), await go()];
     expect(told.text).toContain('event: done');
     expect([again.text, again.headers.get('content-type')]).toEqual([told.text, told.headers.get('content-type')]);
-    expect((await service.get(`/chat/${conversation_id}`)).body).toMatchObject({ message_count: 4 });
-    await service.delete(`/chat/${conversation_id}`);
+    expect((await service.get(`/chat/${conversation_id}`, alice)).body).toMatchObject({ message_count: 4 });
+    await service.delete(`/chat/${conversation_id}`, alice);
     expect((await go()).text).toBe(told.text);
   });
 
   it('are stored per client, and only if the model ran', async () => {
-    await using keys = await writeNamedKeys();
-    await using service = await startService({ env: keys.env });
+    const service = await demo();
     const as = (name: KeyHolder) => ({ ...key, ...headersOf(name) });
     const body = { prompt: 'Hello' };
     expect((await service.post('/ask', body, key)).status).toBe(401);
@@ -75,16 +83,17 @@ describe('Requests with an Idempotency-Key', () => {
   });
 
   it('run again if the first client disconnected, and the conversation has no turn of the first request', async () => {
-    await using gate = await createGate();
-    await using service = await startWithProgram(gate.command, twoWorkers);
+    const service = await gated();
+    const [leaver, message] = [{ 'idempotency-key': 'leaver' }, 'once'];
     const controller = new AbortController();
-    const gone = service.post('/chat', { message: 'once' }, key, controller.signal).catch(() => null);
+    const gone = service.post('/chat', { message }, leaver, controller.signal).catch(() => null);
     await untilJobs(service, 1, 0);
     controller.abort();
     await gone;
     await untilJobs(service, 0, 0);
-    await gate.open();
-    const answer = await service.post('/chat', { message: 'once' }, key);
+    await (await gate()).open();
+    const answer = await service.post('/chat', { message }, leaver);
     expect([answer.body.message_count, isReplayed(answer)]).toEqual([2, false]);
+    await (await gate()).close();
   });
 });

@@ -1,4 +1,5 @@
 import { type Service, startService } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 
 interface Listed {
   readonly id: string;
@@ -9,12 +10,16 @@ async function listed(service: Service): Promise<readonly Listed[]> {
   return (await service.get('/models')).body.models as Listed[];
 }
 
+const allowed = { MODEL_API_ALLOWED_MODELS: 'claude-opus-4-1,echo,codex/gpt-5' };
+const restricted = shared(() => startService({ env: allowed }));
+const extended = shared(() => startService({ env: { MODEL_API_DEFAULT_MODEL: 'claude-opus-4-1' } }));
+
 describe('GET /models', () => {
   it.each([
-    [{ MODEL_API_DEFAULT_MODEL: 'claude-opus-4-1' }, ['eliza', 'echo', 'claude-opus-4-1']],
-    [{ MODEL_API_ALLOWED_MODELS: 'claude-opus-4-1,echo' }, ['claude-opus-4-1', 'echo']],
-  ])('lists all allowed models, also those that the CLI does not list: %j', async (env, ids) => {
-    await using service = await startService({ env });
+    ['a default model', extended, ['eliza', 'echo', 'claude-opus-4-1']],
+    ['a list of allowed models', restricted, ['claude-opus-4-1', 'echo', 'codex/gpt-5']],
+  ] as const)('lists all allowed models, also those that the CLI does not list: with %s', async (_, start, ids) => {
+    const service = await start();
     const models = await listed(service);
     expect(models.map(({ id }) => id)).toEqual(ids);
     expect(models.filter((model) => model.default)).toMatchObject([{ id: 'claude-opus-4-1' }]);
@@ -27,7 +32,7 @@ describe('GET /models', () => {
 
 describe('GET /v1/models/{id}', () => {
   it('accepts a name with a slash, encoded or not', async () => {
-    await using service = await startService({ env: { MODEL_API_ALLOWED_MODELS: 'codex/gpt-5,echo' } });
+    const service = await restricted();
     for (const path of ['codex/gpt-5', 'codex%2Fgpt-5', 'echo']) {
       expect((await service.get(`/v1/models/${path}`)).body).toMatchObject({ id: decodeURIComponent(path) });
     }

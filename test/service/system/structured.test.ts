@@ -1,4 +1,5 @@
 import { fixture, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64');
@@ -62,29 +63,37 @@ describe('With the demo model, which supports schemas and images', () => {
   });
 });
 
+/** Requests values of a schema, and then words in the same conversation. */
+async function expectChecked(service: Service, expected: number): Promise<void> {
+  const asked = await service.post('/ask', { prompt: 'Which city?', schema });
+  const said = await service.post('/chat', { message: 'Which city?', schema });
+  for (const { status, body } of [asked, said]) {
+    expect(status).toBe(expected);
+    if (status === 200) expect(body).toMatchObject({ structured: { city: 'Ulm' }, response: '{"city":"Ulm"}' });
+    else expect(body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
+  }
+  if (expected !== 200) return;
+  const { conversation_id } = said.body;
+  const next = await service.post('/chat', { message: 'And now in words.', conversation_id });
+  expect(next.body).toMatchObject({ response: 'The city is Ulm.', message_count: 4 });
+  expect(next.body).not.toHaveProperty('structured');
+}
+
 describe('With a program that only supports text', () => {
+  const good = shared(() => startWithProgram(fixture('answers-json.js', 'good')));
+
+  it('a value is checked if the program answers with it', async () => expectChecked(await good(), 200));
+
   it.each([
-    ['answers with it', 'good', 200],
     ['answers with it when it is asked to repair its answer', 'repairs', 200],
     ['never does', 'never', 500],
   ])('a value is checked if the program %s', async (_, mood, expected) => {
     await using service = await startWithProgram(fixture('answers-json.js', mood));
-    const asked = await service.post('/ask', { prompt: 'Which city?', schema });
-    const said = await service.post('/chat', { message: 'Which city?', schema });
-    for (const { status, body } of [asked, said]) {
-      expect(status).toBe(expected);
-      if (status === 200) expect(body).toMatchObject({ structured: { city: 'Ulm' }, response: '{"city":"Ulm"}' });
-      else expect(body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
-    }
-    if (mood === 'never') return;
-    const { conversation_id } = said.body;
-    const next = await service.post('/chat', { message: 'And now in words.', conversation_id });
-    expect(next.body).toMatchObject({ response: 'The city is Ulm.', message_count: 4 });
-    expect(next.body).not.toHaveProperty('structured');
+    await expectChecked(service, expected);
   });
 
   it('images and an effort are rejected before the program starts', async () => {
-    await using service = await startWithProgram(fixture('answers-json.js', 'good'));
+    const service = await good();
     for (const [path, fields] of Object.entries({ images: { images }, effort: { effort: 'high' } })) {
       const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });
       expect([status, body.error]).toEqual([400, 'validation_error']);

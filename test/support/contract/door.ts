@@ -2,7 +2,7 @@ import { endpoints } from '../../../src/shared/api/endpoints.js';
 import { answerTo } from '../door.js';
 import { request } from '../raw-http.js';
 import type { Service } from '../service.js';
-import { keys, type Open, oneKey } from './house.js';
+import { keys, type Running } from './house.js';
 
 const lines = endpoints.map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
 const guarded = endpoints
@@ -11,14 +11,13 @@ const guarded = endpoints
 const alice = `X-API-Key: ${keys.alice['x-api-key']}`;
 const type = 'Content-Type: application/json';
 
-export function describeDoor(open: Open): void {
+export function describeDoor(answering: Running): void {
   describe('at the door', () => {
     let service: Service;
 
     beforeAll(async () => {
-      service = await open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' });
+      service = await answering();
     });
-    afterAll(() => service.stop());
 
     it.each(lines)('refuses a request for two hosts, and one for a foreign host: %s', async (line) => {
       const two = await answerTo(service, request(line, ['Host: localhost', 'Host: localhost']));

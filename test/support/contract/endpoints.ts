@@ -3,18 +3,17 @@ import { viewStatus } from '../event-stream.js';
 import { untilJobs } from '../jobs.js';
 import { request } from '../raw-http.js';
 import type { Service } from '../service.js';
-import { keys, type Open, oneKey } from './house.js';
+import { keys, type Running } from './house.js';
 
 const { alice } = keys;
 
-export function describeEndpoints(open: Open): void {
+export function describeEndpoints(answering: Running): void {
   describe('at each endpoint', () => {
     let service: Service;
 
     beforeAll(async () => {
-      service = await open('answers', oneKey);
+      service = await answering();
     });
-    afterAll(() => service.stop());
 
     it('answers a prompt', async () => {
       const { status, body } = await service.post('/ask', { prompt: 'Hello there', system: 'Be kind.' }, alice);
@@ -50,7 +49,7 @@ export function describeEndpoints(open: Open): void {
     });
 
     it('tells its metrics, its version and its models', async () => {
-      expect((await service.get('/metrics')).text).toMatch(/^model_api_build_info\{.*\} 1$/m);
+      expect((await service.get('/metrics', alice)).text).toMatch(/^model_api_build_info\{.*\} 1$/m);
       const { body: version } = await service.get('/version');
       expect(version).toMatchObject({ name: 'prompt-relay', node: process.version });
       const { body } = await service.get('/models');

@@ -11,3 +11,6 @@ export type Open = (model: Model, env?: Readonly<Record<string, string>>) => Pro
 
 export const keys = { alice: { 'x-api-key': 'key-of-alice' }, bob: { authorization: 'Bearer key-of-bob' } } as const;
 export const oneKey = { MODEL_API_KEY: keys.alice['x-api-key'] } as const;
+
+/** Returns the same running service to every test that calls it. */
+export type Running = () => Promise<Service>;

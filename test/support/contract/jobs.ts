@@ -1,13 +1,13 @@
 import { untilEnded } from '../background.js';
-import { keys, type Open, oneKey } from './house.js';
+import { keys, type Running } from './house.js';
 
 const { alice } = keys;
 const async = { ...alice, prefer: 'respond-async' };
 
-export function describeBackgroundJobs(open: Open): void {
+export function describeBackgroundJobs(answering: Running, stalling: Running, failing: Running): void {
   describe('with jobs that outlive their request', () => {
     it('takes them, tells of them, and forgets them', async () => {
-      await using service = await open('answers', oneKey);
+      const service = await answering();
       const ask = await service.post('/ask', { prompt: 'Hello there' }, async);
       expect([ask.status, ask.headers.get('preference-applied')]).toEqual([202, 'respond-async']);
       expect(ask.headers.get('location')).toBe(`/jobs/${ask.body.job_id}`);
@@ -39,7 +39,7 @@ export function describeBackgroundJobs(open: Open): void {
     });
 
     it('cancels one that runs, and refuses what is not as documented', async () => {
-      await using service = await open('stalls', oneKey);
+      const service = await stalling();
       const { body } = await service.post('/ask', { prompt: 'Hello' }, async);
       const path = `/jobs/${body.job_id}`;
       expect((await service.get(path, alice)).body.status).toMatch(/queued|running/);
@@ -55,7 +55,7 @@ export function describeBackgroundJobs(open: Open): void {
     });
 
     it('tells why one has failed', async () => {
-      await using service = await open('fails', oneKey);
+      const service = await failing();
       const { body } = await service.post('/ask', { prompt: 'Hello' }, async);
       const { status, error } = await untilEnded(service, body.job_id, alice);
       expect([status, error]).toMatchObject(['failed', { error: 'cli_error', request_id: body.request_id }]);

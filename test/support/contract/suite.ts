@@ -3,11 +3,12 @@ import { Contract } from '../contract.js';
 import { viewStatus } from '../event-stream.js';
 import { untilJobs } from '../jobs.js';
 import { programs } from '../service.js';
+import { shared } from '../shared.js';
 import { until } from '../until.js';
 import { describeConversations } from './conversations.js';
 import { describeDoor } from './door.js';
 import { describeEndpoints } from './endpoints.js';
-import { keys, type Open, oneKey, type Start } from './house.js';
+import { keys, type Open, oneKey, type Running, type Start } from './house.js';
 import { describeBackgroundJobs } from './jobs.js';
 
 /** Tests the whole HTTP contract. The last test fails if a documented answer has not occurred. */
@@ -16,13 +17,18 @@ export function describeContract(name: string, start: Start): void {
     const contract = new Contract();
     const open: Open = (model, env = {}) => start(model, { contract, env });
 
-    describeEndpoints(open);
+    const answering = shared(() => open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' }));
+    const stalling = shared(() => open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '3' }));
+    const breaks = { MODEL_API_STANDBY: '0', NODE_OPTIONS: `--require=${join(programs, 'breaks-at-a-prompt.js')}` };
+    const failing = shared(() => open('fails', { ...oneKey, ...breaks }));
+
+    describeEndpoints(answering);
     describeConversations(open);
-    describeBackgroundJobs(open);
-    describeDoor(open);
-    describeFailures(open);
+    describeBackgroundJobs(answering, stalling, failing);
+    describeDoor(answering);
+    describeFailures(open, failing);
     describeLimits(open);
-    describeRetries(open);
+    describeRetries(stalling);
 
     it('has been seen whole: every endpoint with every status and error code of its', () => {
       // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title refused because memory is
@@ -34,16 +40,19 @@ export function describeContract(name: string, start: Start): void {
   });
 }
 
+const { alice } = keys;
 const requests = [
   { path: '/ask', body: { prompt: 'Hello' }, other: { prompt: 'Good bye' } },
   { path: '/chat', body: { message: 'Hello' }, other: { message: 'Good bye' } },
 ] as const;
 
-function describeRetries(open: Open): void {
+function describeRetries(stalling: Running): void {
   describe('when requests with a key are sent again', () => {
     it('runs each once, and says where it is still running, where it is another one, and how it has ended', async () => {
-      await using service = await open('stalls', { MODEL_API_TIMEOUT: '3' });
-      const send = (path: string, body: object) => service.post(path, body, { 'Idempotency-Key': `key of ${path}` });
+      const service = await stalling();
+      const send = (path: string, body: object) =>
+        service.post(path, body, { ...alice, 'Idempotency-Key': `key of ${path}` });
+      await untilJobs(service, 0, 0);
       const first = requests.map(({ path, body }) => send(path, body));
       await untilJobs(service, 2, 0);
       for (const { path, body, other } of requests) {
@@ -61,8 +70,6 @@ function describeRetries(open: Open): void {
     });
   });
 }
-
-const { alice } = keys;
 
 function describeLimits(open: Open): void {
   describe('at its limits', () => {
@@ -114,13 +121,12 @@ function describeLimits(open: Open): void {
 const ask = { path: '/ask', body: { prompt: 'Hello' } } as const;
 const chat = { path: '/chat', body: { message: 'Hello' } } as const;
 
-function describeFailures(open: Open): void {
+function describeFailures(open: Open, failing: Running): void {
   describe('when jobs fail', () => {
     it('says why the model CLI failed, and that the service itself is broken where it is', async () => {
-      const defect = `--require=${join(programs, 'breaks-at-a-prompt.js')}`;
-      await using service = await open('fails', { MODEL_API_STANDBY: '0', NODE_OPTIONS: defect });
+      const service = await failing();
       for (const { path, body } of [ask, chat]) {
-        const { status, body: error } = await service.post(path, body);
+        const { status, body: error } = await service.post(path, body, alice);
         expect([status, error.error]).toEqual([500, 'cli_error']);
         expect([error.reason, error.details]).toEqual(['overloaded', undefined]);
       }
@@ -129,7 +135,7 @@ function describeFailures(open: Open): void {
         { ...ask, body: { prompt: breaks } },
         { ...chat, body: { message: breaks } },
       ]) {
-        const { status, body: error } = await service.post(path, body);
+        const { status, body: error } = await service.post(path, body, alice);
         expect([status, error.error, error.message]).toEqual([500, 'internal_error', 'internal error']);
       }
     });
@@ -146,16 +152,15 @@ function describeFailures(open: Open): void {
       }
     });
 
+    const limits = { MODEL_API_TIMEOUT: '4', MODEL_API_QUEUE_TIMEOUT_MS: '1500' };
+    const oneSlot = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '1' };
+    const impatient = shared(() => open('stalls', { ...limits, ...oneSlot }));
+
     it.each([
       { first: ask, second: chat },
       { first: chat, second: ask },
     ])('ends those that take too long: $first.path running, $second.path waiting', async ({ first, second }) => {
-      const limits = { MODEL_API_TIMEOUT: '4', MODEL_API_QUEUE_TIMEOUT_MS: '1500' };
-      await using service = await open('stalls', {
-        ...limits,
-        MODEL_API_MAX_CONCURRENT: '1',
-        MODEL_API_MAX_QUEUE: '1',
-      });
+      const service = await impatient();
       const running = service.post(first.path, first.body);
       await untilJobs(service, 1, 0);
       const waiting = service.post(second.path, second.body);

@@ -759,6 +759,7 @@ describe('A contradiction between variables', () => {
 
   it.each([
     ['an open host without a key', { MODEL_API_HOST: '0.0.0.0' }, 'MODEL_API_HOST'],
+    ['an open host of IPv6 without a key', { MODEL_API_HOST: '::' }, 'MODEL_API_HOST'],
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
     ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
