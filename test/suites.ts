@@ -114,7 +114,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   /** Under the oldest Node that package.json allows, and of each later line of releases the newest when this was written. */
   nodes: {
     files: [
-      'service/system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)',
+      'service/system/(ask|conversations|door|http-limits|life|openai-door|package|streaming|structured)',
+      'service/faults/socket-path',
       'unit/shared/node-internals/.*',
       'unit/(shared/log/output|primary/cli/terminate/tree-kill)',
       'programs/nodes/.*',
