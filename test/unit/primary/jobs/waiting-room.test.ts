@@ -484,11 +484,12 @@ describe('A client at its limit of running jobs', () => {
       const runningOf = (name: string) => running.filter(({ client }) => client === name).length;
       expect([room.active, room.waiting]).toEqual([running.length, waiting.length]);
       expect(room.active).toBeLessThanOrEqual(4);
-      for (const { client } of running) expect(runningOf(client)).toBeLessThanOrEqual(maxRunning(client));
+      expect(running.filter(({ client }) => runningOf(client) > maxRunning(client))).toEqual([]);
       const couldRun = waiting.filter(({ client }) => runningOf(client) < maxRunning(client));
       if (couldRun.length > 0) expect(room.active).toBe(4);
+      if (step % 10 !== 0) continue;
       const positions = waiting.map(({ ticket }) => ticket.position).toSorted((a, b) => a - b);
-      if (step % 10 === 0) expect(positions).toEqual(waiting.map((_, number) => number + 1));
+      expect(positions).toEqual(waiting.map((_, number) => number + 1));
     }
     for (const { ticket } of held) ticket.release();
     await room.idle();
