@@ -51,7 +51,7 @@ describe('A socket folder that is created after the start', () => {
       env: { MODEL_API_SOCKET: path, NOTIFY_SOCKET: join(folder.path, 'notify') },
     });
     expect(await service.log('listen_failed')).toMatchObject({
-      error: expect.stringContaining('its folder must be there'),
+      error: expect.stringContaining('its folder must exist'),
     });
     await mkdir(join(folder.path, 'late'));
     await service.log('service_ready');
