@@ -288,9 +288,9 @@ function createJobs(parts: EarlierParts) {
     },
     config,
   );
-  const storedJobs = new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const jobsOfOtherHosts = hosts?.remoteJobs(dismiss) ?? storedJobs;
+  const storedJobs =
+    hosts?.remoteJobs(config.jobTtlMs, dismiss) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const observer = observeBackground(listeners);
   const resources = {
     runner,
@@ -298,7 +298,6 @@ function createJobs(parts: EarlierParts) {
     turnGate,
     store: store.jobs,
     stored: storedJobs,
-    others: jobsOfOtherHosts,
     clock,
     observer,
   };

@@ -50,7 +50,6 @@ export class BackgroundHarness {
   readonly clientJobs: ClientJobs;
   /** Ids and results, in the order of the ends. */
   readonly ends: { readonly id: string; readonly end: JobEnd }[] = [];
-  readonly refused: string[] = [];
   readonly endedByAdmin: [by: string, job: EndedByAdmin][] = [];
   #requests = 0;
 
@@ -59,13 +58,12 @@ export class BackgroundHarness {
     const { runner, room, clock } = this.inner;
     const observer = {
       ended: ({ background }: BackgroundJob, end: JobEnd) => void this.ends.push({ id: background.accepted.id, end }),
-      refused: (client: string) => void this.refused.push(client),
       endedByAdmin: (by: string, job: EndedByAdmin) => void this.endedByAdmin.push([by, job]),
     };
     const { store } = this;
     this.stored = new StoredJobs(store, jobTtlMs, clock);
     const { stored } = this;
-    const resources = { runner, room, turnGate: oneHostGate, store, stored, others: stored, observer, clock };
+    const resources = { runner, room, turnGate: oneHostGate, store, stored, observer, clock };
     this.jobs = new BackgroundJobs(resources, { maxJobs });
     this.clientJobs = new ClientJobs(this.jobs, resources);
     clock.every(1000, () => room.check());

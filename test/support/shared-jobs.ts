@@ -10,6 +10,7 @@ import { jobDone, jobRequest } from './job-records.js';
 
 /** Background jobs that hosts share, in memory. The queue is a list; tests play the other hosts. */
 export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
+  override readonly isShared = true;
   readonly queue: AcceptedJob[] = [];
   /** Ids of returned jobs. */
   readonly back: string[] = [];

@@ -3,7 +3,6 @@ import { JobPuller } from '../../src/primary/hosts/job-puller.js';
 import { RemoteJobs } from '../../src/primary/hosts/remote-jobs.js';
 import { BackgroundJobs } from '../../src/primary/jobs/background-jobs.js';
 import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
-import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { hangs, JobHarness } from './job-harness.js';
 import type { SharedMemoryJobs } from './shared-jobs.js';
 
@@ -16,10 +15,9 @@ export class SharingHost {
 
   constructor(store: SharedMemoryJobs) {
     const { runner, room, clock } = this.inner;
-    const observer = { ended: () => {}, refused: () => {}, endedByAdmin: () => {} };
-    const stored = new StoredJobs(store, 60_000, clock);
-    const others = new RemoteJobs(store, (request, reason) => void runner.dismiss(request, reason), clock);
-    const resources = { runner, room, turnGate: oneHostGate, store, stored, others, observer, clock };
+    const observer = { ended: () => {}, endedByAdmin: () => {} };
+    const stored = new RemoteJobs(store, 60_000, (request, reason) => void runner.dismiss(request, reason), clock);
+    const resources = { runner, room, turnGate: oneHostGate, store, stored, observer, clock };
     this.jobs = new BackgroundJobs(resources, { maxJobs: 100 });
     this.clientJobs = new ClientJobs(this.jobs, resources);
     this.puller = new JobPuller(store, this.jobs, clock);

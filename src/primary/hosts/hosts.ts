@@ -5,8 +5,8 @@ import type { JobRequest } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import { maxWaitingBytes } from '../jobs/background-room.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
+import { maxWaitingBytes } from '../store/contract/job-room.js';
 import type { Store, StoreObserver } from '../store/contract/store.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobMessages } from './job-messages.js';
@@ -45,9 +45,12 @@ export class Hosts {
     return new ConversationReplica(conversations, this.store.conversations, this.#clock, onStale);
   }
 
-  /** Creates the access to jobs of other hosts. `dismiss` is called for each job that is cancelled while it waits. */
-  remoteJobs(dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
-    return new RemoteJobs(this.store.jobs, dismiss, this.#clock);
+  /**
+   * Creates the access to stored jobs and to jobs of other hosts. `dismiss` is called for each job that is cancelled
+   * while it waits.
+   */
+  remoteJobs(ttlMs: number, dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
+    return new RemoteJobs(this.store.jobs, ttlMs, dismiss, this.#clock);
   }
 
   puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {

@@ -50,7 +50,7 @@ export class JobPuller {
   /** Starts a job. Returns whether it was admitted. */
   #start(job: BackgroundJob, mustHaveSlot: boolean): boolean {
     const performed = this.#runner.start(job, mustHaveSlot);
-    void performed?.then((result) => result === 'requeue' && this.#requeue(job));
+    void performed?.then((result) => result === 'returned' && this.#requeue(job));
     return performed !== null;
   }
 

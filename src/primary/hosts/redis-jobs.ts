@@ -4,8 +4,8 @@ import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { noRoom, roomOfHolder, roomOfName } from '../jobs/background-room.js';
-import { sizeOf } from '../jobs/job.js';
+import { requestBytes } from '../../shared/text/turns.js';
+import { holderRoom, nameRoom, noRoom } from '../store/contract/job-room.js';
 import {
   type AcceptedJob,
   type EndedJob,
@@ -60,11 +60,12 @@ interface WaitingSeen {
 }
 
 /** Operations on the jobs that hosts share. */
-export type SharedJobs = Omit<RedisJobs, 'isDurable' | 'close'>;
+export type SharedJobs = JobStore & Omit<RedisJobs, 'isDurable' | 'isShared' | 'close'>;
 
 /** Owns the background jobs in Redis, and the jobs that this host has taken. */
 export class RedisJobs implements JobStore {
   readonly isDurable = true;
+  readonly isShared = true;
   readonly #redis: RedisConnection;
   readonly #queue: JobQueue;
   readonly #messages: JobMessages;
@@ -124,12 +125,12 @@ export class RedisJobs implements JobStore {
   async accept({ id, title, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
-    const [ofHolder, ofName] = [roomOfHolder(maxJobs), roomOfName(maxJobs)];
+    const [holder, name] = [holderRoom(maxJobs), nameRoom(maxJobs)];
     const args = {
-      ...{ id, client, title, createdAt, operation, requestId, bytes: sizeOf(request), maxJobs, maxBytes },
+      ...{ id, client, title, createdAt, operation, requestId, bytes: requestBytes(request), maxJobs, maxBytes },
       ...{ form: JSON.stringify(form), request: JSON.stringify(request) },
-      ...{ maxJobsOfHolder: ofHolder.count, maxBytesOfHolder: ofHolder.bytes },
-      ...{ maxJobsOfName: ofName.count, maxBytesOfName: ofName.bytes },
+      ...{ maxJobsOfHolder: holder.count, maxBytesOfHolder: holder.bytes },
+      ...{ maxJobsOfName: name.count, maxBytesOfName: name.bytes },
     };
     const { verdict, remaining: rest } = await this.#script('accept', args).catch((error) => {
       if (error instanceof Unanswered) this.#toRemove.push(id);

@@ -4,7 +4,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import { refusedEnd } from '../jobs/job.js';
-import { type JobsOfOtherHosts, jobCancelled, noSuchJob, viewOf } from '../jobs/stored-jobs.js';
+import { jobCancelled, noSuchJob, StoredJobs, viewOf } from '../jobs/stored-jobs.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { SharedJobs, SharedRecord } from './redis-jobs.js';
 
@@ -25,30 +25,30 @@ interface RemoteReader {
   length: number;
 }
 
-/** Reads, follows and cancels jobs that wait or that run on another host. */
-export class RemoteJobs implements JobsOfOtherHosts {
-  readonly hasQueue = true;
+/** Reads, follows and cancels all jobs that this host does not run, if several hosts share a store. */
+export class RemoteJobs extends StoredJobs {
   readonly #store: SharedJobs;
   readonly #dismiss: (request: JobRequest, reason: Error) => void;
   readonly #clock: Clock;
 
   /** Calls `dismiss` for each job that is cancelled while it waits. */
-  constructor(store: SharedJobs, dismiss: (request: JobRequest, reason: Error) => void, clock: Clock) {
+  constructor(store: SharedJobs, ttlMs: number, dismiss: (request: JobRequest, reason: Error) => void, clock: Clock) {
+    super(store, ttlMs, clock);
     this.#store = store;
     this.#dismiss = dismiss;
     this.#clock = clock;
   }
 
-  waiting(): number {
+  override waitingCount(): number {
     return this.#store.waiting.count;
   }
 
-  async view(record: JobRecord): Promise<JobView> {
+  override async view(record: JobRecord): Promise<JobView> {
     const view = viewOf(record);
     return record.status === 'queued' ? { ...view, position: await this.#store.position(record.id) } : view;
   }
 
-  async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+  override async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const reader: RemoteReader = { position: 0, hasStart: false, length: 0 };
     for (;;) {
       const record = await this.#record(id, client);
@@ -61,7 +61,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     }
   }
 
-  async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
+  override async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
     const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;
@@ -78,7 +78,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     }
   }
 
-  cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+  override cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
     return this.#store.cancelCaller(order);
   }
 

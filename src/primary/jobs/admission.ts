@@ -2,13 +2,14 @@ import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
+import { requestBytes } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import { dropsTools, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundPart } from './background-part.js';
-import { type Job, type Prepared, sizeOf } from './job.js';
+import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
 import type { Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
@@ -64,17 +65,17 @@ export class Admission {
    * Queues an examined background job. Without a queue shared by several hosts, its turn joins the conversation only
    * when the job gets its slot.
    */
-  enter(job: Job, { accepted, hooks }: BackgroundPart, bytes: number, isFirst: boolean, onGranted: () => void): Ticket {
-    const { request, route } = job;
+  enter(job: Job<BackgroundPart>, bytes: number, isFirst: boolean, onGranted: () => void): Ticket {
+    const { request, route, background } = job;
     const { client, operation, conversationId } = request;
-    if (hooks.isTaken) job.turn?.open();
+    if (background.isLeased) job.turn?.open();
     return this.#resources.room.enter({
       client,
       bytes,
       cli: route.cli.name,
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.name} ${route.circuit}`,
-      heldBy: () => this.#heldBy(job, hooks),
-      since: accepted.createdAt,
+      heldBy: () => this.#heldBy(job),
+      since: background.accepted.createdAt,
       isFirst,
       granted: onGranted,
     });
@@ -84,7 +85,7 @@ export class Admission {
   prepare(job: Job, isFree: (state: ConversationState) => boolean): Prepared {
     const { request, route, background } = job;
     this.#checkStore(request);
-    const isOpen = background?.hooks.isTaken === true;
+    const isOpen = background?.isLeased === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
     if (!isOpen) turn?.open();
     return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
@@ -110,13 +111,13 @@ export class Admission {
     return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name });
   }
 
-  #heldBy({ request, route, turn }: Job, hooks: BackgroundPart['hooks']): WaitReason | null {
+  #heldBy({ request, route, turn, background }: Job<BackgroundPart>): WaitReason | null {
     if (route.cli.health.circuits.refusal({ request, route }) !== null) return 'account';
-    const isBusy = hooks.isTaken
+    const isBusy = background.isLeased
       ? turn?.isReady === false
       : this.#resources.conversations.isInUse(request.conversationId);
     if (isBusy) return 'conversation';
-    return hooks.isHeld() ? 'slot' : null;
+    return background.hooks.isHeld() ? 'slot' : null;
   }
 
   /** Throws `store_unavailable` for a chat if the answer could not be stored, so that no model runs in this case. */
@@ -134,7 +135,7 @@ export class Admission {
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const effort = effortOf(request, route);
-    const bytes = sizeOf(request);
+    const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;
     const turn = isChat ? conversations.turn(conversationId, client, system, bytes, versionOf) : null;

@@ -3,6 +3,7 @@ import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
 import type { RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { needsWrapper, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
+import { messageTexts } from '../../shared/text/turns.js';
 import {
   addedUsage,
   type CallDelta,
@@ -26,7 +27,7 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { Charges } from './charges.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
-import { type Job, textsOf } from './job.js';
+import type { Job } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
 import { ProgramTools } from './program-tools.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
@@ -427,14 +428,14 @@ export class Answering {
   /** Clients that store the conversation themselves need an estimate to see how full the context window is. */
   async #estimated({ text, usage, calls }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
     if (this.#job.chain === null || usage.outputTokens !== null) return null;
-    const outputTokens = this.#countTokens(textsOf({ text: text ?? this.said, calls }));
+    const outputTokens = this.#countTokens(messageTexts({ text: text ?? this.said, calls }));
     return { inputTokens: await (heard ?? this.#countHeard()), outputTokens: await outputTokens };
   }
 
   #countHeard(): Promise<number> {
     const { system, history, offer, ...asked } = this.#job.request;
     const tools = offer?.tools.map(({ description, schema }) => description + schema) ?? [];
-    return this.#countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
+    return this.#countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(messageTexts)]);
   }
 
   #countTokens(texts: readonly string[]): Promise<number> {

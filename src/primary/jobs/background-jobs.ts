@@ -1,19 +1,21 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
+import { holderOf } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
+import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { requestBytes } from '../../shared/text/turns.js';
 import { titleOf } from '../conversations/transcript.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
-import { FairShare, type Sharer } from '../fairness/fair-share.js';
+import { type Amount, FairShare, type Sharer } from '../fairness/fair-share.js';
+import { holderRoom, maxWaitingBytes, nameRoom, noRoom } from '../store/contract/job-room.js';
 import type { AcceptedJob, JobStore } from '../store/contract/jobs.js';
-import { BackgroundPart } from './background-part.js';
-import { checkRoom } from './background-room.js';
+import { type Attempt, BackgroundPart } from './background-part.js';
 import { EventLog } from './event-log.js';
-import { isRefused, type Job, mustWaitAgain, sizeOf } from './job.js';
+import type { Job } from './job.js';
 import type { JobRunner } from './job-runner.js';
-import { type JobsOfOtherHosts, jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
+import { jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
 import type { WaitingRoom } from './waiting-room.js';
 
 /** Delay before a job that could not start is tried again. */
@@ -34,21 +36,21 @@ export interface BackgroundLoad {
 export type EndedByAdmin = Pick<JobView, 'id' | 'client' | 'requestId' | 'status'>;
 
 export interface BackgroundObserver {
-  /** Called once at the end of each background job. */
+  /** Called once for each background job, when its end is stored. */
   ended(job: BackgroundJob, end: JobEnd): void;
-  /** Called in addition to `ended` if the request was rejected before it ran. */
-  refused(client: string): void;
   /** Called when an administrator has ended a job of another client, in the background or not. */
   endedByAdmin(by: string, job: EndedByAdmin): void;
 }
 
 export interface BackgroundResources {
-  readonly runner: Pick<JobRunner, 'backgroundJob' | 'runInBackground' | 'check' | 'dismiss' | 'mayStart'>;
+  readonly runner: Pick<
+    JobRunner,
+    'backgroundJob' | 'admitBackground' | 'refuseBackground' | 'perform' | 'check' | 'mayStart'
+  >;
   readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly store: JobStore;
-  readonly stored: Pick<StoredJobs, 'end'>;
-  readonly others: JobsOfOtherHosts;
+  readonly stored: Pick<StoredJobs, 'end' | 'waitingCount'>;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
 }
@@ -64,7 +66,7 @@ export class BackgroundJobs {
   readonly #waiting = new FairShare<Sharer>();
   readonly #open = new Map<string, BackgroundJob>();
   /** Jobs that wait for a slot or run, until their ends are stored. */
-  readonly #performing = new Map<Job, Promise<'ended' | 'requeue'>>();
+  readonly #performing = new Map<BackgroundJob, Promise<'ended' | 'returned'>>();
   /** Number of jobs taken from the shared queue and not yet admitted. */
   #entering = 0;
   /** End of a pause after a store failure, by the monotonic clock: no job starts before. */
@@ -87,7 +89,7 @@ export class BackgroundJobs {
   /** Load as the status shows it. The waiting jobs are those waiting on all hosts. */
   get load(): BackgroundLoad {
     const { queued, running } = this.counts;
-    return { max: this.#maxJobs, waiting: this.#resources.others.waiting(queued), running };
+    return { max: this.#maxJobs, waiting: this.#resources.stored.waitingCount(queued), running };
   }
 
   get(id: string): BackgroundJob | null {
@@ -99,12 +101,12 @@ export class BackgroundJobs {
   }
 
   /** Accepts a job and stores it. Rejects like an admission, and with `concurrency_limited` if too many jobs wait. */
-  async accept(request: JobRequest, asked: JobForm): Promise<AcceptedView> {
-    const { runner, store, others, clock } = this.#resources;
-    const model = runner.check(request) ?? asked.model;
-    const form = asked.model === null ? asked : { ...asked, model };
-    const share = { client: request.client, bytes: sizeOf(request) };
-    if (!others.hasQueue) checkRoom(share, this.#waiting, this.#maxJobs);
+  async accept(request: JobRequest, requested: JobForm): Promise<AcceptedView> {
+    const { runner, store, clock } = this.#resources;
+    const model = runner.check(request) ?? requested.model;
+    const form = requested.model === null ? requested : { ...requested, model };
+    const share = { client: request.client, bytes: requestBytes(request) };
+    if (!store.isShared) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
     const id = `j${newId()}`; // on a command line, it must not look like a flag
     const accepted = { id, title: titleOf(request.text), form, request, createdAt };
@@ -114,7 +116,7 @@ export class BackgroundJobs {
     } finally {
       this.#waiting.remove(share); // the waiting job is counted separately, by its `BackgroundPart`
     }
-    if (!others.hasQueue) this.#add(accepted);
+    if (!store.isShared) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
   }
 
@@ -129,28 +131,26 @@ export class BackgroundJobs {
   }
 
   #add(accepted: AcceptedJob): void {
-    void this.#perform(this.adopt(accepted), false);
+    void this.#perform(this.#register(accepted, false), false);
   }
 
-  /** Registers a job that this host will run. */
+  /** Registers a job that this host has taken from the shared queue. */
   adopt(accepted: AcceptedJob): BackgroundJob {
-    const { runner, store, others, clock } = this.#resources;
+    return this.#register(accepted, true);
+  }
+
+  #register(accepted: AcceptedJob, isLeased: boolean): BackgroundJob {
+    const { runner, store, clock } = this.#resources;
     const log = new EventLog(clock, () => job.place);
-    const background = new BackgroundPart(
-      accepted,
-      log,
-      {
-        isTaken: others.hasQueue,
-        isHeld: () => this.#isStopped || background.isResting || clock.monotonicMs() < this.#pausesUntilMs,
-        beforeStart: async () => {
-          background.mayHaveStarted = true;
-          if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
-          // Another host runs the job, or it was cancelled there. The state that this host reports counts.
-          throw others.hasQueue ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
-        },
+    const background = new BackgroundPart(accepted, log, isLeased, {
+      isHeld: () => this.#isStopped || clock.monotonicMs() < this.#pausesUntilMs,
+      beforeStart: async () => {
+        background.mayHaveStarted = true;
+        if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
+        // Another host runs or has cancelled a leased job, and reports its state.
+        throw isLeased ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
       },
-      clock,
-    );
+    });
     const job: BackgroundJob = runner.backgroundJob(accepted.request, background);
     this.#waiting.add(background, accepted.createdAt);
     this.#open.set(accepted.id, job);
@@ -178,7 +178,7 @@ export class BackgroundJobs {
 
   /**
    * Cancels a job at the request of another host. If the job only waited here, the other host has already ended and
-   * counted it, and the job is requeued without effect. `by`: see `jobCancelled`.
+   * counted it, and the job returns to the queue without effect. `by`: see `jobCancelled`.
    */
   cancelHere(id: string, by: string | null): void {
     const background = this.#open.get(id)?.background;
@@ -201,11 +201,10 @@ export class BackgroundJobs {
 
   /**
    * Starts a job taken from the shared queue. Returns null if it cannot be admitted at the moment. Otherwise resolves
-   * when its end is stored, or with `requeue` if it could not start. With `mustHaveSlot`, it does not wait for a slot.
+   * when its end is stored, or with `returned` if it could not start. With `mustHaveSlot`, it does not wait for a slot.
    */
-  start(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> | null {
-    const mayStart = !job.background.isResting && this.#resources.runner.mayStart(job, !mustHaveSlot);
-    return mayStart ? this.#perform(job, mustHaveSlot) : null;
+  start(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> | null {
+    return this.#resources.runner.mayStart(job, !mustHaveSlot) ? this.#perform(job, mustHaveSlot) : null;
   }
 
   /** Starts no more jobs: the next service runs the waiting ones. */
@@ -221,66 +220,55 @@ export class BackgroundJobs {
   }
 
   get #isIdle(): boolean {
-    const isOpen = (job: Job) => !this.#isStopped || !job.isWaiting || job.background?.signal.aborted === true;
+    const isOpen = (job: BackgroundJob) => !this.#isStopped || !job.isWaiting || job.background.signal.aborted;
     return ![...this.#performing.keys()].some(isOpen);
   }
 
-  #perform(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> {
-    const performing = this.#untilEnd(job, mustHaveSlot);
+  #perform(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> {
+    const performing = this.#untilEnd(job, mustHaveSlot).finally(() => {
+      this.#performing.delete(job);
+      this.#reportIdle();
+    });
     this.#performing.set(job, performing);
     return performing;
   }
 
   /**
-   * Runs a job from its wait to its stored end, and retries while it cannot start. A job from the shared queue is
-   * requeued instead of retried.
+   * Runs a job from its wait to its stored end, and retries while it cannot start. A leased job returns to the shared
+   * queue instead: another host may start it.
    */
-  async #untilEnd(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> {
+  async #untilEnd(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> {
+    const { isLeased, log, signal } = job.background;
     for (let isFirst = false; ; isFirst = true) {
-      const end = await this.#attempt(job, mustHaveSlot, isFirst);
-      if (end !== null) await this.#end(job, end);
-      else job.background.rest(retryMs);
-      if (end === null && !job.background.hooks.isTaken && !this.#isStopped) continue;
-      this.#performing.delete(job);
-      this.#reportIdle();
-      return end === null ? 'requeue' : 'ended';
+      const attempt = await this.#attempt(job, mustHaveSlot, isFirst);
+      if (attempt.kind === 'ended') {
+        await this.#end(job, { ...attempt.end, queueMs: job.waitedMs });
+        return 'ended';
+      }
+      // all other jobs would fail in the same way
+      if (attempt.pausesAll) this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
+      log.changed();
+      if (isLeased || this.#isStopped) return 'returned';
+      await orAborted(delay(this.#resources.clock, retryMs), signal).catch(() => {}); // a cancelled job ends at once
     }
   }
 
-  /** Runs one attempt. Resolves with null if the job could not start and must be retried. */
-  async #attempt(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd | null> {
+  async #attempt(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<Attempt> {
     const { runner, turnGate } = this.#resources;
-    const { request, background } = job;
+    const admit = () => {
+      job.background.signal.throwIfAborted();
+      if (mustHaveSlot && !runner.mayStart(job, false)) {
+        throw new RelayError('concurrency_limited', 'its slot is no longer free');
+      }
+      runner.admitBackground(job, isFirst);
+      job.background.log.changed();
+    };
     try {
-      const admit = () => ({ ended: this.#admit(job, mustHaveSlot, isFirst) });
-      const { ended } = await this.#entered(turnGate.admitting(request, admit));
-      const end = await ended;
-      if (!mustWaitAgain(end, job.hasStarted)) return { ...end, queueMs: job.waitedMs };
-      if (end.outcome === 'store_unavailable') this.#pause();
-      return null;
+      await this.#entered(turnGate.admitting(job.request, admit));
     } catch (error) {
-      const { code } = toRelayError(error);
-      if (code === 'store_unavailable') this.#pause();
-      if (code !== 'concurrency_limited' && code !== 'store_unavailable') return runner.dismiss(request, error);
-      await this.#rest(background);
-      return background.signal.aborted ? runner.dismiss(request, background.signal.reason) : null;
+      return runner.refuseBackground(job, error);
     }
-  }
-
-  /** Waits before the next attempt. The job has no place in the queue during this time. */
-  async #rest({ hooks, signal }: BackgroundPart): Promise<void> {
-    if (hooks.isTaken) return;
-    await orAborted(delay(this.#resources.clock, retryMs), signal).catch(() => {});
-  }
-
-  #admit(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd> {
-    const { runner } = this.#resources;
-    if (mustHaveSlot && !runner.mayStart(job, false)) {
-      throw new RelayError('concurrency_limited', 'its slot is no longer free');
-    }
-    const ended = runner.runInBackground(job, isFirst);
-    job.background.log.changed();
-    return ended;
+    return runner.perform(job);
   }
 
   async #entered<T>(admission: T | Promise<T>): Promise<T> {
@@ -293,24 +281,32 @@ export class BackgroundJobs {
     }
   }
 
-  /** Pauses the start of all jobs, because they would meet the same store failure. */
-  #pause(): void {
-    this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
-  }
-
   async #end(job: BackgroundJob, end: JobEnd): Promise<void> {
     const { observer, stored } = this.#resources;
-    const { accepted, log } = job.background;
-    const { client } = job.request;
+    const { accepted, log, client } = job.background;
     const standing = await stored.end(accepted.id, client, end, log);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));
     if (standing === end) observer.ended(job, end);
-    if (standing === end && isRefused(end)) observer.refused(client);
     this.#open.delete(accepted.id);
   }
 
   #reportIdle(): void {
     if (this.#isIdle) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
+}
+
+/** Throws `concurrency_limited` if the waiting jobs leave no room for this job. */
+function checkRoom({ client, bytes }: Sharer, waiting: FairShare<Sharer>, maxJobs: number): void {
+  if (waiting.count >= maxJobs || waiting.bytes + bytes > maxWaitingBytes) throw noRoom('all');
+  const holderJobs = waiting.holderShare(client);
+  if (!hasRoom(holderJobs, bytes, holderRoom(maxJobs))) throw noRoom('holder');
+  const clientJobs = waiting.clientShare(client);
+  const isOneOfMany = client !== holderOf(client) || clientJobs.count < holderJobs.count;
+  if (isOneOfMany && !hasRoom(clientJobs, bytes, nameRoom(maxJobs))) throw noRoom('name');
+}
+
+/** Whether one more job of this size fits. A first job always fits, whatever its size. */
+function hasRoom(used: Amount, bytes: number, room: Amount): boolean {
+  return used.count < room.count && (used.count === 0 || used.bytes + bytes <= room.bytes);
 }

@@ -1,17 +1,17 @@
-import type { Clock } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
+import { requestBytes } from '../../shared/text/turns.js';
 import type { Sharer } from '../fairness/fair-share.js';
 import type { AcceptedJob } from '../store/contract/jobs.js';
 import type { EventLog } from './event-log.js';
-import { sizeOf } from './job.js';
+
+/** Result of one attempt to run a background job. */
+export type Attempt =
+  | { readonly kind: 'ended'; readonly end: JobEnd }
+  /** The job could not start. `pausesAll`: whether the cause prevents the start of all other jobs as well. */
+  | { readonly kind: 'retry'; readonly pausesAll: boolean };
 
 /** Decisions and callbacks of the owner of the background jobs for one job. */
 interface BackgroundHooks {
-  /**
-   * Whether the job was taken from the queue shared by all hosts. If so, its turn joins the conversation before the job
-   * gets its slot.
-   */
-  readonly isTaken: boolean;
   /** Whether the owner forbids the start at the moment. */
   isHeld(): boolean;
   /** Called when the job has its slot, before its program starts. If it rejects, the job ends with this error. */
@@ -24,23 +24,24 @@ export class BackgroundPart implements Sharer {
   /** Size of its texts and images. */
   readonly bytes: number;
   readonly log: EventLog;
+  /**
+   * Whether the job was taken from the queue shared by all hosts. If so, its turn joins the conversation before the job
+   * gets its slot, and a job that cannot start returns to that queue.
+   */
+  readonly isLeased: boolean;
   readonly hooks: BackgroundHooks;
   /** Whether the store may have marked the job as started, even if the store's reply was lost. */
   mayHaveStarted = false;
   /** Whether another host may have taken over the job. */
   isLost = false;
-  /** Called with the end of each attempt, including attempts that will be repeated. */
-  onEnd: (end: JobEnd) => void = () => {};
-  readonly #clock: Clock;
   readonly #canceller = new AbortController();
-  #restsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(accepted: AcceptedJob, log: EventLog, hooks: BackgroundHooks, clock: Clock) {
+  constructor(accepted: AcceptedJob, log: EventLog, isLeased: boolean, hooks: BackgroundHooks) {
     this.accepted = accepted;
-    this.bytes = sizeOf(accepted.request);
+    this.bytes = requestBytes(accepted.request);
     this.log = log;
+    this.isLeased = isLeased;
     this.hooks = hooks;
-    this.#clock = clock;
   }
 
   get client(): string {
@@ -54,16 +55,6 @@ export class BackgroundPart implements Sharer {
 
   cancel(reason: Error): void {
     this.#canceller.abort(reason);
-  }
-
-  get isResting(): boolean {
-    return this.#clock.monotonicMs() < this.#restsUntilMs;
-  }
-
-  /** Delays the next attempt of a job that could not start. */
-  rest(ms: number): void {
-    this.#restsUntilMs = this.#clock.monotonicMs() + ms;
-    this.log.changed();
   }
 
   lose(): void {

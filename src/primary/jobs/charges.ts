@@ -1,8 +1,8 @@
+import { messageTexts } from '../../shared/text/turns.js';
 import type { Adapter, Turn } from '../cli/contract/adapter.js';
 import type { TurnUse } from '../cli/process/open-turn.js';
 import type { Charge } from '../store/contract/usage.js';
 import { estimateTokens } from '../threads/token-counter.js';
-import { textsOf } from './job.js';
 
 /** A turn, and the process that ran it. */
 export interface UsedTurn {
@@ -82,5 +82,7 @@ function tokensIn({ system, schema, offer, history, ...asked }: Turn): number {
   const messages = [asked, ...history];
   const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
   const images = shown.reduce((sum, { images = [] }) => sum + images.length, 0);
-  return estimateTokens([system ?? '', schema ?? '', ...tools, ...messages.flatMap(textsOf)]) + images * tokensPerImage;
+  return (
+    estimateTokens([system ?? '', schema ?? '', ...tools, ...messages.flatMap(messageTexts)]) + images * tokensPerImage
+  );
 }

@@ -9,7 +9,7 @@ import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
 import type { Job } from './job.js';
 import type { JobRunner } from './job-runner.js';
-import { type JobsOfOtherHosts, jobCancelled, noSuchJob, type StoredJobs } from './stored-jobs.js';
+import { jobCancelled, noSuchJob, type StoredJobs } from './stored-jobs.js';
 
 const removedAtOnce = 100;
 /**
@@ -25,7 +25,6 @@ interface ClientJobParts {
   readonly runner: Pick<JobRunner, 'callers'>;
   readonly store: JobStore;
   readonly stored: StoredJobs;
-  readonly others: JobsOfOtherHosts;
   readonly observer: Pick<BackgroundObserver, 'endedByAdmin'>;
 }
 
@@ -39,17 +38,15 @@ export class ClientJobs {
   readonly #runner: ClientJobParts['runner'];
   readonly #store: JobStore;
   readonly #stored: StoredJobs;
-  readonly #others: JobsOfOtherHosts;
   readonly #observer: ClientJobParts['observer'];
   /** Distinguishes the jobs of this service from the jobs of other hosts and of earlier services. */
   readonly #run = newId().slice(0, 8);
 
-  constructor(jobs: BackgroundJobs, { runner, store, stored, others, observer }: ClientJobParts) {
+  constructor(jobs: BackgroundJobs, { runner, store, stored, observer }: ClientJobParts) {
     this.#jobs = jobs;
     this.#runner = runner;
     this.#store = store;
     this.#stored = stored;
-    this.#others = others;
     this.#observer = observer;
   }
 
@@ -61,7 +58,7 @@ export class ClientJobs {
   /** Rejects with `not_found`. */
   async view(id: string, client: string): Promise<JobView> {
     const job = callerId.test(id) ? this.#callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
-    return job === null ? this.#others.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
+    return job === null ? this.#stored.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
 
   /** Yields all events of a job until it has ended. Rejects with `not_found`. */
@@ -71,7 +68,7 @@ export class ClientJobs {
       yield event;
       if (event.type === 'job-end') return;
     }
-    yield* this.#others.events(id, client, signal);
+    yield* this.#stored.events(id, client, signal);
   }
 
   /**
@@ -97,7 +94,7 @@ export class ClientJobs {
     const { jobs, next } = last === undefined ? await this.#store.list(remainder) : { jobs: [], next: -last.number };
     const background = jobs.map((record) => {
       const job = this.#jobs.get(record.id);
-      return job === null ? this.#others.view(record) : this.#viewOfOpen(job);
+      return job === null ? this.#stored.view(record) : this.#viewOfOpen(job);
     });
     const listed = [...callers.map((job) => this.#viewOfOpen(job)), ...(await Promise.all(background))];
     return { jobs: client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
@@ -132,7 +129,7 @@ export class ClientJobs {
   }
 
   async #deleteCaller(order: CallerOrder): Promise<'cancelled'> {
-    const job = this.cancelCaller(order) ?? (await this.#others.cancelCaller(order));
+    const job = this.cancelCaller(order) ?? (await this.#stored.cancelCaller(order));
     if (job === null) throw noSuchJob();
     const { id, client } = order;
     if (job.client !== client) this.#observer.endedByAdmin(client, { id, ...job, status: 'cancelled' });
@@ -163,10 +160,10 @@ export class ClientJobs {
   async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
     const job = this.#openOne(id, client);
     // Several hosts may get this request at the same moment: the store decides who cancelled a waiting job.
-    const isUndecided = this.#others.hasQueue && job?.background.mayHaveStarted !== true;
-    if (job === null || isUndecided) return this.#others.cancel(id, client, by);
+    const isUndecided = job?.background.isLeased === true && !job.background.mayHaveStarted;
+    if (job === null || isUndecided) return this.#stored.cancel(id, client, by);
     await this.#jobs.cancel([job], jobCancelled(by));
-    return job.background.isLost ? this.#others.cancel(id, client, by) : this.view(id, client);
+    return job.background.isLost ? this.#stored.cancel(id, client, by) : this.view(id, client);
   }
 
   /** Cancels and removes all jobs of a client. Resolves with their number. */

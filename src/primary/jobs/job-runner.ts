@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async.js';
+import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound } from '../../shared/job.js';
@@ -16,9 +16,9 @@ import { type Charge, noCharge } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
-import type { BackgroundPart } from './background-part.js';
+import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
-import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
+import { isRefused, Job, mustRetry, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
@@ -101,7 +101,7 @@ export class JobRunner {
     const route = this.#resources.router.route(request);
     this.#see(request.client);
     const refusal = route.cli.health.circuits.refusal({ request, route });
-    if (refusal !== null) return this.#refuse(request, refusal);
+    if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, route, stream, caller);
     this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
@@ -118,7 +118,7 @@ export class JobRunner {
       ...ofChain,
       ...(job.turn && { conversationId: job.turn.id }),
     });
-    this.#start(job);
+    void this.perform(job);
     return stream;
   }
 
@@ -132,26 +132,20 @@ export class JobRunner {
 
   /**
    * Queues a background job without a time limit, behind the callers. With `isFirst`, it goes before other jobs of its
-   * client. Throws like `run`, except for a full queue. Resolves with the end of this attempt.
+   * client. Throws like `run`, except for a full queue. Then `perform` must be called.
    */
-  runInBackground(job: Job<BackgroundPart>, isFirst: boolean): Promise<JobEnd> {
-    const { request, route, background } = job;
+  admitBackground(job: Job<BackgroundPart>, isFirst: boolean): void {
+    const { request, route } = job;
     this.#see(request.client);
     const { bytes, ...examined } = this.#admission.examine(request, route);
-    const enter = () => this.#admission.enter(job, background, bytes, isFirst, () => this.#prepare(job));
-    const { promise, resolve } = withResolvers<JobEnd>();
-    background.onEnd = resolve;
+    const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
-    this.#start(job);
-    return promise;
+    this.#open.set(job.ticket, job);
   }
 
-  #start(job: Job): void {
-    this.#open.set(job.ticket, job);
-    this.#perform(job).catch((error: unknown) => {
-      this.#resources.observer.jobBroke(error);
-      job.end(job.failed(error));
-    });
+  /** Ends the attempt of a background job that was not admitted because of this error. */
+  refuseBackground(job: Job<BackgroundPart>, error: unknown): Attempt {
+    return this.#conclude(job, refusedEnd(toRelayError(error)));
   }
 
   /** Prepares a background job that got its slot. */
@@ -234,7 +228,7 @@ export class JobRunner {
     if (isSecond) for (const { health } of clis) health.circuits.tryAgain();
   }
 
-  #refuse(request: JobRequest, refusal: RelayError): JobStream {
+  #refuseCaller(request: JobRequest, refusal: RelayError): JobStream {
     const stream = new JobStream(request.isStreamed);
     stream.end(this.dismiss(request, refusal));
     return stream;
@@ -247,6 +241,7 @@ export class JobRunner {
       const spans = spansOf?.(request, route) ?? null;
       const job = new Job({ request, route, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
+      this.#open.set(ticket, job);
       return job;
     } catch (error) {
       this.#countRound(request, 'refused');
@@ -267,14 +262,30 @@ export class JobRunner {
   }
 
   /**
-   * Runs a job from its wait to its release. The caller gets the end before the processes have exited, and the
-   * conversation accepts its next turn. The slot is freed only after the last process has exited.
+   * Runs an admitted job from its wait to its end. The caller gets the end before the processes have exited, and the
+   * conversation accepts its next turn. The slot is freed only after the last process has exited. Never rejects.
    */
-  async #perform(job: Job): Promise<void> {
-    const { clis, observer, checkBudget } = this.#resources;
-    const processes = new JobProcesses(job, clis);
+  async perform(job: Job): Promise<Attempt> {
+    const processes = new JobProcesses(job, this.#resources.clis);
     const { ticket } = job; // a retried background job may get another ticket before its processes have exited
-    let kept: ConversationState | null = null;
+    let reusable: ConversationState | null = null;
+    try {
+      const { end, state } = await this.#answer(job, processes);
+      reusable = state;
+      return this.#end(job, end);
+    } catch (error) {
+      this.#resources.observer.jobBroke(error);
+      const end = job.failed(error);
+      if (job.background === null) job.end(end);
+      return { kind: 'ended', end };
+    } finally {
+      void this.#release(processes, reusable, ticket);
+    }
+  }
+
+  /** Resolves with the end of a job, and with the state in which its process can be reused; null if it cannot. */
+  async #answer(job: Job, processes: JobProcesses): Promise<{ end: JobEnd; state: ConversationState | null }> {
+    const { observer, checkBudget, redactor } = this.#resources;
     let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
@@ -291,17 +302,19 @@ export class JobRunner {
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering.said };
-      if (!answered.isCut) kept = job.stateAfter(whole, conversation);
-      this.#end(job, job.done(answered, conversation));
+      const state = answered.isCut ? null : job.stateAfter(whole, conversation);
+      return { end: job.done(answered, conversation), state };
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
-      this.#end(job, redacted(job.failed(failure, answering?.refusedAnswer), this.#resources.redactor));
-    } finally {
-      await processes.release(kept).catch((error) => observer.jobBroke(error));
-      this.#open.delete(ticket);
-      ticket.release();
+      return { end: redacted(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
     }
+  }
+
+  async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
+    await processes.release(state).catch((error) => this.#resources.observer.jobBroke(error));
+    this.#open.delete(ticket);
+    ticket.release();
   }
 
   /** Loads earlier text only after the job got its slot, so that waiting jobs need no memory for it. */
@@ -322,7 +335,7 @@ export class JobRunner {
     ticket.onPosition = (position, reason) => events.queued(position, reason);
     if (ticket.isWaiting && events.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
     const cut = (reason: Error) => job.cut(reason);
-    if (background === null || background.hooks.isTaken) {
+    if (background === null || background.isLeased) {
       turn?.ready(signal, cut).then(() => room.next(), cut); // has no effect if the same signal has ended the wait
     }
     await ticket.granted(signal);
@@ -338,35 +351,29 @@ export class JobRunner {
     return new Answering(job, { processes, schemas, countTokens, record, onFirstText, ...own });
   }
 
-  /** Ends a job, exactly once. */
-  #end(job: Job, endOfTurn: JobEnd): void {
-    const { observer } = this.#resources;
+  /** Ends the turn of a job, exactly once. */
+  #end(job: Job, endOfTurn: JobEnd): Attempt {
     job.close();
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.took(job.executionMs);
-    const end = job.route.cli.health.ended(job, endOfTurn, job.hasStarted);
-    if (job.background === null) job.end(this.#shown(end));
-    else this.#endAttempt(job, job.background, this.#shown(end));
-    if (!this.#counts(job, end)) return;
-    if (!job.hasStarted) job.spans?.waited(job.waitedMs, end);
-    observer.jobEnded(job.request, end, job.hasStarted, job.charge);
+    return this.#conclude(job, job.route.cli.health.ended(job, endOfTurn, job.hasStarted));
   }
 
   /**
-   * Passes the end to the owner of the background jobs, which retries the job or stores its end. Readers get the end
-   * only after that.
+   * Decides whether a job has ended with this attempt, and counts its end. Readers of a background job get the end when
+   * it is stored. A background job that was refused never reached a model, and is counted as a refused request.
    */
-  #endAttempt(job: Job, { log, onEnd }: BackgroundPart, end: JobEnd): void {
-    if (job.hasStarted) log.seal();
-    onEnd(end);
-  }
-
-  /**
-   * Whether an end counts as the end of a job. A background job that will be retried has not ended, and one that cannot
-   * be run never reached a model.
-   */
-  #counts({ background, hasStarted }: Job, end: JobEnd): boolean {
-    return background === null || !(mustWaitAgain(end, hasStarted) || isRefused(end));
+  #conclude(job: Job, end: JobEnd): Attempt {
+    const { background, hasStarted } = job;
+    const shown = this.#shown(end);
+    if (background === null) job.end(shown);
+    else if (mustRetry(end, hasStarted)) return { kind: 'retry', pausesAll: end.outcome === 'store_unavailable' };
+    background?.log.seal();
+    if (background === null || !isRefused(end)) {
+      if (!hasStarted) job.spans?.waited(job.waitedMs, end);
+      this.#resources.observer.jobEnded(job.request, end, hasStarted, job.charge);
+    }
+    return { kind: 'ended', end: shown };
   }
 
   /** Returns the end with the details that the caller may see. */

@@ -2,7 +2,6 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError, toRelayError, toWire } from '../../shared/errors.js';
 import {
-  bytesOfImages,
   type FailedOutcome,
   type JobDone,
   type JobEnd,
@@ -232,7 +231,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /** Queue position of the waiting job, and the reason for its wait. */
   get place(): { readonly position: number; readonly reason: WaitReason } {
-    return { position: Math.max(1, this.#ticket?.position ?? 1), reason: this.#ticket?.reason ?? 'slot' };
+    if (this.#ticket?.isWaiting !== true) return { position: 1, reason: 'slot' }; // accepted, or about to be retried
+    return { position: Math.max(1, this.#ticket.position), reason: this.#ticket.reason };
   }
 
   limitWaiting(limitMs: number): void {
@@ -343,28 +343,8 @@ function admitted<T>(part: T | null): T {
   return part;
 }
 
-/** Returns the size of a waiting request in bytes: all its texts and images. */
-export function sizeOf({ system, schema, history, offer, ...asked }: JobRequest): number {
-  const tools = (offer?.tools ?? []).flatMap(({ description, schema }) => [description, schema]);
-  const messages = [asked, ...history];
-  const texts = [system ?? '', schema ?? '', ...tools, ...messages.flatMap(textsOf)];
-  const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
-  const inTexts = texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0);
-  return shown.reduce((sum, { images }) => sum + bytesOfImages(images), inTexts);
-}
-
-type SpokenParts = { readonly [field in 'text' | 'calls' | 'results']?: Message[field] | undefined } & Pick<
-  Message,
-  'text'
->;
-
-/** Returns all texts of a message. */
-export function textsOf({ text, calls = [], results = [] }: SpokenParts): readonly string[] {
-  return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
-}
-
 /** Whether a background job must be retried after this end. */
-export function mustWaitAgain(end: JobEnd, hasStarted: boolean): boolean {
+export function mustRetry(end: JobEnd, hasStarted: boolean): boolean {
   if (hasStarted || end.outcome === 'ok') return false;
   return passingOutcomes.includes(end.outcome) || end.failure.code === 'concurrency_limited';
 }

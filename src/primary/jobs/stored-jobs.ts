@@ -7,27 +7,11 @@ import { AnswerLog, type EventLog } from './event-log.js';
 
 const retryMs = 1000;
 
-/** Background jobs that this host does not run: waiting in the shared queue, running on another host, or ended. */
-export interface JobsOfOtherHosts {
-  /** Whether an accepted job waits in a queue shared by all hosts. The store limits that queue. */
-  readonly hasQueue: boolean;
-  /** Returns the number of waiting jobs on all hosts, as of the last renewal. `here`: those on this host. */
-  waiting(here: number): number;
-  view(record: JobRecord): JobView | Promise<JobView>;
-  /**
-   * Yields all events of a job until its end. Rejects with `not_found`, also if the job is removed during the
-   * iteration.
-   */
-  events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Cancels a job. `by`: an administrator; null for the client of the job. Resolves with the resulting view. */
-  cancel(id: string, client: string, by: string | null): Promise<JobView>;
-  /** Cancels a caller's job on another host. Resolves with null if no host has it. */
-  cancelCaller(order: CallerOrder): Promise<CallerJob | null>;
-}
-
-/** Background jobs in the store, for a service without other hosts. */
-export class StoredJobs implements JobsOfOtherHosts {
-  readonly hasQueue = false;
+/**
+ * Reads and ends the background jobs that this host does not run: ended ones and, in the variant for several hosts,
+ * those that wait in the shared queue or run on another host.
+ */
+export class StoredJobs {
   readonly #store: JobStore;
   readonly #ttlMs: number;
   readonly #clock: Clock;
@@ -39,7 +23,8 @@ export class StoredJobs implements JobsOfOtherHosts {
     this.#clock = clock;
   }
 
-  waiting(here: number): number {
+  /** Returns the number of waiting jobs on all hosts. `here`: the number on this host. */
+  waitingCount(here: number): number {
     return here;
   }
 
@@ -50,12 +35,15 @@ export class StoredJobs implements JobsOfOtherHosts {
     throw noSuchJob();
   }
 
-  view(record: JobRecord): JobView {
+  view(record: JobRecord): JobView | Promise<JobView> {
     return viewOf(record);
   }
 
-  /** Yields the events of an ended job. */
-  async *events(id: string, client: string): AsyncGenerator<JobEvent, void> {
+  /**
+   * Yields all events of a job until its end. Rejects with `not_found`, also if the job is removed during the
+   * iteration.
+   */
+  async *events(id: string, client: string, _signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const { startedAt, createdAt, end } = await this.find(id, client);
     if (end === null) return;
     if (startedAt !== null) yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
@@ -77,11 +65,13 @@ export class StoredJobs implements JobsOfOtherHosts {
     return text;
   }
 
-  async cancel(id: string, client: string): Promise<JobView> {
+  /** Cancels an open job. `by`: an administrator; null for the client of the job. Resolves with the resulting view. */
+  async cancel(id: string, client: string, _by: string | null): Promise<JobView> {
     return viewOf(await this.find(id, client));
   }
 
-  async cancelCaller(): Promise<null> {
+  /** Cancels a caller's job on another host. Resolves with null if no host has it. */
+  async cancelCaller(_order: CallerOrder): Promise<CallerJob | null> {
     return null;
   }
 

@@ -112,8 +112,7 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
       const cancelled_by = end.outcome === 'ok' ? undefined : end.failure.cancelledBy;
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
-    },
-    refused: (client) => {
+      if (error === undefined) return;
       lastHour.countRefusal();
       usage.countRefusal(client);
       clients.countRefusal(client);

@@ -103,3 +103,20 @@ export function haveImages(messages: readonly Message[]): boolean {
 export function messagesBefore({ earlier, history }: Pick<JobRequest, 'earlier' | 'history'>): number {
   return (earlier?.messageCount ?? 0) + history.length;
 }
+
+/** Returns the size of all texts and images of a request, in bytes. */
+export function requestBytes({ system, schema, history, offer, ...asked }: JobRequest): number {
+  const tools = (offer?.tools ?? []).flatMap(({ description, schema }) => [description, schema]);
+  const messages = [asked, ...history];
+  const texts = [system ?? '', schema ?? '', ...tools, ...messages.flatMap(messageTexts)];
+  const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
+  const inTexts = texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0);
+  return shown.reduce((sum, { images }) => sum + bytesOfImages(images), inTexts);
+}
+
+type MessageParts = { readonly [field in 'calls' | 'results']?: Message[field] | undefined } & Pick<Message, 'text'>;
+
+/** Returns all texts of a message. */
+export function messageTexts({ text, calls = [], results = [] }: MessageParts): readonly string[] {
+  return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
+}

@@ -56,6 +56,11 @@ export interface LoggedText {
 export interface JobStore {
   /** Whether an accepted job survives a restart of the service. */
   readonly isDurable: boolean;
+  /**
+   * Whether all hosts take the jobs from one queue, whose length the store limits. Otherwise, each host runs the jobs
+   * that it has accepted.
+   */
+  readonly isShared: boolean;
   /** Resolves when the job is stored. In a durable store, it would then survive a power cut. */
   accept(job: AcceptedJob): Promise<void>;
   /**

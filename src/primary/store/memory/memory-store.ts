@@ -156,6 +156,7 @@ interface MemoryJob extends Sharer {
 /** Owns the records and answers of background jobs. A restart loses them. */
 export class MemoryJobs implements JobStore {
   readonly isDurable = false;
+  readonly isShared: boolean = false;
   readonly #byId = new Map<string, MemoryJob>();
   #lastNumber = 0;
   /** Ended jobs, in the order of their end. */

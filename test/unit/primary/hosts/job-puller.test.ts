@@ -18,7 +18,7 @@ async function host(slots: number, ...ids: readonly string[]) {
     isStopped: false,
     unfit: new Set<string>(),
     /** Outcome of each admitted job. */
-    outcome: forever as Promise<'ended' | 'requeue'>,
+    outcome: forever as Promise<'ended' | 'returned'>,
     get hasRoom() {
       return started.length < slots;
     },
@@ -60,7 +60,7 @@ describe('A host that takes background jobs from the shared queue', () => {
 
   it('requeues a job that was admitted but could not start', async () => {
     const { puller, started, store, runner, givenUp } = await host(1, 'one');
-    runner.outcome = Promise.resolve('requeue');
+    runner.outcome = Promise.resolve('returned');
     puller.changed();
     await settled();
     expect([started, store.back, givenUp]).toEqual([['one'], ['one'], ['one']]);

@@ -14,7 +14,7 @@ async function withJob() {
   const store = new SharedMemoryJobs();
   await store.accept(acceptedJob('one', clock.now()));
   const dismissed: string[] = [];
-  const elsewhere = new RemoteJobs(store, ({ requestId }) => dismissed.push(requestId), clock);
+  const elsewhere = new RemoteJobs(store, 60_000, ({ requestId }) => dismissed.push(requestId), clock);
   const heard: JobEvent[] = [];
   const follow = async () => {
     for await (const event of elsewhere.events('one', 'a', new AbortController().signal)) heard.push(event);

@@ -1,5 +1,6 @@
 import { noBounds } from '../../../../src/primary/access/clients.js';
-import { cliError, RelayError } from '../../../../src/shared/errors.js';
+import { isRefused } from '../../../../src/primary/jobs/job.js';
+import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { BackgroundHarness } from '../../../support/background-harness.js';
 import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/job-harness.js';
 import { jobRequest } from '../../../support/job-records.js';
@@ -144,6 +145,20 @@ describe('A background job that cannot start', () => {
     expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(2);
   });
 
+  it('ends at once if it is cancelled between two attempts', async () => {
+    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const first = occupy(harness);
+    const id = await harness.accept();
+    harness.store.start = () => Promise.reject(storeUnavailable());
+    await settled();
+    await first.leave();
+    await settled();
+    expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, reason: 'slot' });
+    expect(await harness.delete(id)).toBe('cancelled');
+    expect(harness.outcomes).toEqual(['cancelled']);
+    expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(1);
+  });
+
   it('waits while the breaker is open, and runs when the breaker closes', async () => {
     let turns = 0;
     const quota = { scope: 'account', resetsAt: null } as const;
@@ -200,7 +215,7 @@ describe('A background job that cannot start', () => {
       startedAt: null,
       failure: { code: 'validation_error', reason: 'conversation_unknown' },
     });
-    expect(harness.refused).toEqual(['a']);
+    expect(harness.ends.map(({ end }) => isRefused(end))).toEqual([true]);
     expect(harness.inner.outcomes.some(([request]) => request === 'background 1')).toBe(false);
   });
 

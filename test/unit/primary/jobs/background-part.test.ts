@@ -6,31 +6,21 @@ import { all } from '../../../support/job-harness.js';
 import { acceptedJob } from '../../../support/shared-jobs.js';
 
 function open() {
-  const clock = new FakeClock();
-  const log = new EventLog(clock, () => ({ position: 1, reason: 'slot' }));
-  const hooks = { isTaken: false, isHeld: () => false, beforeStart: async () => {} };
-  return { clock, part: new BackgroundPart(acceptedJob('j'), log, hooks, clock) };
+  const log = new EventLog(new FakeClock(), () => ({ position: 1, reason: 'slot' }));
+  const hooks = { isHeld: () => false, beforeStart: async () => {} };
+  return new BackgroundPart(acceptedJob('j'), log, false, hooks);
 }
 
 describe('A background job', () => {
-  it('pauses for the given time after it could not start', async () => {
-    const { clock, part } = open();
-    expect(part.isResting).toBe(false);
-    part.rest(1000);
-    expect(part.isResting).toBe(true);
-    await clock.advance(1000);
-    expect(part.isResting).toBe(false);
-  });
-
   it('aborts its signal with the reason of its cancellation', () => {
-    const { part } = open();
+    const part = open();
     const reason = cancelled('enough');
     part.cancel(reason);
     expect([part.signal.aborted, part.signal.reason]).toEqual([true, reason]);
   });
 
   it('sends no more events to its readers once another host may run it', async () => {
-    const { part } = open();
+    const part = open();
     part.lose();
     expect([part.isLost, await all(part.log.read(new AbortController().signal))]).toEqual([true, []]);
   });

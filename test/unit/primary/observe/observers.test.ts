@@ -1,7 +1,8 @@
 import { Registry } from 'prom-client';
+import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
-import { observeJobs } from '../../../../src/primary/observe/observers.js';
+import { observeBackground, observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noCharge } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
@@ -95,5 +96,25 @@ describe('The observer of jobs', () => {
     expect(log.entries).toMatchObject([
       { level: 'error', event: 'internal_error', fields: { error: expect.stringContaining('x is not a function') } },
     ]);
+  });
+});
+
+describe('The observer of background jobs', () => {
+  it.each([
+    ['a refused request', 'validation_error', 1],
+    ['a cancelled job', 'cancelled', 0],
+  ] as const)('logs the end of each job, and counts only refused requests as refused: %s', (_, code, refused) => {
+    const log = new LogBook();
+    const usage = new UsageLedger(new FakeClock());
+    const lastHour = new LastHour(new FakeClock());
+    const clients = new ClientMetrics(new Registry(), () => new Map());
+    const job = { request: jobRequest(), background: { accepted: { id: 'j1' } }, waitedMs: 5 } as BackgroundJob;
+    const outcome = code === 'cancelled' ? code : 'internal_error';
+    observeBackground({ clients, usage, lastHour, log }).ended(
+      job,
+      jobFailed(outcome, { failure: { code, message: '' } }),
+    );
+    expect(log.entries).toMatchObject([{ event: 'background_job_ended', fields: { job_id: 'j1', queue_ms: 5 } }]);
+    expect(lastHour.body).toMatchObject([{ refused }]);
   });
 });
