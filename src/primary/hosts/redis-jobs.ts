@@ -39,12 +39,6 @@ export interface RedisJobLimits {
   readonly ttlMs: number;
 }
 
-/** A job of any host, with the extra data that a reader of its events needs. */
-export interface SharedRecord extends JobRecord {
-  /** Whether the final answer differs from the streamed text. */
-  readonly isReplaced?: true;
-}
-
 /** State of the cancelled job: queued, running on a host that gets a message, or not open. */
 export type Cancelling =
   | { readonly was: 'queued'; readonly request: JobRequest }
@@ -168,7 +162,7 @@ export class RedisJobs implements JobStore {
     return verdict === 'ok';
   }
 
-  async find(id: string, client: string | null): Promise<SharedRecord | null> {
+  async find(id: string, client: string | null): Promise<JobRecord | null> {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
     const isFound = fields[0] !== null && (client === null || String(fields[0]) === client);
     return isFound ? recordOf(id, fields) : null;
@@ -329,7 +323,7 @@ export class RedisJobs implements JobStore {
 
 type JobFields = readonly (Buffer | null)[];
 
-function recordOf(id: string, fields: JobFields): SharedRecord {
+function recordOf(id: string, fields: JobFields): JobRecord {
   const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced, title] = fields;
   return {
     id,

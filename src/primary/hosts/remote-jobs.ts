@@ -1,31 +1,19 @@
-import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import type { JobEvent, JobRequest } from '../../shared/job.js';
+import type { JobRequest } from '../../shared/job.js';
 import { refusedEnd } from '../jobs/job.js';
-import { jobCancelled, noSuchJob, StoredJobs, viewOf } from '../jobs/stored-jobs.js';
-import type { JobRecord } from '../store/contract/jobs.js';
-import type { SharedJobs, SharedRecord } from './redis-jobs.js';
+import { jobCancelled, StoredJobs, viewOf } from '../jobs/stored-jobs.js';
+import type { SharedJobs } from './redis-jobs.js';
 
-/** Interval at which a reader checks a running job of another host. */
+/** Interval at which the end of a cancelled job is checked. */
 const checkMs = 200;
-/** Interval for a waiting job: until it starts, only its position changes. */
-const checkWaitingMs = 500;
 /** Limit for a live host to end a cancelled job. */
 const cancelLimitMs = 12_000;
 /** Interval at which the message to the host of the job is repeated. */
 const repeatMs = 1000;
 
-/** Progress of a reader of job events. */
-interface RemoteReader {
-  position: number;
-  hasStart: boolean;
-  /** UTF-16 units of text that were sent. */
-  length: number;
-}
-
-/** Reads, follows and cancels all jobs that this host does not run, if several hosts share a store. */
+/** Background jobs that this host does not run, if several hosts share a store: they may wait or run. */
 export class RemoteJobs extends StoredJobs {
   readonly #store: SharedJobs;
   readonly #dismiss: (request: JobRequest, reason: Error) => void;
@@ -43,22 +31,8 @@ export class RemoteJobs extends StoredJobs {
     return this.#store.waiting.count;
   }
 
-  override async view(record: JobRecord): Promise<JobView> {
-    const view = viewOf(record);
-    return record.status === 'queued' ? { ...view, position: await this.#store.position(record.id) } : view;
-  }
-
-  override async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
-    const reader: RemoteReader = { position: 0, hasStart: false, length: 0 };
-    for (;;) {
-      const record = await this.#record(id, client);
-      if (record.status === 'queued') yield* this.#position(id, reader);
-      else yield* this.#start(record, reader);
-      const isNew = record.isReplaced === true && reader.length > 0; // the final answer differs from the streamed text
-      if (!isNew) yield* this.#text(id, reader);
-      if (record.end !== null) return yield record.end;
-      await orAborted(delay(this.#clock, record.status === 'queued' ? checkWaitingMs : checkMs), signal);
-    }
+  override position(id: string): Promise<number> {
+    return this.#store.position(id);
   }
 
   override async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
@@ -71,7 +45,7 @@ export class RemoteJobs extends StoredJobs {
         if (cancelling.was === 'queued') this.#dismiss(cancelling.request, reason);
         sentMs = this.#clock.monotonicMs();
       }
-      const record = await this.#record(id, client);
+      const record = await this.find(id, client);
       if (record.end !== null) return viewOf(record);
       if (this.#clock.monotonicMs() >= lastMs) throw storeUnavailable();
       await delay(this.#clock, checkMs);
@@ -80,33 +54,5 @@ export class RemoteJobs extends StoredJobs {
 
   override cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
     return this.#store.cancelCaller(order);
-  }
-
-  async *#position(id: string, reader: RemoteReader): AsyncGenerator<JobEvent, void> {
-    const position = await this.#store.position(id);
-    if (position === reader.position) return;
-    reader.position = position;
-    yield { type: 'job-queued', position, reason: 'slot' };
-  }
-
-  *#start({ startedAt, createdAt }: SharedRecord, reader: RemoteReader): Generator<JobEvent, void> {
-    if (reader.hasStart || startedAt === null) return;
-    reader.hasStart = true;
-    yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
-  }
-
-  async *#text(id: string, reader: RemoteReader): AsyncGenerator<JobEvent, void> {
-    for (;;) {
-      const text = await this.#store.text(id, reader.length);
-      if (text === '') return;
-      reader.length += text.length;
-      yield { type: 'text-delta', text };
-    }
-  }
-
-  async #record(id: string, client: string): Promise<SharedRecord> {
-    const record = await this.#store.find(id, client);
-    if (record === null) throw noSuchJob();
-    return record;
   }
 }

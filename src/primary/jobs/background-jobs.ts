@@ -131,15 +131,11 @@ export class BackgroundJobs {
   }
 
   #add(accepted: AcceptedJob): void {
-    void this.#perform(this.#register(accepted, false), false);
+    void this.#perform(this.adopt(accepted, false), false);
   }
 
-  /** Registers a job that this host has taken from the shared queue. */
-  adopt(accepted: AcceptedJob): BackgroundJob {
-    return this.#register(accepted, true);
-  }
-
-  #register(accepted: AcceptedJob, isLeased: boolean): BackgroundJob {
+  /** Registers a job. `isLeased`: whether this host has taken it from the shared queue. */
+  adopt(accepted: AcceptedJob, isLeased = true): BackgroundJob {
     const { runner, store, clock } = this.#resources;
     const log = new EventLog(clock, () => job.place);
     const background = new BackgroundPart(accepted, log, isLeased, {

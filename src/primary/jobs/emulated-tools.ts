@@ -1,20 +1,41 @@
+import { randomUUID } from 'node:crypto';
 import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import { movedTo } from '../../shared/text/json-schema.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
+import type { AnswerTurns, StrategyEnd } from './answer-turns.js';
+import { readValue, valueEnd } from './structured.js';
 
 /**
  * Tools for a program without tool support. The system text describes them, and the model answers with a value of a
  * schema: a text or one call. In the history, earlier calls and results become text.
  */
 
-/** Turn without tools, and the JSON schema of its answer. */
-export interface EmulatedTurn {
-  readonly turn: Turn;
-  readonly schema: string;
+/** Answers with a text or with one call, which the model writes as a value. */
+export async function answerWithEmulatedTools(turns: AnswerTurns, turn: Turn, offer: ToolOffer): Promise<StrategyEnd> {
+  const { job, output } = turns;
+  const hasSchema = job.launch.schema !== null;
+  const { turn: plain, schema } = emulated(turn, offer, job.launch.schema);
+  const { end, value } = await readValue(turns, plain, turns.run, schema, async (text) => {
+    const answer = readAnswer(text, offer, hasSchema);
+    if (answer.kind !== 'call') return answer.kind === 'fault' ? answer.fault : null;
+    const finding = await turns.checkSchema(schemaOfCall(offer, answer.name), answer.input);
+    return finding.kind === 'fits' ? null : finding.fault;
+  });
+  const ended = { ...valueEnd(end), isWaiting: false };
+  if (end.isCutShort) return ended;
+  const answer = readAnswer(value, offer, hasSchema);
+  if (answer.kind === 'text') output.sendText(answer.text);
+  if (answer.kind !== 'call') return ended;
+  const call = { id: `call_${randomUUID()}`, name: answer.name, input: answer.input };
+  output.sendWholeCall(call);
+  return { ...ended, calls: [call] };
 }
 
-/** Converts a turn with tools. `schema`: schema of the answer text if the client requests a value; otherwise null. */
-export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: string | null): EmulatedTurn {
+/**
+ * Returns the turn without tools, and the JSON schema of its answer. `schema`: schema of the answer text if the client
+ * requests a value; otherwise null.
+ */
+export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: string | null) {
   const { stop: _, ...plain } = { ...withoutTools(turn), schema: null }; // a stop sequence would cut the value
   const forced = typeof choice === 'string' ? undefined : tools.find(({ name }) => name === choice.name);
   if (forced !== undefined) {
@@ -124,15 +145,12 @@ export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: bool
   if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
   const { kind, text, name, arguments: input } = parseExactly(value) as Envelope;
   if (kind === 'call') {
-    if (name === undefined || input === undefined) return fault('a call must have a name and arguments');
+    if (name === undefined || input === undefined)
+      return { kind: 'fault', fault: 'a call must have a name and arguments' };
     return { kind, name, input: stringifyExactly(input) };
   }
-  if (text === undefined) return fault('a text must have a text');
+  if (text === undefined) return { kind: 'fault', fault: 'a text must have a text' };
   return { kind, text: hasSchema ? stringifyExactly(text) : String(text) };
-}
-
-function fault(fault: string): EmulatedAnswer {
-  return { kind: 'fault', fault };
 }
 
 /** Returns the schema of a tool's input, as JSON. */

@@ -1,6 +1,7 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
+import { wholeLength } from '../../shared/text/well-formed.js';
 import type { JobEvents } from './job-stream.js';
 
 /** UTF-16 units of a block. A read returns at most one block, which fits into one message of the channel. */
@@ -28,7 +29,7 @@ export class AnswerLog {
 
   add(text: string): void {
     for (let from = 0; from < text.length; ) {
-      const end = from + lengthWithoutHalf(text.slice(from, from + blockLength + 1));
+      const end = from + wholeLength(text.slice(from, from + blockLength + 1), blockLength);
       this.#add(text.slice(from, end));
       from = end;
     }
@@ -59,12 +60,6 @@ export class AnswerLog {
   }
 }
 
-/** Returns the number of units that fit into one block and do not split a surrogate pair. */
-function lengthWithoutHalf(text: string): number {
-  if (text.length <= blockLength) return text.length;
-  return /[\ud800-\udbff]/.test(text.charAt(blockLength - 1)) ? blockLength - 1 : blockLength;
-}
-
 /** Interval at which a reader checks the position of a waiting job. */
 const positionMs = 1000;
 
@@ -83,10 +78,12 @@ interface WaitingPlace {
   readonly reason: WaitReason;
 }
 
-/** All events of one job, for any number of readers at different speeds. No event is dropped. */
+/**
+ * All events of one job, for any number of readers at different speeds. No event is dropped. Readers poll the queue
+ * position; the end contains the model, the calls and the thoughts.
+ */
 export class EventLog implements JobEvents {
   readonly text = new AnswerLog();
-  readonly isFull = false;
   readonly #clock: Clock;
   readonly #place: () => WaitingPlace;
   #start: JobStart | null = null;
@@ -100,22 +97,6 @@ export class EventLog implements JobEvents {
   constructor(clock: Clock, place: () => WaitingPlace) {
     this.#clock = clock;
     this.#place = place;
-  }
-
-  async room(): Promise<void> {}
-
-  /** Ignored: the end names the model. */
-  model(): void {}
-
-  /** Ignored: the end contains all calls. */
-  call(): void {}
-
-  /** Ignored: the end contains all thoughts. */
-  thought(): void {}
-
-  /** Ignored: readers poll the position. */
-  queued(): boolean {
-    return false;
   }
 
   started(queueMs: number): void {

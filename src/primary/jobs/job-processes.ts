@@ -20,15 +20,21 @@ export class JobProcesses {
     this.#clis = clis;
   }
 
+  /** The process of the current turn. */
+  get current(): JobCli {
+    if (this.#current === null) throw new Error('the job has no process');
+    return this.#current;
+  }
+
   /** Acquires the process for the job's turn. */
-  take(): Promise<JobCli> {
+  take(): Promise<void> {
     return this.#acquire(this.#job.continues);
   }
 
   /** Releases the process and acquires a new one for another turn. */
-  async takeAnother(): Promise<JobCli> {
+  async takeAnother(): Promise<void> {
     await this.release(null);
-    return this.#acquire(null);
+    await this.#acquire(null);
   }
 
   /**
@@ -42,11 +48,10 @@ export class JobProcesses {
     await cli?.release(conversation);
   }
 
-  async #acquire(of: ConversationState | null): Promise<JobCli> {
+  async #acquire(conversation: ConversationState | null): Promise<void> {
     const { route, launch, signal, spans } = this.#job;
-    const acquired = route.cli.acquire(launch, of, signal);
+    const acquired = route.cli.acquire(launch, conversation, signal);
     spans?.acquiring(acquired);
     this.#current = await acquired;
-    return this.#current;
   }
 }

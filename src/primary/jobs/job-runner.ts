@@ -1,7 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
-import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound } from '../../shared/job.js';
+import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
@@ -15,7 +15,7 @@ import { storedFigures } from '../store/contract/stored-text.js';
 import { type Charge, noCharge } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
-import { Answering } from './answering.js';
+import { Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, refusedEnd } from './job.js';
@@ -71,17 +71,15 @@ export class JobRunner {
   readonly #admission: Admission;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
-  readonly #sampling: SamplingRules;
-  /** Whether the program reported no token counts for the last answered job. */
-  #isUsageUnknown = false;
-  readonly #charges = new Charges();
+  readonly #memory: AnsweringParts['memory'];
   #lastNumber = 0;
   readonly #open = new Map<Ticket, Job>();
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
     this.#admission = new Admission(resources, limits);
-    this.#sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
+    const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
+    this.#memory = { charges: new Charges(), sampling, isUsageUnknown: false };
     this.#limits = limits;
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }
@@ -108,14 +106,10 @@ export class JobRunner {
     route.cli.health.circuits.admitted(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
-    const ofChain = job.chain && { model: route.label ?? request.model };
-    const ignores = this.#sampling.ignored(request, route);
-    const ofWishes = ignores.length > 0 && { ignores };
+    const ignores = this.#memory.sampling.ignored(request, route);
     stream.admitted({
-      session,
-      ignoresEffort,
-      ...ofWishes,
-      ...ofChain,
+      ...{ session, ignoresEffort, ...(ignores.length > 0 && { ignores }) },
+      ...(job.chain && { model: route.label ?? request.model }),
       ...(job.turn && { conversationId: job.turn.id }),
     });
     void this.perform(job);
@@ -298,10 +292,9 @@ export class JobRunner {
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       answering = this.#answering(job, processes, record);
       const answered = await answering.run();
-      this.#isUsageUnknown = answered.usage.outputTokens === null;
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
-      const whole = { ...answered, text: answered.text ?? answering.said };
+      const whole = { ...answered, text: answered.text ?? answering.sentText };
       const state = answered.isCut ? null : job.stateAfter(whole, conversation);
       return { end: job.done(answered, conversation), state };
     } catch (error) {
@@ -332,8 +325,9 @@ export class JobRunner {
     const { room, clock } = this.#resources;
     const { ticket, events, signal, turn, background } = job;
     if (background === null) job.limitWaiting(this.#limits.queueTimeoutMs);
-    ticket.onPosition = (position, reason) => events.queued(position, reason);
-    if (ticket.isWaiting && events.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
+    const report = (position: number, reason: WaitReason) => events.queued?.(position, reason) === true;
+    ticket.onPosition = report;
+    if (ticket.isWaiting && report(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
     const cut = (reason: Error) => job.cut(reason);
     if (background === null || background.isLeased) {
       turn?.ready(signal, cut).then(() => room.next(), cut); // has no effect if the same signal has ended the wait
@@ -343,12 +337,11 @@ export class JobRunner {
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, countTokens, observer } = this.#resources;
-    const onFirstText = () => {
+    const onFirstOutput = () => {
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.served(job);
     };
-    const own = { isUsageUnknown: this.#isUsageUnknown, sampling: this.#sampling, charges: this.#charges };
-    return new Answering(job, { processes, schemas, countTokens, record, onFirstText, ...own });
+    return new Answering(job, { processes, schemas, countTokens, record, onFirstOutput, memory: this.#memory });
   }
 
   /** Ends the turn of a job, exactly once. */

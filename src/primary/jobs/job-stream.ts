@@ -9,26 +9,27 @@ import type {
   ThoughtEnd,
   WaitReason,
 } from '../../shared/job.js';
+import { wholeLength } from '../../shared/text/well-formed.js';
 
 /** Buffered UTF-16 units of text at which the writer must wait. */
 const maxHeldLength = 32 * 1024;
 /** Maximum UTF-16 units of text in one event, which must fit into one message of the channel. */
 const maxDeltaLength = 16 * 1024;
 
-/** Receiver of the events of a job: a stream with one reader, or a log with many. */
+/** Receiver of the events of a job: a stream with one reader, or a log with many, which omits the optional events. */
 export interface JobEvents {
   /** Whether the writer should wait for the reader. */
-  readonly isFull: boolean;
+  readonly isFull?: boolean;
   /** Resolves when the buffer has room again. */
-  room(): Promise<void>;
+  room?(): Promise<void>;
   /** Reports a queue position. Returns whether it is new to the reader. */
-  queued(position: number, reason: WaitReason): boolean;
+  queued?(position: number, reason: WaitReason): boolean;
   started(queueMs: number): void;
-  /** The model that answers is known. */
-  model(name: string): void;
+  /** Reports the model that answers. */
+  model?(name: string): void;
   write(text: string): void;
-  call(event: CallStart | CallDelta): void;
-  thought(event: ThoughtDelta | ThoughtEnd): void;
+  call?(event: CallStart | CallDelta): void;
+  thought?(event: ThoughtDelta | ThoughtEnd): void;
   /** Writes the last event. */
   end(end: JobEnd): void;
 }
@@ -79,7 +80,6 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return this.#textLength >= maxHeldLength && this.#end === null;
   }
 
-  /** Resolves when the buffer has room again. */
   async room(): Promise<void> {
     while (this.isFull) {
       await new Promise<void>((resolve) => {
@@ -94,7 +94,6 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  /** Reports a queue position. Returns whether it is new to the reader. */
   queued(position: number, reason: WaitReason): boolean {
     if (!this.#isStreamed || this.#start !== null) return false;
     if (position === this.#lastPosition?.position && reason === this.#lastPosition.reason) return false;
@@ -110,7 +109,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  /** Where the answer is not streamed, its end names the model. */
+  /** Reports the model of a streamed answer. The end of another answer names it. */
   model(name: string): void {
     if (this.#end !== null || !this.#isStreamed) return;
     this.#model = name;
@@ -133,7 +132,6 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 
-  /** Writes the last event. */
   end(end: JobEnd): void {
     if (this.#end !== null) return;
     this.#end = end;
@@ -213,7 +211,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     const other = this.#pieces.findIndex((piece) => typeOf(piece) !== type);
     const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;
     const text = this.#pieces.splice(0, count).map(textIn).join('');
-    const taken = text.slice(0, lengthWithoutHalf(text));
+    const taken = text.slice(0, wholeLength(text, maxDeltaLength));
     const rest = text.slice(taken.length);
     if (rest !== '') this.#pieces.unshift(type === 'text-delta' ? rest : { type, text: rest });
     this.#textLength -= taken.length;
@@ -238,10 +236,4 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#end = 'taken';
     return end;
   }
-}
-
-/** Returns the number of units that fit into one delta and do not split a surrogate pair. */
-function lengthWithoutHalf(text: string): number {
-  const isCut = text.length > maxDeltaLength && /[\ud800-\udbff]/.test(text.charAt(maxDeltaLength - 1));
-  return isCut ? maxDeltaLength - 1 : maxDeltaLength;
 }

@@ -1,3 +1,4 @@
+import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError } from '../../shared/errors.js';
@@ -5,12 +6,14 @@ import type { JobEnd, JobEvent } from '../../shared/job.js';
 import type { EndedStatus, JobRecord, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
 
+/** Interval at which a failed write is repeated. */
 const retryMs = 1000;
+/** Interval at which a reader checks a running job of another host. */
+const checkMs = 200;
+/** Interval for a waiting job: until it starts, only its position changes. */
+const checkWaitingMs = 500;
 
-/**
- * Reads and ends the background jobs that this host does not run: ended ones and, in the variant for several hosts,
- * those that wait in the shared queue or run on another host.
- */
+/** Background jobs that this host does not run. Without other hosts, they have ended. */
 export class StoredJobs {
   readonly #store: JobStore;
   readonly #ttlMs: number;
@@ -35,24 +38,39 @@ export class StoredJobs {
     throw noSuchJob();
   }
 
-  view(record: JobRecord): JobView | Promise<JobView> {
-    return viewOf(record);
+  /** Resolves with the queue position of a waiting job. */
+  async position(_id: string): Promise<number> {
+    return 1;
+  }
+
+  async view(record: JobRecord): Promise<JobView> {
+    const view = viewOf(record);
+    return record.status === 'queued' ? { ...view, position: await this.position(record.id) } : view;
   }
 
   /**
    * Yields all events of a job until its end. Rejects with `not_found`, also if the job is removed during the
    * iteration.
    */
-  async *events(id: string, client: string, _signal: AbortSignal): AsyncGenerator<JobEvent, void> {
-    const { startedAt, createdAt, end } = await this.find(id, client);
-    if (end === null) return;
-    if (startedAt !== null) yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
-    let from = 0;
-    for (let text = await this.text(id, client, from); text !== ''; text = await this.text(id, client, from)) {
-      from += text.length;
-      yield { type: 'text-delta', text };
+  async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+    let [lastPosition, hasStart, length] = [0, false, 0];
+    const read = () => this.#store.text(id, length);
+    for (;;) {
+      const { status, createdAt, startedAt, end, isReplaced } = await this.find(id, client);
+      const position = status === 'queued' ? await this.position(id) : lastPosition;
+      if (position !== lastPosition) yield { type: 'job-queued', position, reason: 'slot' };
+      if (startedAt !== null && !hasStart) yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
+      lastPosition = position;
+      hasStart ||= startedAt !== null;
+      const isOver = isReplaced === true && length > 0; // the final answer differs from the text sent so far
+      for (let text = isOver ? '' : await read(); text !== ''; text = await read()) {
+        length += text.length;
+        yield { type: 'text-delta', text };
+      }
+      if (end !== null) await this.find(id, client); // text that was removed during the read is not the end
+      if (end !== null) return yield end;
+      await orAborted(delay(this.#clock, status === 'queued' ? checkWaitingMs : checkMs), signal);
     }
-    yield end;
   }
 
   /**

@@ -23,3 +23,8 @@ export function wellFormedJson(json: string): string {
     return text;
   }
 }
+
+/** Returns how many units of a text to use, at most `max`, so that no surrogate pair is split. */
+export function wholeLength(text: string, max: number): number {
+  return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
+}

@@ -28,6 +28,8 @@ export interface JobRecord {
   readonly endedAt: number | null;
   /** How the job ended; null while it is open. The `text` in it is null: `JobStore.text` reads the answer. */
   readonly end: JobEnd | null;
+  /** Whether the final answer differs from the streamed text, which other hosts may have sent to readers. */
+  readonly isReplaced?: true;
 }
 
 export type EndedStatus = Exclude<JobStatus, 'queued' | 'running'>;

@@ -52,9 +52,10 @@ describe('A job of another host', () => {
     const cancelled = elsewhere.cancel('one', 'a');
     await clock.advance(1500);
     expect(store.told).toEqual(['cancel one', 'cancel one']);
-    await store.end('one', endedAt(5, 'cancelled'), new AnswerLog());
+    const at = clock.now();
+    await store.end('one', endedAt(at, 'cancelled'), new AnswerLog());
     await clock.advance(1000);
-    expect(await cancelled).toMatchObject({ status: 'cancelled', endedAt: 5 });
+    expect(await cancelled).toMatchObject({ status: 'cancelled', endedAt: at });
     expect(dismissed).toEqual([]);
   });
 

@@ -139,6 +139,18 @@ describe('A job with a schema', () => {
   });
 });
 
+describe('The process of a conversation', () => {
+  it.each([
+    ['is not reused after a repair, because its history has the invalid answer', [says('Sure!'), says('{"a":1}')], 2],
+    ['is reused after an answer that fits its schema', [says('{"a":1}')], 1],
+  ])('%s', async (_, scripts, processes) => {
+    const harness = harnessOf(scripts);
+    doneOf(await all(harness.run({ operation: 'chat', schema })));
+    const [last] = harness.processes.at(-1)?.released ?? [];
+    expect([harness.processes.length, last === null]).toEqual([processes, processes === 2]);
+  });
+});
+
 describe('A job with stop sequences', () => {
   it('ends before the first stop sequence, and its process is not reused', async () => {
     const harness = harnessOf([says('one ST', 'OP two', ' three')]);

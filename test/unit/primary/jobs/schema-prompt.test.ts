@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { askingFor, repairing } from '../../../../src/primary/jobs/answering.js';
+import { askingFor, repairing } from '../../../../src/primary/jobs/structured.js';
 import type { Image } from '../../../../src/shared/job.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };

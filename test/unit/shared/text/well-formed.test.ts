@@ -1,4 +1,4 @@
-import { wellFormed, wellFormedJson } from '../../../../src/shared/text/well-formed.js';
+import { wellFormed, wellFormedJson, wholeLength } from '../../../../src/shared/text/well-formed.js';
 
 describe('A text that an API must accept', () => {
   it('has U+FFFD in place of NUL and lone surrogates', () => {
@@ -12,4 +12,8 @@ describe('A text that an API must accept', () => {
     expect(wellFormedJson('{"a":"\\ud83d')).toBe('{"a":"\\ud83d');
     expect(wellFormed('a\0b\udc00')).toBe('a\ufffdb\ufffd');
   });
+});
+
+it('A cut text does not end with half of a surrogate pair', () => {
+  expect([wholeLength('a😀b', 2), wholeLength('a😀b', 3), wholeLength('a😀', 9)]).toEqual([1, 3, 3]);
 });

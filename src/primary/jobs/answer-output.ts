@@ -1,0 +1,105 @@
+import { cliError } from '../../shared/errors.js';
+import type { Thought } from '../../shared/job.js';
+import type { CallDelta, CallStart, ThoughtDelta, ThoughtEnd, ToolCall } from '../cli/contract/adapter.js';
+import type { TurnRecord } from '../conversations/conversation-turn.js';
+import type { Job } from './job.js';
+import { Thoughts } from './thoughts.js';
+
+/** Owns the output of one answer that was sent to the caller: text, calls and thoughts. */
+export class AnswerOutput {
+  readonly #job: Job;
+  readonly #record: Pick<TurnRecord, 'add'> | null;
+  readonly #thoughts: Thoughts;
+  readonly #texts: string[] = [];
+  readonly #callIds: string[] = [];
+  /** Sent text in UTF-16 units, and number of calls whose start was sent. */
+  readonly #place = { at: 0, calls: 0 };
+
+  /** `record` gets the text for the conversation; null if the job has no conversation. */
+  constructor(job: Job, record: Pick<TurnRecord, 'add'> | null) {
+    this.#job = job;
+    this.#record = record;
+    this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.thought?.(event));
+  }
+
+  get wantsThoughts(): boolean {
+    return this.#thoughts.areWanted;
+  }
+
+  get #isRecorded(): boolean {
+    return this.#job.chain !== null || this.#job.request.isStreamed;
+  }
+
+  /** All text sent so far; empty unless the job has a chain or is streamed. */
+  get text(): string {
+    return this.#texts.join('');
+  }
+
+  sendText(text: string): void {
+    if (text === '') return;
+    this.#thoughts.close(this.#place);
+    this.#place.at += text.length;
+    if (this.#isRecorded) this.#texts.push(text);
+    this.#record?.add(text);
+    this.#job.events.write(text);
+  }
+
+  sendCall(event: CallStart | CallDelta): void {
+    this.#thoughts.close(this.#place);
+    if (event.type === 'call-start') this.#place.calls = this.#callIds.push(event.id);
+    this.#job.events.call?.(event);
+  }
+
+  sendThought(event: ThoughtDelta | ThoughtEnd): void {
+    this.#thoughts.take(event, this.#place);
+  }
+
+  /**
+   * Sends the missing rest of the final text and returns null; if it contradicts the sent text, returns it for a plain
+   * answer. Throws for a stream, because sent text cannot be withdrawn.
+   */
+  correctText(text: string): string | null {
+    const sent = this.text;
+    if (this.#isRecorded && text.startsWith(sent)) {
+      this.sendText(text.slice(sent.length));
+      return null;
+    }
+    // some programs trim the whole text
+    if (this.#isRecorded && withoutBlanks(text) === withoutBlanks(sent)) return null;
+    if (this.#job.request.isStreamed) throw broken();
+    return text;
+  }
+
+  /** Sends the calls that the program did not stream. Throws for a stream if another call was sent. */
+  sendMissingCalls(calls: readonly ToolCall[]): void {
+    const isPrefix = this.#callIds.every((id, at) => calls[at]?.id === id);
+    if (!isPrefix && this.#job.request.isStreamed) throw broken();
+    for (const call of calls.slice(this.#callIds.length)) this.sendWholeCall(call);
+  }
+
+  sendWholeCall({ id, name, input }: ToolCall): void {
+    this.sendCall({ type: 'call-start', id, name });
+    this.sendCall({ type: 'call-delta', text: input });
+  }
+
+  sentCalls(calls: readonly ToolCall[]): ToolCall[] {
+    return calls.filter(({ id }) => this.#callIds.includes(id));
+  }
+
+  /** Ends the current thought, and returns all. `isCorrected`: whether the final text differs from the sent text. */
+  thoughts(isCorrected: boolean): readonly Thought[] {
+    this.#thoughts.close(this.#place);
+    return this.#thoughts.in(this.#place.at, isCorrected);
+  }
+}
+
+function withoutBlanks(text: string): string {
+  return text.replace(/\s+/g, '');
+}
+
+function broken(): Error {
+  return cliError(
+    'answer_broken',
+    "the connection to the model's API was lost, and the text sent so far is not the answer",
+  );
+}

@@ -1,0 +1,153 @@
+import { orAborted } from '../../shared/async.js';
+import { cliError } from '../../shared/errors.js';
+import { addedUsage, type Capabilities, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
+import type { TextSink } from '../cli/process/open-turn.js';
+import type { SchemaFinding } from '../threads/schema-thread.js';
+import type { AnswerOutput } from './answer-output.js';
+import type { AnsweringParts } from './answering.js';
+import type { Job } from './job.js';
+import type { JobCli, JobProcesses } from './job-processes.js';
+import { ProgramTools } from './program-tools.js';
+
+/** Receiver of the answer of one turn. */
+export interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
+  hasEnough(): boolean;
+  /** Sends buffered text, because a thought follows. */
+  beforeThought?(): void;
+  /** Sends buffered text, because the answer ends. */
+  flush(): void;
+}
+
+/** `isRepaired`: whether the process has had a turn that the client does not know. */
+export type RepairedEnd = TurnEnd & { readonly isRepaired?: boolean };
+
+/** Runs a turn of the model. */
+export type RunTurn = (turn: Turn, target: AnswerTarget) => Promise<RepairedEnd>;
+
+/** End of a strategy. `text` is the whole answer if it differs from the streamed text; otherwise null. */
+export interface StrategyEnd extends TurnEnd {
+  readonly stopSequence: string | null;
+  /** Whether the process waits for the results of its calls. */
+  readonly isWaiting: boolean;
+  /** Whether the service cut or repaired the answer: the process then has a different history than the client. */
+  readonly isCut: boolean;
+}
+
+/** Owns the turns of one answer, which run one after another in the processes of its job. */
+export class AnswerTurns {
+  readonly job: Job;
+  readonly output: AnswerOutput;
+  readonly processes: JobProcesses;
+  readonly #parts: AnsweringParts;
+  /** Whether the model has begun to answer. */
+  hasOutput = false;
+  /** End of the turn in which the model refused; null if it did not refuse. */
+  refused: TurnEnd | null = null;
+
+  constructor(job: Job, output: AnswerOutput, parts: AnsweringParts) {
+    this.job = job;
+    this.output = output;
+    this.processes = parts.processes;
+    this.#parts = parts;
+  }
+
+  /** Capabilities of the program that runs the current turn. */
+  get extras(): Capabilities {
+    return this.processes.current.extras;
+  }
+
+  /** Checks a text. A cancelled job stops waiting for the check, so that it releases its slot. */
+  checkSchema(schema: string, text: string): Promise<SchemaFinding> {
+    const { request, signal } = this.job;
+    return orAborted(this.#parts.schemas.read(schema, text, request.client), signal);
+  }
+
+  readonly run: RunTurn = async (turn, target) => {
+    const end = await this.#run(this.processes.current, turn, target);
+    if (end.refusal === undefined) return end;
+    target.flush();
+    this.refused = end;
+    const { category } = end.refusal;
+    throw cliError('refused', `the model declines to answer${category === null ? '' : `: ${category}`}`);
+  };
+
+  #run(cli: JobCli, turn: Turn, target: AnswerTarget): Promise<TurnEnd> {
+    const tools = new ProgramTools(turn.offer, target.call);
+    const ended = cli
+      .turn(tools.toProgram(turn), this.#sink(cli, turn, target, tools), this.job.signal)
+      .then(({ calls, ...end }) => {
+        tools.endCall();
+        return calls === undefined ? end : { ...end, calls: tools.toClient(calls) };
+      })
+      .finally(() => this.job.addUsage(cli.usage()));
+    const span = this.job.spans?.turn(turn, cli);
+    if (span !== undefined) ended.then(span.ended, span.failed);
+    return ended;
+  }
+
+  #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TextSink {
+    const { events, route } = this.job;
+    const noteOutput = () => {
+      if (!this.hasOutput) this.#parts.onFirstOutput();
+      this.hasOutput = true;
+    };
+    const thought: TextSink['thought'] = (event) => {
+      noteOutput();
+      tools.endCall();
+      target.beforeThought?.();
+      this.output.sendThought(event);
+    };
+    return {
+      write: (text) => {
+        noteOutput();
+        tools.endCall();
+        target.write(text);
+      },
+      call: (event) => {
+        noteOutput();
+        tools.take(event);
+      },
+      ...(this.output.wantsThoughts && { thought }),
+      model: (name) => events.model?.(route.cli.publicName(name) ?? name),
+      get hasEnough() {
+        return target.hasEnough();
+      },
+      get isFull() {
+        return events.isFull === true;
+      },
+      room: async () => events.room?.(),
+      used: (use) => this.job.addCharge(this.#parts.memory.charges.chargeTurn({ process, cli: route.cli, turn, use })),
+      waits: (waiting) => {
+        route.cli.health.apiWaits(this.job, waiting);
+        return waiting.ms < this.job.leftMs;
+      },
+    };
+  }
+}
+
+/** End of a turn, and the reason why its answer is invalid; null if it is valid. */
+interface CheckedTurn {
+  readonly end: RepairedEnd;
+  readonly fault: string | null;
+}
+
+/**
+ * Runs a turn and checks its answer. If the answer is invalid, runs the turn of `repair`, in which the model may answer
+ * once more. Throws `schema_mismatch` if the last answer is invalid; `repair` is null if there is no second chance.
+ */
+export async function withRepair<T extends CheckedTurn>(
+  turn: Turn,
+  run: (turn: Turn) => Promise<T>,
+  repair: ((invalid: T) => Turn | Promise<Turn>) | null,
+): Promise<T> {
+  const first = await run(turn);
+  if (first.fault === null) return first;
+  if (repair === null) throw mismatch(first.fault);
+  const second = await run(await repair(first));
+  if (second.fault !== null) throw mismatch(second.fault);
+  return { ...second, end: { ...second.end, usage: addedUsage(first.end.usage, second.end.usage), isRepaired: true } };
+}
+
+export function mismatch(fault: string): Error {
+  return cliError('schema_mismatch', `the answer of the model does not fit the schema: ${fault}`);
+}

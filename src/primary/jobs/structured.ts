@@ -1,0 +1,95 @@
+import { cliError } from '../../shared/errors.js';
+import { needsWrapper, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
+import type { Message, Turn } from '../cli/contract/adapter.js';
+import { type AnswerTurns, type RepairedEnd, type RunTurn, type StrategyEnd, withRepair } from './answer-turns.js';
+import type { Job } from './job.js';
+
+/** Answers with a JSON value, which is sent only after all of it has been checked against its schema. */
+export async function answerWithValue(
+  turns: AnswerTurns,
+  turn: Turn,
+  run: RunTurn,
+  schema: string,
+): Promise<StrategyEnd> {
+  const { end, value } = await readValue(turns, turn, run, schema);
+  const isWaiting = (end.calls ?? []).length > 0;
+  if (!isWaiting) turns.output.sendText(value);
+  return { ...valueEnd(end), isWaiting };
+}
+
+/**
+ * Gets a value by the program's native schema support; otherwise by the prompt, with one more turn to repair an answer
+ * that does not fit or in which `faultOf` finds a fault. The value is empty if the model called tools, or if its answer
+ * was cut short. Text before a tool call is sent with the call.
+ */
+export async function readValue(
+  turns: AnswerTurns,
+  turn: Turn,
+  run: RunTurn,
+  schema: string,
+  faultOf: (value: string) => Promise<string | null> = async () => null,
+) {
+  const { output } = turns;
+  const { schema: programSchema, isWrapped } = programSchemaOf(schema);
+  const isNative = turns.extras.schema?.(programSchema) !== undefined;
+  const check = async (each: Turn) => {
+    const pieces: string[] = [];
+    const flush = () => output.sendText(pieces.splice(0).join(''));
+    const end = await run(each, {
+      write: (text) => void pieces.push(text),
+      call: (event) => {
+        flush();
+        output.sendCall(event);
+      },
+      hasEnough: () => false,
+      flush,
+    });
+    const text = end.text ?? pieces.join('');
+    if (end.calls !== undefined) return { end, text, value: '', fault: null };
+    if (end.isCutShort) return { end, text, value: cutValue(turns.job), fault: null };
+    const finding = await turns.checkSchema(schema, isNative && isWrapped ? unwrappedText(text) : text);
+    if (finding.kind !== 'fits') return { end, text, value: '', fault: finding.fault };
+    return { end, text, value: finding.value, fault: await faultOf(finding.value) };
+  };
+  if (isNative) return withRepair({ ...turn, schema: programSchema }, check, null);
+  const asked = askingFor(turn, schema);
+  return withRepair(asked, check, async ({ text, fault }) => {
+    await turns.processes.takeAnother();
+    return repairing(asked, text, fault ?? '');
+  });
+}
+
+/** Returns the end of a turn whose text was already sent. */
+export function valueEnd({ model, usage, calls, isCutShort, isRepaired = false }: RepairedEnd) {
+  const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
+  return { type: 'turn-end', text: null, model, usage, ...more, stopSequence: null, isCut: isRepaired } as const;
+}
+
+/** Returns an empty value for the compatibility APIs, which report the cut; throws for other jobs. */
+function cutValue({ chain }: Job): string {
+  if (chain !== null) return '';
+  throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');
+}
+
+/** Returns the schema in the form for programs, and whether it had to be wrapped in an object. */
+function programSchemaOf(schema: string): { readonly schema: string; readonly isWrapped: boolean } {
+  const parsed = JSON.parse(schema);
+  if (!needsWrapper(parsed)) return { schema, isWrapped: false };
+  return { schema: JSON.stringify(wrappedSchema(parsed)), isWrapped: true };
+}
+
+/** Returns the turn for a program without schema support: the schema is part of its text. */
+export function askingFor<T extends Turn>(turn: T, schema: string): T {
+  const request = `Answer with one JSON value alone, without any other text, that fits this JSON Schema:\n${schema}`;
+  return { ...turn, text: `${turn.text}\n\n${request}`, schema: null };
+}
+
+/** Returns the turn that asks the model to repair an answer that did not fit the schema. */
+export function repairing<T extends Turn>(turn: T, answer: string, fault: string): T {
+  const messages: readonly Message[] = [
+    { role: 'user', text: turn.text, images: turn.images },
+    { role: 'assistant', text: answer },
+  ];
+  const text = `That does not fit the schema: ${fault}. Answer again, with the whole JSON value alone.`;
+  return { ...turn, text, images: [], history: [...turn.history, ...messages] };
+}
