@@ -133,7 +133,7 @@ interface CheckedTurn {
 
 /**
  * Runs a turn and checks its answer. If the answer is invalid, runs the turn of `repair`, in which the model may answer
- * once more. Throws `schema_mismatch` if the last answer is invalid; `repair` is null if there is no second chance.
+ * once more. Throws `schema_mismatch` if the last answer is invalid. With `repair` null, the first answer is the last.
  */
 export async function withRepair<T extends CheckedTurn>(
   turn: Turn,

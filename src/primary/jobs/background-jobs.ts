@@ -43,10 +43,7 @@ export interface BackgroundObserver {
 }
 
 export interface BackgroundResources {
-  readonly runner: Pick<
-    JobRunner,
-    'backgroundJob' | 'admitBackground' | 'refuseBackground' | 'perform' | 'check' | 'mayStart'
-  >;
+  readonly runner: JobRunner;
   readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly store: JobStore;
@@ -103,7 +100,7 @@ export class BackgroundJobs {
   /** Accepts a job and stores it. Rejects like an admission, and with `concurrency_limited` if too many jobs wait. */
   async accept(request: JobRequest, requested: JobForm): Promise<AcceptedView> {
     const { runner, store, clock } = this.#resources;
-    const model = runner.check(request) ?? requested.model;
+    const model = runner.checkRequest(request) ?? requested.model;
     const form = requested.model === null ? requested : { ...requested, model };
     const share = { client: request.client, bytes: requestBytes(request) };
     if (!store.isShared) checkRoom(share, this.#waiting, this.#maxJobs);
@@ -143,8 +140,8 @@ export class BackgroundJobs {
       beforeStart: async () => {
         background.mayHaveStarted = true;
         if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
-        // Another host runs or has cancelled a leased job, and reports its state.
-        throw isLeased ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
+        // The host that runs or has cancelled a leased job reports its state.
+        throw isLeased ? storeUnavailable() : new RelayError('cancelled', 'the job is no longer queued');
       },
     });
     const job: BackgroundJob = runner.backgroundJob(accepted.request, background);
@@ -231,7 +228,7 @@ export class BackgroundJobs {
 
   /**
    * Runs a job from its wait to its stored end, and retries while it cannot start. A leased job returns to the shared
-   * queue instead: another host may start it.
+   * queue instead, because another host may be able to start it.
    */
   async #untilEnd(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> {
     const { isLeased, log, signal } = job.background;
@@ -254,7 +251,7 @@ export class BackgroundJobs {
     const admit = () => {
       job.background.signal.throwIfAborted();
       if (mustHaveSlot && !runner.mayStart(job, false)) {
-        throw new RelayError('concurrency_limited', 'its slot is no longer free');
+        throw new RelayError('concurrency_limited', 'the slot is no longer free');
       }
       runner.admitBackground(job, isFirst);
       job.background.log.changed();

@@ -6,14 +6,14 @@ import { estimateTokens } from '../threads/token-counter.js';
 
 /** A turn, and the process that ran it. */
 export interface UsedTurn {
-  /** Process of the turn. It may run further rounds of the same turn. */
+  /** Process of the turn, which may run further rounds of the same turn. */
   readonly process: object;
   readonly cli: { readonly name: string; readonly adapter: Pick<Adapter, 'reportsCost'> };
   readonly turn: Turn;
   readonly use: TurnUse;
 }
 
-/** Estimates for a process that waits for the results of calls: its next report may include them. */
+/** Estimates for a process that waits for the results of calls. The next report of the process may include them. */
 interface OpenRounds {
   /** Tokens and cost that were charged by estimate before the report. */
   readonly inputTokens: number;
@@ -77,9 +77,9 @@ function dueOf(reported: number | null, openBefore: number, estimate: () => numb
   return { due, open: openBefore + due };
 }
 
-function tokensIn({ system, schema, offer, history, ...asked }: Turn): number {
+function tokensIn({ system, schema, offer, history, ...message }: Turn): number {
   const tools = (offer?.tools ?? []).flatMap(({ description, schema: input }) => [description, input]);
-  const messages = [asked, ...history];
+  const messages = [message, ...history];
   const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
   const images = shown.reduce((sum, { images = [] }) => sum + images.length, 0);
   return (

@@ -22,8 +22,8 @@ export function withoutEcho(stderr: string, texts: Iterable<string>): string {
   const runs = new Set(parts.flatMap(runsOf));
   const short = parts.filter(({ length }) => length < minCommon);
   const isEcho = (line: string) => {
-    const said = line.trim();
-    if (said.length < minCommon && said.length >= minShort && parts.some((part) => part.includes(said))) return true;
+    const text = line.trim();
+    if (text.length < minCommon && text.length >= minShort && parts.some((part) => part.includes(text))) return true;
     return short.some((part) => line.includes(part)) || runsOf(line).some((run) => runs.has(run));
   };
   const lines = stderr.split('\n').map((line) => (isEcho(line) ? leftOut : line));

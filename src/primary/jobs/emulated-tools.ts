@@ -76,8 +76,8 @@ export function withoutTools({ results, offer: _, history, heard, ...turn }: Tur
   const names: NamesById = new Map();
   const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
   const before = { ...(heard && { heard: plain(heard) }), history: plain(history) };
-  const asked = messageWithout({ role: 'user', text: turn.text, images: turn.images, results }, names);
-  const { text, images = [] } = asked;
+  const message = { role: 'user', text: turn.text, images: turn.images, results } as const;
+  const { text, images = [] } = messageWithout(message, names);
   return { ...turn, text, images, ...before };
 }
 
@@ -100,7 +100,7 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
   const made = calls.map(
     ({ name, input }) => `{"kind": "call", "name": ${JSON.stringify(name)}, "arguments": ${input}}`,
   );
-  let said = '';
+  let whole = '';
   const shown: Image[] = [];
   const parts = [
     ...results.map((result) => resultText(result, names)),
@@ -109,12 +109,12 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
   ];
   for (const part of parts) {
     if (part.text === '' && part.images.length === 0) continue;
-    if (said !== '') said += '\n\n';
-    for (const image of part.images) shown.push({ ...image, at: image.at + said.length });
-    said += part.text;
+    if (whole !== '') whole += '\n\n';
+    for (const image of part.images) shown.push({ ...image, at: image.at + whole.length });
+    whole += part.text;
   }
   for (const { id, name } of calls) names.set(id, name);
-  return { role, text: said, ...(shown.length > 0 && { images: shown }) };
+  return { role, text: whole, ...(shown.length > 0 && { images: shown }) };
 }
 
 function resultText({ id, text, images = [], isError }: ToolResult, names: NamesById) {

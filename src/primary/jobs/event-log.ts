@@ -120,7 +120,7 @@ export class EventLog implements JobEvents {
     this.changed();
   }
 
-  /** Ends all readers without an end event: another host may have taken over the job. */
+  /** Ends all readers without an end event, because another host may have taken over the job. */
   lose(): void {
     this.#isLost = true;
     this.changed();

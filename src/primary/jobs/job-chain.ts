@@ -17,7 +17,7 @@ interface Routed {
 }
 
 /** Id under which no process is ever stored. */
-const nowhere = '';
+const unusedId = '';
 
 /**
  * Finds the process for a client that resends the whole history. A process is stored under a hash chain over its whole
@@ -28,30 +28,30 @@ export class JobChain {
   readonly before: ConversationState | null;
   readonly isLive: boolean;
   readonly #request: JobRequest;
-  readonly #asked: string;
+  readonly #questionChain: string;
   readonly #model: string | null;
   readonly #recent: RecentChains;
   readonly #arrival: Arrival;
   /** Whether the conversation was answered by this service before, in its current process or in another one. */
-  readonly #goesOn: boolean;
+  readonly #isContinued: boolean;
 
   /**
-   * Returns the chain of an arriving job; null if the request has no chain. `isKept` returns whether a process waits
+   * Returns the chain of an arriving job; null if the request has no chain. `hasProcess` returns whether a process waits
    * for exactly this state, and for no other job.
    */
-  static of(job: Routed, recent: RecentChains, isKept: (state: ConversationState) => boolean): JobChain | null {
+  static of(job: Routed, recent: RecentChains, hasProcess: (state: ConversationState) => boolean): JobChain | null {
     const { chain } = job.request;
-    return chain === null ? null : new JobChain(job, chain, recent, isKept);
+    return chain === null ? null : new JobChain(job, chain, recent, hasProcess);
   }
 
   private constructor(
     { request, route, launch, takesResults }: Routed,
-    { before, asked }: NonNullable<JobRequest['chain']>,
+    { before, asked: questionChain }: NonNullable<JobRequest['chain']>,
     recent: RecentChains,
-    isKept: (state: ConversationState) => boolean,
+    hasProcess: (state: ConversationState) => boolean,
   ) {
     this.#request = request;
-    this.#asked = asked;
+    this.#questionChain = questionChain;
     this.#model = route.publicModel;
     this.#recent = recent;
     const { client } = request;
@@ -60,11 +60,11 @@ export class JobChain {
     const place = { id: chainId(before, client, this.#model), messageCount, launch };
     const hasResults = request.results !== undefined;
     const state = hasResults ? { ...place, openCalls: takesResults ? answeredCalls(request) : [] } : place;
-    this.isLive = messageCount > 0 && isKept(state);
-    this.#goesOn = this.isLive || recent.knows(state.id);
+    this.isLive = messageCount > 0 && hasProcess(state);
+    this.#isContinued = this.isLive || recent.knows(state.id);
     if (messageCount === 0) this.before = null;
     // with results, the real id ends a process that still waits for them
-    else this.before = this.isLive || hasResults ? state : { ...state, id: nowhere };
+    else this.before = this.isLive || hasResults ? state : { ...state, id: unusedId };
   }
 
   /**
@@ -74,16 +74,16 @@ export class JobChain {
   after(answer: string, made: readonly ToolCall[] = [], isWaiting = false): ConversationState {
     const { client } = this.#request;
     const calls = this.#asClientKnows(made);
-    const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
+    const chain = chained(this.#questionChain, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
     const place = { id: chainId(chain, client, this.#model), messageCount: messagesBefore(this.#request) + 2, client };
     const renamed = calls !== made && { callIds: new Map(calls.map(({ id }, index) => [id, made[index]?.id ?? id])) };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls), ...renamed } : place;
     // with a forced call, the call itself is usually the answer
     const isForced = isWaiting && this.#request.offer?.choice !== 'auto';
-    const other = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
+    const other = this.#recent.isSideRequest(this.#arrival) ? 'side' : 'question';
     const kind = isForced ? 'call' : other;
     this.#recent.answered(this.#arrival, state.id);
-    return this.#goesOn ? state : { ...state, guess: { kind, client } };
+    return this.#isContinued ? state : { ...state, guess: { kind, client } };
   }
 
   /** Replaces the ids of calls by their positions if the client does not send ids back. */
@@ -144,7 +144,7 @@ export class RecentChains {
     this.#clock = clock;
   }
 
-  /** Registers an arriving request. It must be unregistered by `leave`. */
+  /** Registers an arriving request, until `leave` is called for it. */
   arrive(client: string): Arrival {
     const atMs = this.#clock.monotonicMs();
     const answeredMs = this.#answeredMs.get(client) ?? Number.NEGATIVE_INFINITY;
@@ -169,10 +169,10 @@ export class RecentChains {
   }
 
   /**
-   * Whether this looks like a side request: it came directly after an answer, or together with another request of the
-   * client that is still open.
+   * Whether this looks like a side request: a request that came directly after an answer, or together with another
+   * request of the client that is still open.
    */
-  isBeside(arrival: Arrival): boolean {
+  isSideRequest(arrival: Arrival): boolean {
     const { client, atMs, isAfterAnswer } = arrival;
     const isOther = (open: Arrival) => open !== arrival && open.client === client;
     return isAfterAnswer || [...this.#open].some((open) => isOther(open) && Math.abs(open.atMs - atMs) <= beforeMs);

@@ -8,7 +8,7 @@ export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'e
   readonly process: Pick<CliProcess, 'startedMs' | 'startupMs'>;
 }
 
-/** Owns the CLI process of one job; it has at most one at a time. */
+/** Owns the CLI process of one job. A job has at most one process at a time. */
 export class JobProcesses {
   readonly #job: Job;
   readonly #clis: readonly ModelCli[];

@@ -59,9 +59,9 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly redactor: Pick<Redactor, 'redact'>;
   /** Explains an unknown model by listing the names that a client may use instead. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  /** Throws `rate_limited` if the client's budget is used up. This can happen while a job waits. */
+  /** Throws `rate_limited` if the client's budget is used up. Called when a job has its slot. */
   readonly checkBudget: (client: string) => void;
-  /** Creates the spans of a job; null if no spans are exported. It returns null if this request is not exported. */
+  /** Creates the spans of a job, or returns null for a request that is not exported; null if no spans are exported. */
   readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
 }
 
@@ -97,7 +97,7 @@ export class JobRunner {
    */
   run(request: JobRequest, caller: AbortSignal): JobStream {
     const route = this.#resources.router.route(request);
-    this.#see(request.client);
+    this.#recordRequest(request.client);
     const refusal = route.cli.health.circuits.refusal({ request, route });
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
@@ -116,7 +116,7 @@ export class JobRunner {
     return stream;
   }
 
-  /** Creates an accepted background job. It is admitted later. */
+  /** Creates an accepted background job, without admitting it. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const route = this.#resources.router.route(request);
     const { clock, spansOf } = this.#resources;
@@ -130,7 +130,7 @@ export class JobRunner {
    */
   admitBackground(job: Job<BackgroundPart>, isFirst: boolean): void {
     const { request, route } = job;
-    this.#see(request.client);
+    this.#recordRequest(request.client);
     const { bytes, ...examined } = this.#admission.examine(request, route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
@@ -164,7 +164,7 @@ export class JobRunner {
     return open.sort((a, b) => b.number - a.number);
   }
 
-  /** Returns the jobs for this CLI among the next ones to get a slot; as many jobs are considered as slots exist. */
+  /** Returns the jobs for this CLI among the next jobs to get a slot. One job is considered for each slot. */
   next(cli: ModelCli): WaitingJob[] {
     const { room } = this.#resources;
     return room.upcoming(room.limits.maxActive).flatMap((ticket) => {
@@ -194,7 +194,7 @@ export class JobRunner {
   }
 
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
-  check(request: JobRequest): string | null {
+  checkRequest(request: JobRequest): string | null {
     const route = this.#resources.router.route(request);
     this.#admission.examine(request, route);
     return route.label ?? request.model;
@@ -215,7 +215,7 @@ export class JobRunner {
   }
 
   /** Records that the client sent a request, even if it is refused. */
-  #see(client: string): void {
+  #recordRequest(client: string): void {
     const { clients, clis } = this.#resources;
     const isSecond = clients.saw(client);
     // the failures behind an open circuit may be caused by the first client alone
@@ -348,7 +348,7 @@ export class JobRunner {
   #end(job: Job, endOfTurn: JobEnd): Attempt {
     job.close();
     job.turn?.[Symbol.dispose]();
-    if (job.hasStarted) this.#advice.took(job.executionMs);
+    if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
     return this.#conclude(job, job.route.cli.health.ended(job, endOfTurn, job.hasStarted));
   }
 
@@ -388,8 +388,8 @@ export class JobRunner {
 /** Redacts an error, because programs and adapters may print the operator's secrets. */
 function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
   const { message, stderr } = failure;
-  const told = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
-  return { ...end, failure: { ...failure, ...told } };
+  const texts = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
+  return { ...end, failure: { ...failure, ...texts } };
 }
 
 /** Number of recent jobs in the median. */
@@ -406,7 +406,7 @@ export class RetryAdvice {
   }
 
   /** Records the duration of an ended job. */
-  took(ms: number): void {
+  recordDuration(ms: number): void {
     this.#durations.push(ms);
     if (this.#durations.length > maxJobs) this.#durations.shift();
   }

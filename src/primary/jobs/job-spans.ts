@@ -93,15 +93,15 @@ export class JobSpans {
       kind: 'client',
       startMs,
       attributes: [
-        this.#asked(turn, model),
-        this.#answered(end),
+        this.#requestAttributes(turn, model),
+        this.#answerAttributes(end),
         { 'prompt_relay.process': cli.origin, 'prompt_relay.error.reason': failure?.reason },
       ],
       error: failure?.code,
     });
   }
 
-  #asked({ schema, sampling }: Turn, model: string | null): Attributes {
+  #requestAttributes({ schema, sampling }: Turn, model: string | null): Attributes {
     const { route, request } = this.#job;
     const { adapter } = route.cli;
     return {
@@ -117,7 +117,7 @@ export class JobSpans {
     };
   }
 
-  #answered(end: TurnEnd | null): Attributes {
+  #answerAttributes(end: TurnEnd | null): Attributes {
     if (end === null) return {};
     const { model, usage, calls = [], isCutShort = false } = end;
     const reason = calls.length > 0 ? 'tool_calls' : isCutShort ? 'length' : 'stop';

@@ -55,7 +55,7 @@ interface Position {
 
 /**
  * The only buffer for the events of one job, between the job and its reader. The size of its text is limited, and an
- * unread queue position is replaced by the next one. It has exactly one end.
+ * unread queue position is replaced by the next one. The last event is the only end.
  */
 export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, undefined> {
   readonly #isStreamed: boolean;
@@ -212,8 +212,8 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;
     const text = this.#pieces.splice(0, count).map(textIn).join('');
     const taken = text.slice(0, wholeLength(text, maxDeltaLength));
-    const rest = text.slice(taken.length);
-    if (rest !== '') this.#pieces.unshift(type === 'text-delta' ? rest : { type, text: rest });
+    const left = text.slice(taken.length);
+    if (left !== '') this.#pieces.unshift(type === 'text-delta' ? left : { type, text: left });
     this.#textLength -= taken.length;
     if (!this.isFull) this.#wakeWriter();
     return taken;

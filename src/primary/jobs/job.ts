@@ -72,7 +72,7 @@ type JobStage =
 const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
 
 /**
- * One job, of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
+ * A job of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
  * end of a drain aborts the signal. The first reason becomes the error of the job.
  */
 export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
@@ -168,7 +168,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   /**
-   * State of the conversation for which a process may be waiting; null for a first message, or if there is no
+   * State of the conversation for which a process may be waiting; null for a first message, or for a job without a
    * conversation.
    */
   get continues(): ConversationState | null {
@@ -180,8 +180,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
    * including this turn.
    */
   stateAfter({ text, calls = [], isWaiting }: WholeAnswer, conversation: ConversationSnapshot | null) {
-    const ofChain = () => this.chain?.after(text, calls, isWaiting) ?? null;
-    return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? ofChain());
+    const chainState = () => this.chain?.after(text, calls, isWaiting) ?? null;
+    return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? chainState());
   }
 
   #withLaunch(state: ConversationState | null): ConversationState | null {
@@ -310,8 +310,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Returns the end of a failed job. `answer`: the answer of a model that refused. */
   failed(thrown: unknown, answer: RefusedAnswer | null = null): JobFailed {
     const { stderr, ...failure } = toWire(thrown);
-    const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
-    const end = { outcome: outcomeOf(thrown), failure: { ...failure, ...heard }, ...(answer !== null && { answer }) };
+    const output = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
+    const end = { outcome: outcomeOf(thrown), failure: { ...failure, ...output }, ...(answer !== null && { answer }) };
     return { type: 'job-end', ...end, ...this.#figures() };
   }
 

@@ -6,7 +6,7 @@ import { StopCutter } from './stop-cutter.js';
 export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, run: RunTurn): Promise<StrategyEnd> {
   const { stop } = job.request;
   const cutter = new StopCutter(stop);
-  const flush = () => output.sendText(cutter.rest());
+  const flush = () => output.sendText(cutter.takeBuffered());
   const end = await run(turn, {
     write: (text) => output.sendText(cutter.add(text)),
     call: (event) => {
@@ -27,7 +27,7 @@ export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, r
     return ended(cutter, null);
   }
   const whole = new StopCutter(stop);
-  const text = output.correctText(whole.add(end.text) + whole.rest());
+  const text = output.correctText(whole.add(end.text) + whole.takeBuffered());
   output.sendMissingCalls(end.calls ?? []);
   return ended(whole, text);
 }

@@ -38,8 +38,8 @@ export class SamplingRules {
   /** Returns the turn without the sampling fields that this model does not support. */
   fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
-    const { sampling: asked = {}, effort, thinking } = turn;
-    const sampling = extras.fitSampling?.(asked, effort !== null || thinking !== undefined) ?? asked;
+    const { sampling: requested = {}, effort, thinking } = turn;
+    const sampling = extras.fitSampling?.(requested, effort !== null || thinking !== undefined) ?? requested;
     const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as SampledField, route));
     return without({ ...turn, sampling }, ...(refused as SampledField[]));
   }
@@ -51,13 +51,12 @@ export class SamplingRules {
   ignored(request: JobRequest, route: JobRoute): OptionalWish[] {
     const { extras } = route.cli.program;
     if (extras === null) return [];
-    const { sampling: asked = {}, thinking, effort } = request;
+    const { sampling: requested = {}, thinking, effort } = request;
     const launch = { ...plainLaunch(null), effort };
-    const turn = { ...launch, text: '', history: [], sampling: asked, ...(thinking && { thinking }) };
+    const turn = { ...launch, text: '', history: [], sampling: requested, ...(thinking && { thinking }) };
     const { sampling = {} } = this.fit(turn, route, extras);
-    const isLeftOut = (wish: OptionalWish) => wish !== 'isParallel' && sampling[wish] === undefined;
-    const wishes = extras.wishes?.filter((wish) => !isLeftOut(wish)) ?? [];
-    return ignoredWishes(request, { ...extras, wishes });
+    const isSent = (option: OptionalWish) => option === 'isParallel' || sampling[option] !== undefined;
+    return ignoredWishes(request, { ...extras, wishes: extras.wishes?.filter(isSent) ?? [] });
   }
 
   /**
@@ -102,25 +101,25 @@ function isCalledUnsupported(field: SampledField, message: string): boolean {
   const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
   const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refused}([^.]*)`, 'i');
   const object = new RegExp(`unsupported parameter: ${name}|\\bdoes not support (?:the )?(?:parameter )?${name}`, 'i');
-  const rest = subject.exec(message)?.[1] ?? object.exec(message)?.[0];
-  return rest !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(rest);
+  const condition = subject.exec(message)?.[1] ?? object.exec(message)?.[0];
+  return condition !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(condition);
 }
 
 function without(turn: Turn, ...left: readonly SampledField[]): Turn {
-  const { sampling, stop, ...rest } = turn;
+  const { sampling, stop, ...base } = turn;
   const names: readonly string[] = left.map((field) => fields[field]);
-  const others = Object.fromEntries(Object.entries(sampling ?? {}).filter(([name]) => !names.includes(name)));
+  const fitting = Object.fromEntries(Object.entries(sampling ?? {}).filter(([name]) => !names.includes(name)));
   return {
-    ...rest,
-    ...(Object.keys(others).length > 0 && { sampling: others as Sampling }),
+    ...base,
+    ...(Object.keys(fitting).length > 0 && { sampling: fitting as Sampling }),
     ...(stop !== undefined && !names.includes('stop') && { stop }),
   };
 }
 
 /** Returns the requested options that the turn was sent without. */
-export function unsentWishes({ sampling: asked = {} }: Pick<JobRequest, 'sampling'>, { sampling = {} }: Turn) {
+export function unsentWishes({ sampling: requested = {} }: Pick<JobRequest, 'sampling'>, { sampling = {} }: Turn) {
   return optionalWishes.filter(
-    (wish) => wish !== 'isParallel' && asked[wish] !== undefined && sampling[wish] === undefined,
+    (option) => option !== 'isParallel' && requested[option] !== undefined && sampling[option] === undefined,
   );
 }
 

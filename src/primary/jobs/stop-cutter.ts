@@ -6,7 +6,7 @@ export class StopCutter {
   readonly #sequences: readonly string[];
   readonly #longest: number;
   /** End of the text in which a sequence may begin. */
-  #held = '';
+  #buffered = '';
   #found: string | null = null;
 
   constructor(sequences: readonly string[]) {
@@ -22,18 +22,18 @@ export class StopCutter {
   /** Returns the text that certainly precedes any sequence. */
   add(piece: string): string {
     if (this.#found !== null) return '';
-    const text = this.#held + piece;
+    const text = this.#buffered + piece;
     const at = this.#firstIn(text);
     const end = at ?? text.length - this.#beginsAtEnd(text);
-    this.#held = at === null ? text.slice(end) : '';
+    this.#buffered = at === null ? text.slice(end) : '';
     return text.slice(0, end);
   }
 
   /** Returns the buffered text at the end of the input. */
-  rest(): string {
-    const rest = this.#held;
-    this.#held = '';
-    return rest;
+  takeBuffered(): string {
+    const text = this.#buffered;
+    this.#buffered = '';
+    return text;
   }
 
   #firstIn(text: string): number | null {

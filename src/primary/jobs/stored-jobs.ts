@@ -95,7 +95,7 @@ export class StoredJobs {
 
   /**
    * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
-   * counts: another end if another host has declared this host dead and has ended the job.
+   * counts, which differs if another host has declared this host dead and has ended the job.
    */
   async end(id: string, client: string, end: JobEnd, { text }: EventLog): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withoutText(end) };
@@ -110,7 +110,7 @@ export class StoredJobs {
     }
   }
 
-  /** Removes jobs whose lifetime has passed. It is called periodically, so a failure is ignored. */
+  /** Removes jobs whose lifetime has passed. Failures are ignored, because the call is repeated periodically. */
   expire(): void {
     this.#store.expire(this.#oldestEnd).catch(() => {});
   }

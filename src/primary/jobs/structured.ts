@@ -52,10 +52,10 @@ export async function readValue(
     return { end, text, value: finding.value, fault: await faultOf(finding.value) };
   };
   if (isNative) return withRepair({ ...turn, schema: programSchema }, check, null);
-  const asked = askingFor(turn, schema);
-  return withRepair(asked, check, async ({ text, fault }) => {
+  const first = askingFor(turn, schema);
+  return withRepair(first, check, async ({ text, fault }) => {
     await turns.processes.takeAnother();
-    return repairing(asked, text, fault ?? '');
+    return repairing(first, text, fault ?? '');
   });
 }
 

@@ -3,7 +3,7 @@ import type { ThinkingForm, Thought, ThoughtDelta, ThoughtEnd } from '../../shar
 /** Position of a thought: the text length in UTF-16 units, and the number of calls, before it. */
 type Place = Pick<Thought, 'calls'> & { readonly at: number };
 
-/** Owns the thoughts of one answer, in the form that the caller asked for. */
+/** Owns the thoughts of one answer, in the form that the caller requested. */
 export class Thoughts {
   readonly #form: ThinkingForm | undefined;
   readonly #pass: (event: ThoughtDelta | ThoughtEnd) => void;
@@ -33,8 +33,8 @@ export class Thoughts {
   }
 
   /**
-   * Returns the thoughts of an answer with this text length. `isCorrected`: whether the final text differs from what
-   * was streamed.
+   * Returns the thoughts of an answer with this text length. `isCorrected`: whether the final text differs from the
+   * streamed text.
    */
   in(length: number, isCorrected: boolean): readonly Thought[] {
     return this.#whole.map((thought) => {

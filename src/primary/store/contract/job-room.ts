@@ -1,11 +1,5 @@
 import { RelayError } from '../../../shared/errors.js';
 
-/** Maximum number of jobs, and their total bytes. */
-export interface JobRoom {
-  readonly count: number;
-  readonly bytes: number;
-}
-
 /** Maximum total size of the texts and images of all waiting background jobs. */
 export const maxWaitingBytes = 64 * 1024 * 1024;
 /**
@@ -17,12 +11,12 @@ const clientShare = 3 / 4;
 const retrySeconds = 30;
 
 /** Returns the share of one key holder, including all its sub-clients, of a queue for `maxJobs` jobs. */
-export function holderRoom(maxJobs: number): JobRoom {
+export function holderRoom(maxJobs: number) {
   return { count: Math.max(1, maxJobs * clientShare), bytes: maxWaitingBytes * clientShare };
 }
 
 /** Returns the share of one sub-client within its holder's share. */
-export function nameRoom(maxJobs: number): JobRoom {
+export function nameRoom(maxJobs: number) {
   const { count, bytes } = holderRoom(maxJobs);
   return { count: Math.max(1, count * clientShare), bytes: bytes * clientShare };
 }

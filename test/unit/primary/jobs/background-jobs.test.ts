@@ -314,5 +314,7 @@ describe('A service that stops', () => {
 it('The background jobs check a request in the same way as the admission does', () => {
   const harness = new BackgroundHarness();
   const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
-  expect(() => harness.inner.runner.check(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+  expect(() => harness.inner.runner.checkRequest(request)).toThrow(
+    expect.objectContaining({ code: 'validation_error' }),
+  );
 });

@@ -13,10 +13,10 @@ class Desk {
 
   /** Answers a request. Returns whether it came while another one was open. */
   answer(arrival: ReturnType<Desk['arrive']>): boolean {
-    const isBeside = this.recent.isBeside(arrival);
+    const isSideRequest = this.recent.isSideRequest(arrival);
     this.recent.answered(arrival, `place ${++this.#answers}`);
     this.recent.leave(arrival);
-    return isBeside;
+    return isSideRequest;
   }
 }
 

@@ -2,7 +2,7 @@ import { RetryAdvice } from '../../../../src/primary/jobs/job-runner.js';
 
 function adviceAfter(slots: number, durationsMs: readonly number[]): RetryAdvice {
   const advice = new RetryAdvice(slots);
-  for (const ms of durationsMs) advice.took(ms);
+  for (const ms of durationsMs) advice.recordDuration(ms);
   return advice;
 }
 

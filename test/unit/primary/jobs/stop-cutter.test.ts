@@ -4,7 +4,7 @@ import { StopCutter } from '../../../../src/primary/jobs/stop-cutter.js';
 function cut(stop: readonly string[], ...pieces: readonly string[]) {
   const cutter = new StopCutter(stop);
   const passed = pieces.map((piece) => cutter.add(piece));
-  return { text: passed.join('') + cutter.rest(), found: cutter.found };
+  return { text: passed.join('') + cutter.takeBuffered(), found: cutter.found };
 }
 
 /** Yields every way to cut a text into three pieces, which may be empty or split a surrogate pair. */
@@ -37,13 +37,18 @@ describe('A text that is cut before a stop sequence', () => {
     const cutter = new StopCutter(['STOP', '\n']);
     expect(cutter.add('one ST')).toBe('one ');
     expect(cutter.add('EP S')).toBe('STEP ');
-    expect(cutter.rest()).toBe('S');
-    expect(cutter.rest()).toBe('');
+    expect(cutter.takeBuffered()).toBe('S');
+    expect(cutter.takeBuffered()).toBe('');
   });
 
   it('has nothing after the stop sequence, and buffers nothing of it', () => {
     const cutter = new StopCutter(['STOP']);
-    expect([cutter.add('a STO'), cutter.add('P b'), cutter.add('c'), cutter.rest()]).toEqual(['a ', '', '', '']);
+    expect([cutter.add('a STO'), cutter.add('P b'), cutter.add('c'), cutter.takeBuffered()]).toEqual([
+      'a ',
+      '',
+      '',
+      '',
+    ]);
     expect(cutter.found).toBe('STOP');
   });
 });
