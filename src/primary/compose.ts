@@ -289,8 +289,7 @@ function createJobs(parts: EarlierParts) {
     config,
   );
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const storedJobs =
-    hosts?.remoteJobs(config.jobTtlMs, dismiss) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
+  const storedJobs = hosts?.remoteJobs(config.jobTtlMs, dismiss) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const observer = observeBackground(listeners);
   const resources = {
     runner,
