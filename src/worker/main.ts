@@ -140,9 +140,9 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   context.spans = spans;
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const owned = { bodies, spill, viewers, spans, ownJobs };
-  const ofApp = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
-  const app = createApp(ofApp);
-  const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(ofApp);
+  const appParts = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
+  const app = createApp(appParts);
+  const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
   try {
     await listeners.open(settings.fds, (fd) => {
       return new HttpServer(fd === settings.ollamaFd ? ollamaApp : app, { ...parts, limit, pace: bodies.pace });

@@ -227,7 +227,7 @@ export class JobHarness {
       adapter: { name: 'scripted' },
       health: name === '' ? this.health : this.#healthOf(name),
       pool: {
-        keeps: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
+        hasSessionFor: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
         endSessionOf: (id: string) => void this.forgotten.push(`${id} at ${name}`),
         endIdleProcesses: async () => void this.flushes++,
       },

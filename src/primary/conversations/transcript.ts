@@ -51,8 +51,8 @@ export function countToRead({ limit, search, root }: Wanted): number {
 export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
   const isMore = read.length === countToRead(wanted);
   const all = isMore ? read.slice(0, -1) : read;
-  const here = all.filter((each) => isVersionOf(wanted.root, each));
-  const shown = here.map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
+  const versions = all.filter((each) => isVersionOf(wanted.root, each));
+  const shown = versions.map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
   return foundPage(shown, isMore ? (all.at(-1)?.activity ?? null) : null, wanted);
 }
 

@@ -208,17 +208,17 @@ export class Circuits {
   }
 
   /** Returns why this job may not start at the moment, as `cli_error`; null if it may start. */
-  refusal({ request, route }: CircuitJob): RelayError | null {
+  refusalOf({ request, route }: CircuitJob): RelayError | null {
     return this.#circuitsOf(route.circuit).find((circuit) => !circuit.mayStart(request))?.refusal ?? null;
   }
 
   /** Records an admitted job. */
-  admitted({ request, route }: CircuitJob): void {
+  recordAdmission({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordAdmission(request);
   }
 
   /** Records that the model answers this job. */
-  served({ request, route }: CircuitJob): void {
+  recordAnswer({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordAnswer(request);
   }
 

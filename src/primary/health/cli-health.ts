@@ -87,7 +87,7 @@ export class CliHealth {
   }
 
   /** Records that a program waits before it asks the API again. A limit of one model does not concern jobs without a model name. */
-  apiWaits({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
+  recordApiWait({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
     const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.defaultCircuit;
     if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#recordShortage(reason, ms);
   }
@@ -117,7 +117,7 @@ export class CliHealth {
   }
 
   /** Evaluates the end of a job. Returns the end for the caller, with `Retry-After` if jobs are blocked. */
-  ended(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
+  recordJobEnd(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
     if (hadSlot) this.#learn(job, end);
     this.circuits.recordEnd(job);
     return end.outcome === 'cli_error' ? this.#withRetry(job, end) : end;
@@ -140,7 +140,7 @@ export class CliHealth {
    * because the fault may be over.
    */
   #recordAnswer(job: CircuitJob, beganMs: number): void {
-    this.circuits.served(job); // the circuit may not know the answer yet, because it has no text
+    this.circuits.recordAnswer(job); // the circuit may not know the answer yet, because it has no text
     if (this.#shortage !== null && beganMs >= this.#shortage.sinceMs) this.#shortage = null;
     const isNews = this.#evidence.recordAnswer(job.route.circuit, beganMs);
     const isContradicted = this.checks.current.status === 'not_ready' && !this.#evidence.isCredentialRefused;
@@ -196,7 +196,7 @@ export class CliHealth {
   #withRetry(job: CircuitJob, end: JobFailed): JobFailed {
     const { failure } = end;
     if (failure.reason !== 'quota' && failure.reason !== 'auth') return end;
-    const retryAfterSeconds = failure.retryAfterSeconds ?? this.circuits.refusal(job)?.retryAfterSeconds;
+    const retryAfterSeconds = failure.retryAfterSeconds ?? this.circuits.refusalOf(job)?.retryAfterSeconds;
     return { ...end, failure: { ...failure, retryAfterSeconds } };
   }
 

@@ -173,7 +173,7 @@ export class SeenClients {
   #areMany = false;
 
   /** Records that a client sent a request, even if it is refused. Returns whether this is the second client. */
-  saw(client: string): boolean {
+  recordClient(client: string): boolean {
     if (this.#areMany) return false;
     const holder = holderOf(client);
     this.#first ??= holder;

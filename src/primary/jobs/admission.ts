@@ -106,13 +106,13 @@ export class Admission {
    */
   mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
     const { room, conversations } = this.#resources;
-    if (route.cli.health.circuits.refusal({ request, route }) !== null) return false;
+    if (route.cli.health.circuits.refusalOf({ request, route }) !== null) return false;
     if (conversations.isInUse(request.conversationId)) return false;
     return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name });
   }
 
   #heldBy({ request, route, turn, background }: Job<BackgroundPart>): WaitReason | null {
-    if (route.cli.health.circuits.refusal({ request, route }) !== null) return 'account';
+    if (route.cli.health.circuits.refusalOf({ request, route }) !== null) return 'account';
     const isBusy = background.isLeased
       ? turn?.isReady === false
       : this.#resources.conversations.isInUse(request.conversationId);

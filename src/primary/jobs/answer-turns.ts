@@ -118,7 +118,7 @@ export class AnswerTurns {
       room: async () => events.room?.(),
       used: (use) => this.job.addCharge(this.#parts.memory.charges.chargeTurn({ process, cli: route.cli, turn, use })),
       waits: (waiting) => {
-        route.cli.health.apiWaits(this.job, waiting);
+        route.cli.health.recordApiWait(this.job, waiting);
         return waiting.ms < this.job.leftMs;
       },
     };

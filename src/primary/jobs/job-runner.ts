@@ -98,12 +98,12 @@ export class JobRunner {
   run(request: JobRequest, caller: AbortSignal): JobStream {
     const route = this.#resources.router.route(request);
     this.#recordRequest(request.client);
-    const refusal = route.cli.health.circuits.refusal({ request, route });
+    const refusal = route.cli.health.circuits.refusalOf({ request, route });
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, route, stream, caller);
     this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
-    route.cli.health.circuits.admitted(job);
+    route.cli.health.circuits.recordAdmission(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ignores = this.#memory.sampling.ignored(request, route);
@@ -146,7 +146,7 @@ export class JobRunner {
   #prepare(job: Job): void {
     try {
       job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
-      job.route.cli.health.circuits.admitted(job);
+      job.route.cli.health.circuits.recordAdmission(job);
     } catch (error) {
       job.cut(error as Error);
     }
@@ -188,7 +188,7 @@ export class JobRunner {
   cutHeld(): void {
     for (const job of this.#open.values()) {
       const isCaller = !job.hasStarted && job.background === null;
-      const refusal = isCaller ? job.route.cli.health.circuits.refusal(job) : null;
+      const refusal = isCaller ? job.route.cli.health.circuits.refusalOf(job) : null;
       if (refusal !== null) job.cut(refusal);
     }
   }
@@ -217,7 +217,7 @@ export class JobRunner {
   /** Records that the client sent a request, even if it is refused. */
   #recordRequest(client: string): void {
     const { clients, clis } = this.#resources;
-    const isSecond = clients.saw(client);
+    const isSecond = clients.recordClient(client);
     // the failures behind an open circuit may be caused by the first client alone
     if (isSecond) for (const { health } of clis) health.circuits.tryAgain();
   }
@@ -252,7 +252,7 @@ export class JobRunner {
 
   /** Whether a process waits for exactly this turn, and no other job continues its conversation. */
   #isFree(state: ConversationState, { pool }: ModelCli): boolean {
-    return pool.keeps(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
+    return pool.hasSessionFor(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
   }
 
   /**
@@ -339,7 +339,7 @@ export class JobRunner {
     const { schemas, countTokens, observer } = this.#resources;
     const onFirstOutput = () => {
       observer.firstDelta(job.request, job.executionMs);
-      job.route.cli.health.circuits.served(job);
+      job.route.cli.health.circuits.recordAnswer(job);
     };
     return new Answering(job, { processes, schemas, countTokens, record, onFirstOutput, memory: this.#memory });
   }
@@ -349,7 +349,7 @@ export class JobRunner {
     job.close();
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
-    return this.#conclude(job, job.route.cli.health.ended(job, endOfTurn, job.hasStarted));
+    return this.#conclude(job, job.route.cli.health.recordJobEnd(job, endOfTurn, job.hasStarted));
   }
 
   /**

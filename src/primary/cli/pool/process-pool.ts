@@ -162,7 +162,7 @@ export class ProcessPool {
   }
 
   /** Returns whether a living process waits for exactly this turn. */
-  keeps(state: ConversationState): boolean {
+  hasSessionFor(state: ConversationState): boolean {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     return session !== undefined && canContinue(session, state) && session.process.isAlive;
   }

@@ -86,7 +86,7 @@ describe('Several model CLIs', () => {
       const after = { ...state, messageCount: messageCount + 2 };
       forgetConversation(clis, 'a', cli);
       await lease.release(after);
-      return { origin: lease.origin, isKept: cli.pool.keeps(after) };
+      return { origin: lease.origin, isKept: cli.pool.hasSessionFor(after) };
     };
     expect(await turn('codex/gpt-5', 0)).toMatchObject({ origin: 'new', isKept: true });
     expect(await turn('codex/gpt-5', 2)).toMatchObject({ origin: 'live', isKept: true });
@@ -110,8 +110,8 @@ describe('Several model CLIs', () => {
     const route = made.router.route(request);
     const quota = { scope: 'model', resetsAt: null } as const;
     const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
-    route.cli.health.circuits.admitted({ request, route });
-    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    route.cli.health.circuits.recordAdmission({ request, route });
+    route.cli.health.recordJobEnd({ request, route }, jobFailed('cli_error', { failure }), true);
     expect(made.clis.map(({ health }) => health.circuits.isClosed)).toEqual([true, false]);
   });
 });

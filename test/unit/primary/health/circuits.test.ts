@@ -71,13 +71,13 @@ function jobOf(differences: Partial<JobRequest> = {}): CircuitJob {
 
 /** Admits a job that ends in this way at once. */
 function run(end: JobEnd, job = jobOf()): JobEnd {
-  expect(health.circuits.refusal(job)).toBeNull();
-  health.circuits.admitted(job);
-  return health.ended(job, end, true);
+  expect(health.circuits.refusalOf(job)).toBeNull();
+  health.circuits.recordAdmission(job);
+  return health.recordJobEnd(job, end, true);
 }
 
 function refusalOf(job = jobOf()) {
-  const { code, reason, retryAfterSeconds } = health.circuits.refusal(job) ?? {};
+  const { code, reason, retryAfterSeconds } = health.circuits.refusalOf(job) ?? {};
   return [code, reason, retryAfterSeconds];
 }
 
@@ -102,10 +102,10 @@ describe('An exhausted quota', () => {
     run(quota(minute));
     await clock.advance(minute);
     const probe = jobOf({ requestId: 'probe' });
-    health.circuits.admitted(probe);
+    health.circuits.recordAdmission(probe);
     expect(refusalOf()).toEqual(['cli_error', 'quota', 5]);
-    expect(health.circuits.refusal(probe)).toBeNull();
-    health.circuits.served(probe);
+    expect(health.circuits.refusalOf(probe)).toBeNull();
+    health.circuits.recordAnswer(probe);
     expect([refusalOf(), health.circuits.isClosed]).toEqual([none, true]);
     expect(changes).toEqual(['open quota', 'half_open quota', 'closed']);
     expect(await pending()).toBe(0);
@@ -146,13 +146,13 @@ describe('An exhausted quota', () => {
   it('is not concluded from a job that began earlier, nor from one that was cut while it waited', async () => {
     const running = jobOf({ requestId: 'running' });
     const waiting = jobOf({ requestId: 'waiting' });
-    for (const job of [running, waiting]) health.circuits.admitted(job);
+    for (const job of [running, waiting]) health.circuits.recordAdmission(job);
     run(quota(minute));
-    health.circuits.served(running);
-    health.ended(running, jobDone(), true);
+    health.circuits.recordAnswer(running);
+    health.recordJobEnd(running, jobDone(), true);
     expect(refusalOf()).toEqual(['cli_error', 'quota', 60]);
     await clock.advance(minute);
-    health.ended(waiting, quota(hour), false);
+    health.recordJobEnd(waiting, quota(hour), false);
     expect([changes.at(-1), refusalOf()]).toEqual(['half_open quota', none]);
   });
 
@@ -164,8 +164,8 @@ describe('An exhausted quota', () => {
       expect(refusalOf()).toEqual(none);
     }
     const waiting = jobOf();
-    health.circuits.admitted(waiting);
-    health.ended(waiting, jobFailed('queue_timeout'), false);
+    health.circuits.recordAdmission(waiting);
+    health.recordJobEnd(waiting, jobFailed('queue_timeout'), false);
     expect([refusalOf(), health.circuits.isClosed]).toEqual([none, false]);
   });
 
@@ -219,10 +219,10 @@ describe('An overloaded API', () => {
 describe('A rejected credential', () => {
   it('blocks jobs from the second failed job on that began after the first had failed', async () => {
     const together = [jobOf(), jobOf(), jobOf()];
-    for (const job of together) health.circuits.admitted(job);
+    for (const job of together) health.circuits.recordAdmission(job);
     await clock.advance(1000);
     const late = { ...failed('auth'), executionMs: 1000 };
-    for (const job of together) health.ended(job, late, true);
+    for (const job of together) health.recordJobEnd(job, late, true);
     expect(refusalOf()).toEqual(none); // all may have used the same expired token, renewed since
     expect(run(failed('auth'))).toMatchObject({ failure: { reason: 'auth', retryAfterSeconds: 30 } });
     expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
@@ -246,7 +246,7 @@ describe('A rejected credential', () => {
   it('still counts after the answer of a job that began earlier', async () => {
     run(failed('auth'));
     await clock.advance(500);
-    health.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
+    health.recordJobEnd(jobOf(), jobDone({ executionMs: 2000 }), true);
     run(failed('auth'));
     expect(changes).toEqual(['open auth']);
   });
@@ -306,7 +306,7 @@ describe('A failure that a request may have caused', () => {
 
   beforeEach(() => {
     clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.saw(client);
+    for (const client of ['mallory', 'alice']) clients.recordClient(client);
     health = create(clients);
   });
 
@@ -338,18 +338,21 @@ describe('A failure that a request may have caused', () => {
   it('blocks jobs if there is only one client', () => {
     health = create();
     run(seems('auth'));
-    expect(health.circuits.refusal(jobOf())).toBeNull();
+    expect(health.circuits.refusalOf(jobOf())).toBeNull();
     run(seems('auth'));
-    expect(health.circuits.refusal(jobOf())?.reason).toBe('auth');
+    expect(health.circuits.refusalOf(jobOf())?.reason).toBe('auth');
   });
 
   it('counts for the requested model only', async () => {
     for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
     expect(changes).toEqual(['open auth big']);
-    expect(health.circuits.refusal(by('alice', 'big'))?.message).toMatch(
+    expect(health.circuits.refusalOf(by('alice', 'big'))?.message).toMatch(
       /^the account of the model CLI may not use this model/,
     );
-    expect([health.circuits.refusal(by('alice')), health.circuits.refusal(by('alice', 'small'))]).toEqual([null, null]);
+    expect([health.circuits.refusalOf(by('alice')), health.circuits.refusalOf(by('alice', 'small'))]).toEqual([
+      null,
+      null,
+    ]);
     await clock.advance(30_000);
     run(jobDone(), by('alice', 'big'));
     expect(changes.at(-1)).toBe('closed big');
@@ -358,7 +361,7 @@ describe('A failure that a request may have caused', () => {
   it('of the quota counts for the requested model, or for jobs without a model', () => {
     for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
     expect(changes).toEqual(['open quota ']);
-    expect(health.circuits.refusal(by('alice', 'big'))).toBeNull();
+    expect(health.circuits.refusalOf(by('alice', 'big'))).toBeNull();
   });
 
   it('counts for the account if and only if a check confirms it', async () => {
@@ -380,7 +383,7 @@ describe('A failure that a request may have caused', () => {
   });
 
   it('counts once for the holder of a key with all its users', () => {
-    clients.saw('key bot/a');
+    clients.recordClient('key bot/a');
     for (const client of ['key bot/a', 'key bot/b']) run(seems('auth'), by(client));
     expect(changes).toEqual([]);
   });
@@ -441,7 +444,7 @@ describe('A state change of a circuit', () => {
 
   it('ends the waiting processes if the credential is rejected for the whole account, also by a check', async () => {
     const clients = new SeenClients();
-    for (const client of ['a', 'b']) clients.saw(client);
+    for (const client of ['a', 'b']) clients.recordClient(client);
     health = create(clients);
     const auth = jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
     for (const client of ['a', 'b']) run(auth, jobOf({ client, model: 'opus' }));

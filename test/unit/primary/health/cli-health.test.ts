@@ -51,7 +51,7 @@ class Harness {
   /** Reports the end of a job. Returns whether this has ended the waiting processes. */
   learn(end: JobEnd, client = 'a'): boolean {
     const { flushes } = this;
-    this.health.ended({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
+    this.health.recordJobEnd({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
     return this.flushes > flushes;
   }
 
@@ -346,7 +346,7 @@ describe('A CLI whose jobs fail one after the other', () => {
 
   it('is not blamed for the jobs of one client alone if there are others', async () => {
     const clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.saw(client);
+    for (const client of ['mallory', 'alice']) clients.recordClient(client);
     const harness = new Harness({ clients });
     const { checks } = harness;
     for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'mallory');
@@ -365,7 +365,7 @@ describe('A CLI whose jobs fail one after the other', () => {
 
   it('is blamed for programs that cannot be started, even for one client alone', async () => {
     const clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.saw(client);
+    for (const client of ['mallory', 'alice']) clients.recordClient(client);
     const harness = new Harness({ clients });
     for (let round = 0; round < 3; round++) harness.learn(jobFailed('spawn_error'), 'mallory');
     await harness.end(good);

@@ -167,7 +167,7 @@ describe('A background job that cannot start', () => {
       script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
     });
     // Both clients are known before: a new second client would trigger a retry.
-    for (const client of ['a', 'b']) harness.inner.clients.saw(client);
+    for (const client of ['a', 'b']) harness.inner.clients.recordClient(client);
     const failed = await harness.accept();
     const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
     await harness.clock.advance(20_000);

@@ -38,8 +38,8 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
     const route = router.route(request);
     const quota = { scope, resetsAt: null };
     const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
-    route.cli.health.circuits.admitted({ request, route });
-    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    route.cli.health.circuits.recordAdmission({ request, route });
+    route.cli.health.recordJobEnd({ request, route }, jobFailed('cli_error', { failure }), true);
   };
   const defects = new Defects(clock, new LogBook());
   const reasons = () => degradedReasons({ clis, names, store, host: { defects } });
@@ -62,7 +62,7 @@ describe('The status of several CLIs', () => {
     const refusals = ['codex/gpt-5', 'haiku', 'opus'].map((model) => {
       const request = jobRequest({ model });
       const route = router.route(request);
-      return route.cli.health.circuits.refusal({ request, route })?.reason;
+      return route.cli.health.circuits.refusalOf({ request, route })?.reason;
     });
     expect(refusals).toEqual(['quota', undefined, 'quota']);
     for (const { health } of clis) health.stop();
@@ -118,9 +118,9 @@ describe('The status of several CLIs', () => {
       const failure = { type: 'turn-failed', reason, message: '', ...(reason === 'quota' && { quota }) } as const;
       return { type: 'waiting', ms: 8000, failure } as const;
     };
-    health.apiWaits(other, waiting('quota'));
+    health.recordApiWait(other, waiting('quota'));
     expect(reasons()).toEqual([]);
-    health.apiWaits(other, waiting('overloaded'));
+    health.recordApiWait(other, waiting('overloaded'));
     const overloaded = {
       part: 'overloaded',
       name: 'claude',
@@ -129,13 +129,13 @@ describe('The status of several CLIs', () => {
     expect(reasons()).toEqual([overloaded]);
     await clock.advance(8000);
     expect(reasons()).toEqual([]);
-    health.apiWaits(usual, waiting('quota'));
+    health.recordApiWait(usual, waiting('quota'));
     expect(reasons()).toMatchObject([{ part: 'quota', name: 'claude' }]);
     await clock.advance(1000);
-    health.ended(usual, jobDone({ executionMs: 0 }), true);
+    health.recordJobEnd(usual, jobDone({ executionMs: 0 }), true);
     expect(reasons()).toEqual([]);
     const failure = { code: 'cli_error', message: 'no', reason: 'overloaded' } as const;
-    health.ended(usual, jobFailed('cli_error', { failure }), true);
+    health.recordJobEnd(usual, jobFailed('cli_error', { failure }), true);
     await clock.advance(29_999);
     expect(reasons()).toEqual([expect.objectContaining({ part: 'overloaded' })]);
     await clock.advance(1);

@@ -123,14 +123,14 @@ describe('A process for a further turn', () => {
     await house.answer(lease);
     await lease.release({ id: 'a', messageCount: 2, launch: withSchema });
     const state = { id: 'a', messageCount: 2, ...(launch && { launch }) };
-    expect(house.pool.keeps(state)).toBe(isKept);
-    expect([house.pool.keeps({ ...state, id: 'b' }), house.pool.keeps({ ...state, messageCount: 4 })]).toEqual([
-      false,
-      false,
-    ]);
+    expect(house.pool.hasSessionFor(state)).toBe(isKept);
+    expect([
+      house.pool.hasSessionFor({ ...state, id: 'b' }),
+      house.pool.hasSessionFor({ ...state, messageCount: 4 }),
+    ]).toEqual([false, false]);
     const next = await house.pool.acquire(house.program, usual, state, never);
     expect(next.origin).toBe(isKept ? 'live' : 'new');
-    expect(house.pool.keeps(state)).toBe(false);
+    expect(house.pool.hasSessionFor(state)).toBe(false);
   });
 
   it('is another one if the program file has changed', async () => {
@@ -145,7 +145,7 @@ describe('A process for a further turn', () => {
     const [a, b] = [await house.turn('a'), await house.turn('b')];
     a.dieUnnoticed();
     await b.exit(1);
-    expect(['a', 'b'].map((id) => house.pool.keeps({ id, messageCount: 2 }))).toEqual([false, false]);
+    expect(['a', 'b'].map((id) => house.pool.hasSessionFor({ id, messageCount: 2 }))).toEqual([false, false]);
     expect([(await house.acquire('a')).origin, (await house.acquire('b')).origin]).toEqual(['new', 'new']);
     expect([a.ends, b.ends]).toEqual([['retired'], ['retired']]);
     expect(house.counted).toMatchObject({ live: 0, replay: 2 });
@@ -336,7 +336,7 @@ describe('A process that waits for the results of calls', () => {
     const house = new PoolHouse();
     const tree = await waiting(house);
     const state = { id: 'a', messageCount: 2, ...(answered && { openCalls: answered }) };
-    expect(house.pool.keeps(state)).toBe(isLive);
+    expect(house.pool.hasSessionFor(state)).toBe(isLive);
     const lease = await house.pool.acquire(house.program, usual, state, never);
     const answering = await house.answer(lease);
     expect([lease.origin, answering === tree]).toEqual(isLive ? ['live', true] : ['new', false]);
@@ -349,15 +349,15 @@ describe('A process that waits for the results of calls', () => {
   it('continues at no other point of its conversation', async () => {
     const house = new PoolHouse();
     await waiting(house);
-    expect(house.pool.keeps({ id: 'a', messageCount: 4, openCalls })).toBe(false);
-    expect(house.pool.keeps({ id: 'b', messageCount: 2, openCalls })).toBe(false);
+    expect(house.pool.hasSessionFor({ id: 'a', messageCount: 4, openCalls })).toBe(false);
+    expect(house.pool.hasSessionFor({ id: 'b', messageCount: 2, openCalls })).toBe(false);
   });
 
   it('may continue with results even if it is not waiting for them', async () => {
     const house = new PoolHouse();
     const tree = await house.turn('a');
     const state = { id: 'a', messageCount: 2, openCalls };
-    expect(house.pool.keeps(state)).toBe(true);
+    expect(house.pool.hasSessionFor(state)).toBe(true);
     const { origin, process } = await house.pool.acquire(house.program, usual, state, never);
     expect([origin, house.treeOf({ process })]).toEqual(['live', tree]);
   });
