@@ -777,7 +777,7 @@ function unforeseen(route: RoutePath) {
 const eventStream = z.string().meta({
   description:
     'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
-    '{queue_ms}; `delta` {text} …; then `done` with the body of the plain response, or `error` with the error body.',
+    '{queue_ms}; with `thoughts: true`, `thought` {text} …; `delta` {text} …; then `done` with the body of the plain response, or `error` with the error body.',
 });
 
 const mcpStream = z.string().meta({ description: 'Server-sent events, each `data` one JSON-RPC message.' });

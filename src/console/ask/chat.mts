@@ -105,7 +105,7 @@ export class Chat {
     try {
       if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
       const version = conversationId === null && origin !== null ? { version_of: origin } : {};
-      const body = { ...chatBodyOf(asked, conversationId), ...version, stream: true };
+      const body = { ...chatBodyOf(asked, conversationId), ...version, thoughts: true, stream: true };
       const result = await this.#answerInTime(turn, body, signal);
       turn.state.set({ kind: 'done', result });
       const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
@@ -320,21 +320,24 @@ export class Chat {
   /** Reads the stream of one answer to its end. */
   async #answer(turn: ChatTurn, body: ChatBody, signal: AbortSignal): Promise<ChatResult> {
     const text = new DeltaBuffer(turn.text, this.#clock);
+    const thoughts = new DeltaBuffer(turn.thoughts, this.#clock);
     try {
       for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {
-        const result = this.#take(turn, text, event);
+        const result = this.#take(turn, { text, thoughts }, event);
         if (result !== null) return result;
       }
       throw new ServerGone(); // a complete stream ends with `done` or `error`
     } finally {
       text.close();
+      thoughts.close();
     }
   }
 
-  #take(turn: ChatTurn, text: DeltaBuffer, { event, data }: StreamEvent): ChatResult | null {
+  #take(turn: ChatTurn, { text, thoughts }: TurnBuffers, { event, data }: StreamEvent): ChatResult | null {
     const content = JSON.parse(data) as never;
     const { value: state } = turn.state;
     if (event === 'delta') text.add((content as { text: string }).text);
+    if (event === 'thought') thoughts.add((content as { text: string }).text);
     if (event === 'queued')
       turn.state.set({ kind: 'queued', sinceMs: sinceOf(state), ...(content as { position: number }) });
     if (event === 'started') turn.state.set({ kind: 'running', sinceMs: this.#clock.now() });
@@ -345,6 +348,12 @@ export class Chat {
     text.settle(result.response); // the final text may differ from the streamed pieces
     return result;
   }
+}
+
+/** Buffers of one answer. */
+interface TurnBuffers {
+  readonly text: DeltaBuffer;
+  readonly thoughts: DeltaBuffer;
 }
 
 /** Returns the milliseconds after which a message is sent again if the queue was full; null for any other error. */

@@ -159,7 +159,7 @@ export function useBackground(conversationId: string | null, onSent: () => void)
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const send = (message: UserMessage) => {
-    const body = chatBodyOf(message, conversationId);
+    const body = { ...chatBodyOf(message, conversationId), thoughts: true };
     run(api.json<AcceptedBody>('/chat', { method: 'POST', body, prefer: 'respond-async' }), ({ job_id: id }) => {
       onSent();
       location.hash = hrefOf('jobs', { id });

@@ -66,6 +66,8 @@ export class ChatTurn {
   readonly state: Observable<TurnState>;
   /** Text of the answer so far. */
   readonly text: Observable<string>;
+  /** Thoughts of the model so far. The service does not store them. */
+  readonly thoughts = new Observable('');
 
   constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
     this.id = id;

@@ -7,7 +7,7 @@ import { ApiError, titleOf } from '../base/failures.mjs';
 import { costText, countText, durationText, plural, timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import type { ListedConversation } from '../conversations/entry.mjs';
-import { AnswerText, AnswerValue, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs';
+import { AnswerText, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
@@ -195,11 +195,10 @@ interface AnswerProps {
 
 function Answer({ turn, state, markdown }: AnswerProps) {
   const text = useValue(turn.text);
+  const thoughts = useValue(turn.thoughts);
   const value = state.kind === 'done' ? state.result.structured : undefined;
-  if (value !== undefined) return html`<${AnswerValue} value=${value} />`;
-  if (text === '') return null;
   const drawn = turn.asked.schema === null ? markdown : null; // a JSON value is incomplete while it is streamed
-  return html`<${AnswerText} text=${text} isWhole=${!turn.isOpen} markdown=${drawn} />`;
+  return html`<${AnswerText} text=${text} thoughts=${thoughts} value=${value} isWhole=${!turn.isOpen} markdown=${drawn} />`;
 }
 
 /** Shows the progress of an answer below it. */

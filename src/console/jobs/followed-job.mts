@@ -57,22 +57,26 @@ export function timesText({ created_at: created, started_at: started, ended_at: 
 /** Answer of a job: a text or a value. */
 interface JobAnswerShown {
   readonly text: string;
+  readonly thoughts: string;
   readonly value: unknown;
   readonly conversationId: string | null;
 }
 
 interface WrittenItem {
+  readonly summary?: readonly { readonly text?: string }[];
   readonly arguments?: string;
   readonly content?: readonly { readonly text?: string }[];
 }
 
 /** Reads the answer from a result. Its format depends on the endpoint that received the request. */
 export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown {
-  const { response, structured, conversation_id: id, output } = result as Readonly<Record<string, unknown>>;
+  const { response, thoughts, structured, conversation_id: id, output } = result as Readonly<Record<string, unknown>>;
   const items = (output ?? []) as readonly WrittenItem[];
   const written = items.map((item) => item.arguments ?? (item.content ?? []).map(({ text }) => text ?? '').join(''));
   const text = typeof response === 'string' ? response : written.join('');
-  return { text, value: structured, conversationId: typeof id === 'string' ? id : null };
+  const summaries = items.flatMap(({ summary = [] }) => summary.map(({ text: part }) => part ?? ''));
+  const shown = typeof thoughts === 'string' ? thoughts : summaries.join('\n\n');
+  return { text, thoughts: shown, value: structured, conversationId: typeof id === 'string' ? id : null };
 }
 
 interface ShownJob {

@@ -7,7 +7,7 @@ import { ApiError } from '../base/failures.mjs';
 import { timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { AnswerText, AnswerValue, useMarkdown } from '../ui/answer.mjs';
+import { AnswerText, useMarkdown } from '../ui/answer.mjs';
 import { useCaller } from '../ui/caller.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
@@ -168,14 +168,14 @@ function Heading({ job, followed, onForgotten }: JobHeadingProps) {
 
 /** Shows the answer so far, and at the end the whole answer. */
 function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string }) {
-  const answer = job.result === undefined ? { text, value: undefined, conversationId: null } : answerOf(job.result);
+  const answer =
+    job.result === undefined ? { text, thoughts: '', value: undefined, conversationId: null } : answerOf(job.result);
   const markdown = useMarkdown(answer.text !== '');
   if (job.error !== undefined) return html`<${ErrorNotice} error=${new ApiError(0, job.error)} />`;
   const isWhole = job.ended_at !== null;
   return html`<article class="answer">
     <h3 class="unseen">The model</h3>
-    ${answer.value !== undefined && html`<${AnswerValue} value=${answer.value} />`}
-    ${answer.value === undefined && answer.text !== '' && html`<${AnswerText} text=${answer.text} isWhole=${isWhole} markdown=${markdown} />`}
+    <${AnswerText} text=${answer.text} thoughts=${answer.thoughts} value=${answer.value} isWhole=${isWhole} markdown=${markdown} />
     <div class="row">
       ${isWhole && answer.text !== '' && html`<${CopyButton} text=${() => answer.text} label="Copy" />`}
       ${answer.conversationId !== null && html`<a class="button" href=${hrefOf('ask', { conversation: answer.conversationId })}>Continue in Ask</a>`}

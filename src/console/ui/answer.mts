@@ -24,11 +24,18 @@ export function useMarkdown(isNeeded: boolean): MarkdownView | null {
   return view;
 }
 
-interface AnswerTextProps {
+interface DrawnTextProps {
   readonly text: string;
   /** Whether the text is complete. */
   readonly isWhole: boolean;
   readonly markdown: MarkdownView | null;
+}
+
+interface AnswerTextProps extends DrawnTextProps {
+  /** Thoughts that the service has sent apart from the text. */
+  readonly thoughts?: string;
+  /** Value that is shown instead of the text; undefined for an answer without a JSON Schema. */
+  readonly value?: unknown;
 }
 
 /**
@@ -46,18 +53,19 @@ export function splitThoughts(text: string): { readonly thoughts: string; readon
 }
 
 /** Shows the text of an answer below the folded thoughts of the model. */
-export function AnswerText({ text, ...rest }: AnswerTextProps) {
-  const split = splitThoughts(text);
-  if (split === null) return html`<${DrawnText} text=${text} ...${rest} />`;
-  const { thoughts, answer } = split;
+export function AnswerText({ text, thoughts: sent = '', value, ...rest }: AnswerTextProps) {
+  const { thoughts: written, answer } = splitThoughts(text) ?? { thoughts: '', answer: text };
+  const thoughts = [sent, written].filter((part) => part.trim() !== '').join('\n\n');
+  const isThinking = answer === '' && !rest.isWhole;
   return html`
-    ${thoughts !== '' && html`<details class="thoughts"><summary>${answer === '' && !rest.isWhole ? 'Thinking …' : 'Thoughts'}</summary><${PlainText} text=${thoughts} /></details>`}
-    ${answer !== '' && html`<${DrawnText} text=${answer} ...${rest} />`}
+    ${thoughts !== '' && html`<details class="thoughts"><summary>${isThinking ? 'Thinking …' : 'Thoughts'}</summary><${PlainText} text=${thoughts} /></details>`}
+    ${value !== undefined && html`<${AnswerValue} value=${value} />`}
+    ${value === undefined && answer !== '' && html`<${DrawnText} text=${answer} ...${rest} />`}
   `;
 }
 
 /** Shows text as Markdown once the code for it is loaded. Text beyond the limit stays plain. */
-function DrawnText({ text, isWhole, markdown }: AnswerTextProps) {
+function DrawnText({ text, isWhole, markdown }: DrawnTextProps) {
   const cut = text.length > maxDrawnLength ? endOfPiece(text, 0, maxDrawnLength) : text.length;
   const beginning = text.slice(0, cut);
   return html`
@@ -107,7 +115,7 @@ function endOfPiece(text: string, from: number, length: number): number {
 }
 
 /** Shows an answer that matches a JSON Schema. */
-export function AnswerValue({ value }: { readonly value: unknown }) {
+function AnswerValue({ value }: { readonly value: unknown }) {
   return html`<${CodeBlock} code=${JSON.stringify(value, null, 2)} language="json" />`;
 }
 

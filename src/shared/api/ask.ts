@@ -75,6 +75,11 @@ export const streamFlag = z.boolean('must be true or false').meta({
   description: 'Whether the answer is sent as server-sent events. Default: the Accept header decides.',
 });
 
+export const thoughtsFlag = z.boolean('must be true or false').meta({
+  description:
+    'Whether the answer includes the thoughts of the model, if its model CLI shows them (`capabilities.thinking` in GET /models). Default: false.',
+});
+
 export const maxSchemaBytes = 64 * 1024;
 
 /** JSON schema with an object at its root. ajv checks later whether it is a valid schema. */
@@ -116,9 +121,11 @@ export const askRequest = z
     schema: answerSchema.optional(),
     images: requestImages.optional(),
     effort: effort.optional(),
+    thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
   })
   .meta({ id: 'AskRequest' });
+export type AskRequest = z.infer<typeof askRequest>;
 
 /** Tokens and cost that the model CLI reports; null for a figure that it does not report. */
 export const usageBody = z
@@ -145,12 +152,18 @@ export const incomplete = z.literal(true).meta({
   description: 'The model reached an output limit before the end of its answer.',
 });
 
+export const shownThoughts = z.string().meta({
+  description:
+    'With `thoughts: true`: what the model has thought, with a blank line between two thoughts. Missing if it shows none.',
+});
+
 export const askResult = z
   .strictObject({
     success: z.literal(true),
     response: z.string(),
     structured: structuredValue.optional(),
     incomplete: incomplete.optional(),
+    thoughts: shownThoughts.optional(),
     model: z.string().nullable(),
     usage: usageBody.nullable(),
     queue_ms: z.int().nonnegative(),

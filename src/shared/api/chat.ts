@@ -6,8 +6,10 @@ import {
   model,
   modelText,
   requestImages,
+  shownThoughts,
   streamFlag,
   structuredValue,
+  thoughtsFlag,
   usageBody,
 } from './ask.js';
 
@@ -30,6 +32,7 @@ export const chatRequest = z
     schema: answerSchema.optional(),
     images: requestImages.optional(),
     effort: effort.optional(),
+    thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
@@ -66,6 +69,7 @@ export const chatResult = z
     response: z.string(),
     structured: structuredValue.optional(),
     incomplete: incomplete.optional(),
+    thoughts: shownThoughts.optional(),
     message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
     model: z.string().nullable(),
     usage: usageBody.nullable(),

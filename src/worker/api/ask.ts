@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type AskResult, askRequest, leadingImages, usageOf } from '../../shared/api/ask.js';
+import { type AskRequest, type AskResult, askRequest, leadingImages, usageOf } from '../../shared/api/ask.js';
 import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -7,6 +7,7 @@ import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { errorBodyOf } from '../http/responses.js';
+import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
 import { acceptJob } from '../jobs/background.js';
 import { ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
 import {
@@ -21,22 +22,30 @@ import { figuresOf } from './conversations.js';
 export function postAsk(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, askRequest);
-    const { prompt: text, system, model, effort } = body;
-    const options = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
-    const stream = wantsStream(req, body.stream);
-    const job = { operation: 'ask', text, system, model, ...options, isEffortNeeded: true, stream } as const;
-    await answer(parts, req, res, job);
+    await answer(parts, req, res, { operation: 'ask', text: body.prompt, ...commonFields(req, body) });
   };
 }
 
 export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatRequest);
-    const { message: text, conversation_id: conversationId, version_of: versionOf, system, model, effort } = body;
-    const options = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
-    const stream = wantsStream(req, body.stream);
-    const request = { operation: 'chat', conversationId, versionOf, text, system, model, ...options } as const;
-    await answer(parts, req, res, { ...request, isEffortNeeded: true, stream });
+    const { message: text, conversation_id: conversationId, version_of: versionOf } = body;
+    await answer(parts, req, res, { operation: 'chat', conversationId, versionOf, text, ...commonFields(req, body) });
+  };
+}
+
+/** Translates the fields that POST /ask and POST /chat share. */
+function commonFields(req: Request, body: Omit<AskRequest, 'prompt'>) {
+  const { system, model, effort, thoughts } = body;
+  return {
+    system,
+    model,
+    images: leadingImages(body.images),
+    schema: body.schema && { path: 'schema', value: body.schema },
+    effort,
+    isEffortNeeded: true,
+    thinking: thoughts === true ? ('summarized' as const) : undefined,
+    stream: wantsStream(req, body.stream),
   };
 }
 
@@ -48,10 +57,6 @@ async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJ
 
 export function wantsStream(req: Request, stream: boolean | undefined): boolean {
   return stream ?? req.accepts(['application/json', 'text/event-stream']) === 'text/event-stream';
-}
-
-function requestedSchema(schema: Record<string, unknown> | undefined): RequestedJob['schema'] {
-  return schema && { path: 'schema', value: schema };
 }
 
 /** Answer formats of the native API. The last event of a stream has the body of a plain answer. */
@@ -72,6 +77,7 @@ export function ownFormat(bodyOf: (answer: CompletedAnswer) => object): AnswerFo
 export class OwnStream implements StreamFormat {
   readonly #bodyOf: (answer: CompletedAnswer) => object;
   readonly #requestId: string;
+  readonly #thoughts = new ThoughtPieces();
 
   constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string) {
     this.#bodyOf = bodyOf;
@@ -103,6 +109,15 @@ export class OwnStream implements StreamFormat {
     return eventText('delta', { text });
   }
 
+  thoughtDelta(text: string): string {
+    return eventText('thought', { text: this.#thoughts.add(text) });
+  }
+
+  thoughtEnd(): string {
+    this.#thoughts.end();
+    return '';
+  }
+
   end(answer: CompletedAnswer): string {
     return eventText('done', this.#bodyOf(answer));
   }
@@ -117,8 +132,7 @@ function askResultOf(answer: CompletedAnswer): AskResult {
   return {
     success: true,
     response: text,
-    ...structuredOf(answer),
-    ...(end.isCutShort && { incomplete: true as const }),
+    ...optionalFields(answer),
     model: end.model,
     usage: usageOf(end.usage),
     queue_ms: end.queueMs,
@@ -134,8 +148,7 @@ function chatResultOf(answer: CompletedAnswer): ChatResult {
     success: true,
     conversation_id: end.conversation.id,
     response: text,
-    ...structuredOf(answer),
-    ...(end.isCutShort && { incomplete: true as const }),
+    ...optionalFields(answer),
     message: { role: 'assistant', content: text },
     model: end.model,
     usage: usageOf(end.usage),
@@ -146,7 +159,14 @@ function chatResultOf(answer: CompletedAnswer): ChatResult {
   };
 }
 
-/** Returns the JSON value of a structured answer. */
-function structuredOf({ value }: CompletedAnswer): { structured?: Record<string, unknown> } {
-  return value === undefined ? {} : { structured: value as unknown as Record<string, unknown> };
+/** Returns the fields that only some answers have: the JSON value of a structured answer, and the thoughts. */
+function optionalFields({ value, end, parts }: CompletedAnswer): Pick<AskResult, OptionalField> {
+  const thoughts = thoughtText(parts);
+  return {
+    ...(value !== undefined && { structured: value as unknown as Record<string, unknown> }),
+    ...(end.isCutShort && { incomplete: true as const }),
+    ...(thoughts !== '' && { thoughts }),
+  };
 }
+
+type OptionalField = 'structured' | 'incomplete' | 'thoughts';

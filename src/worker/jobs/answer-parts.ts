@@ -20,6 +20,23 @@ export function thoughtText(parts: readonly AnswerPart[]): string {
   return texts.join(blankLine);
 }
 
+/** Separates the thoughts of a stream by a blank line. Joined, the pieces are `thoughtText`. */
+export class ThoughtPieces {
+  #thought: 'none' | 'open' | 'whole' = 'none';
+
+  /** Returns the text to send for a piece of a thought. */
+  add(text: string): string {
+    const isNext = this.#thought === 'whole';
+    if (text !== '') this.#thought = 'open';
+    return isNext && text !== '' ? blankLine + text : text;
+  }
+
+  /** Ends the open thought. Ignores a thought without text. */
+  end(): void {
+    if (this.#thought === 'open') this.#thought = 'whole';
+  }
+}
+
 /** Returns the positions in the text of an answer at which thoughts stand, in UTF-16 units, without the start. */
 export function cutsIn({ thoughts = [] }: Pick<JobDone, 'thoughts'>): number[] {
   const places = thoughts.flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));

@@ -3,7 +3,7 @@ import type { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { jsonLines } from '../http/event-stream.js';
-import { blankLine, thoughtText } from '../jobs/answer-parts.js';
+import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
 import { ollamaErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject } from '../jobs/tool-offer.js';
@@ -88,7 +88,7 @@ class LineStream implements StreamFormat {
   readonly #model: string;
   readonly #content: Content;
   readonly #clock: Clock;
-  #thought: 'none' | 'open' | 'whole' = 'none';
+  readonly #thoughts = new ThoughtPieces();
 
   constructor(model: string, content: Content, clock: Clock) {
     this.#model = model;
@@ -118,14 +118,11 @@ class LineStream implements StreamFormat {
   }
 
   thoughtDelta(text: string): string {
-    const isNext = this.#thought === 'whole';
-    this.#thought = 'open';
-    return this.#piece(this.#content('', { thinking: isNext ? blankLine + text : text }));
+    return this.#piece(this.#content('', { thinking: this.#thoughts.add(text) }));
   }
 
-  /** Ignores a thought without text. */
   thoughtEnd(): string {
-    if (this.#thought === 'open') this.#thought = 'whole';
+    this.#thoughts.end();
     return '';
   }
 

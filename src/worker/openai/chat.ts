@@ -1,7 +1,7 @@
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
-import { blankLine, thoughtText } from '../jobs/answer-parts.js';
+import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
 import {
   type AnswerFormat,
   answerWithJob,
@@ -94,7 +94,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   #custom: string[] | null = null;
   /** Whether the open function call has no input yet. */
   #isBare = false;
-  #thought: 'none' | 'open' | 'whole' = 'none';
+  readonly #thoughts = new ThoughtPieces();
 
   constructor(opening: Opening, created: number, manner: ChatManner) {
     super();
@@ -129,14 +129,11 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   }
 
   thoughtDelta(text: string): string {
-    const isNext = this.#thought === 'whole';
-    this.#thought = 'open';
-    return this.#callEnd() + this.#choice({ reasoning_content: isNext ? blankLine + text : text });
+    return this.#callEnd() + this.#choice({ reasoning_content: this.#thoughts.add(text) });
   }
 
-  /** Ignores a thought without text. */
   thoughtEnd(): string {
-    if (this.#thought === 'open') this.#thought = 'whole';
+    this.#thoughts.end();
     return '';
   }
 

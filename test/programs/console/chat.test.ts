@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { AskPage } from '../../support/ask-page.js';
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
@@ -120,6 +121,26 @@ describe('A chat in the console', () => {
       await has(hash, `#/ask?conversation=${eliza}`);
     });
 
+    it('folds the thoughts of the model above its answer, also in a background job', async () => {
+      await openConsole(browser, service, '/ask');
+      await ask.send('My name is Ada.\nthink Ada is a name.');
+      const folded = (answer: Locator) => answer.locator('details.thoughts:not([open])');
+      const answer = ask.lastAnswer;
+      await folded(answer).getByText('Thoughts', { exact: true }).waitFor();
+      await ask.answer();
+      expect(await folded(answer).getByText('Ada is a name.').isVisible()).toBe(false);
+      await answer.getByText('Thoughts', { exact: true }).click();
+      await answer.getByText('Ada is a name.').waitFor();
+      expect(await answer.locator('details.thoughts + *').innerText()).toContain('Nice to meet you, Ada.');
+      expect(await ask.ask('My name is Bob')).not.toContain('Thoughts');
+      await ask.message.fill('My name is Ada.\nthink Ada is a name.');
+      await press('Ask in the background');
+      const job = browser.page.locator('article.answer');
+      await folded(job).getByText('Thoughts', { exact: true }).waitFor();
+      expect(await job.innerText()).toContain('Nice to meet you, Ada.');
+      await expectGoodLooks(browser.page, 'thoughts');
+    });
+
     it('does not apply the options of one conversation to the next', async () => {
       await openConsole(browser, service, '/ask');
       await press('Options');
@@ -137,7 +158,7 @@ describe('A chat in the console', () => {
       expect(await ask.message.inputValue()).toBe('Typed before');
       await ask.button(/^Options$/).waitFor();
       const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Who am I?')]);
-      expect(request.postDataJSON()).toEqual({ message: 'Who am I?', stream: true });
+      expect(request.postDataJSON()).toEqual({ message: 'Who am I?', thoughts: true, stream: true });
       await ask.answer();
       await press('Options');
       await ask.page.getByLabel('JSON Schema of the answer').fill(schema);

@@ -25,6 +25,11 @@ const wishes = {
   [responses]: { reasoning: { effort: 'low', summary: 'auto' } },
 } as const;
 
+const nativeRequests: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+  ['/ask', { prompt: `${prompt}\nthink Sofia is near.` }],
+  ['/chat', { message: `${prompt}\nthink Sofia is near.` }],
+];
+
 const doors: readonly Door[] = [messages, completions, responses];
 
 function asked(door: Door, text = prompt): object {
@@ -115,17 +120,6 @@ describe('The thinking of the model', () => {
     expect(await partsOfStream(door, asked(door))).toEqual(partsOf(body));
   });
 
-  it('is not part of POST /ask and POST /chat', async () => {
-    const answers = [await service.post('/ask', { prompt }), await service.post('/chat', { message: prompt })];
-    for (const { status, text } of answers) {
-      expect(status).toBe(200);
-      expect(text).not.toContain('"thought');
-    }
-    await using told = await stream(service, '/ask', { prompt });
-    const events = await told.rest();
-    expect(new Set(events.map(({ event }) => event))).toEqual(new Set(['started', 'delta', 'done']));
-  });
-
   it.each(doors)('is replayed word for word with the same idempotency key: %s', async (door) => {
     for (const isStream of [false, true]) {
       const key = { 'idempotency-key': `thoughts ${door} ${isStream}` };
@@ -192,6 +186,8 @@ describe('The thoughts of a background job', () => {
     const answer = partsOf(result)[1] as string;
     expect([textOf(all), all.at(-1)?.data]).toEqual([answer, result]);
     expect(all.map(({ event }) => event)).not.toContain('thought');
+    const native = await service.post('/ask', { prompt, thoughts: true }, { prefer: 'respond-async' });
+    expect((await untilEnded(service, String(native.body.job_id))).result).toMatchObject({ thoughts: thought });
     for (const after of all.flatMap(({ id }) => id ?? []).slice(0, -1)) {
       const rest = await eventsOf(jobId, after);
       expect([textOf(rest), rest.at(-1)?.data]).toEqual([answer.slice(Math.max(0, after - 1)), result]);
@@ -203,6 +199,46 @@ async function eventsOf(jobId: string, after: number | null = null): Promise<Str
   return (await follow(service, jobId, after)).rest();
 }
 
+// After the tests of live sessions, because conversations take their places.
+describe('The thinking of the model in the native API', () => {
+  it.each(nativeRequests)('is not part of POST %s unless the client requests it', async (path, body) => {
+    for (const more of [{}, { thoughts: false }]) {
+      const { status, text } = await service.post(path, { ...body, ...more });
+      expect(status).toBe(200);
+      expect(text).not.toContain('"thought');
+      await using answer = await stream(service, path, { ...body, ...more });
+      const events = await answer.rest();
+      expect(new Set(events.map(({ event }) => event))).toEqual(new Set(['started', 'delta', 'done']));
+    }
+  });
+
+  it.each(nativeRequests)('is part of POST %s if the client requests it, plain and streamed', async (path, body) => {
+    const asked = { ...body, thoughts: true };
+    const two = `${thought}\n\nSofia is near.`;
+    expect((await service.post(path, asked)).body).toMatchObject({ thoughts: two, response: expect.any(String) });
+    await using answer = await stream(service, path, asked);
+    const events = await answer.rest();
+    const textOfAll = (name: string) => events.flatMap(({ event, data }) => (event === name ? data.text : [])).join('');
+    expect(events.at(-1)?.data).toMatchObject({ thoughts: two, response: textOfAll('delta') });
+    expect(textOfAll('thought')).toBe(two);
+    const names = [...new Set(events.map(({ event }) => event))];
+    expect(names).toEqual(['started', 'thought', 'delta', 'done']);
+  });
+
+  it.each(nativeRequests)('is no field of an answer of POST %s without thoughts', async (path, body) => {
+    const quiet = Object.fromEntries(Object.keys(body).map((name) => [name, 'Hello']));
+    const { status, text } = await service.post(path, { ...quiet, thoughts: true });
+    expect([status, text.includes('"thoughts"')]).toEqual([200, false]);
+    expect((await service.post(path, { ...quiet, thoughts: 'yes' })).body).toMatchObject({ error: 'validation_error' });
+  });
+
+  it('precedes a value that fits a schema', async () => {
+    const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+    const { body } = await service.post('/ask', { prompt, schema, thoughts: true });
+    expect(body).toMatchObject({ thoughts: thought, structured: { name: expect.any(String) } });
+  });
+});
+
 describe('Thoughts that are too long', () => {
   const long = `Hello.\nthink ${'aye '.repeat(300)}\nthink ${'nay '.repeat(300)}`;
 
@@ -213,6 +249,15 @@ describe('Thoughts that are too long', () => {
     const { status, text } = await service.post(door, { ...asked(door, long), ...wishes[door], stream: true });
     expect(status).toBe(200);
     expect(text).toContain('2000 bytes');
+    await untilJobs(service, 0, 0);
+  });
+
+  it.each(['/ask', '/chat'])('fail the job as an answer that is too long: %s', async (path) => {
+    const body = { [path === '/ask' ? 'prompt' : 'message']: long, thoughts: true };
+    const plain = await service.post(path, body);
+    expect([plain.status, plain.body.reason]).toEqual([500, 'output_too_large']);
+    await using answer = await stream(service, path, body);
+    expect((await answer.rest()).at(-1)).toMatchObject({ event: 'error', data: { reason: 'output_too_large' } });
     await untilJobs(service, 0, 0);
   });
 

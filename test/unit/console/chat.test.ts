@@ -5,7 +5,9 @@ import { settled } from '../../support/settled.js';
 
 interface Turn {
   readonly asked: { readonly text: string };
+  readonly thoughts: { readonly value: string };
   readonly state: { readonly value: { readonly kind: string } };
+  readonly text: { readonly value: string };
 }
 
 interface Chat {
@@ -63,6 +65,8 @@ async function begin(refusals: readonly object[] = []) {
         { role: 'user', content: body.message },
         { role: 'assistant', content: body.message },
       ]);
+      for (const text of ['Let me ', 'see.'])
+        yield { event: 'thought', data: JSON.stringify({ text: body.message.startsWith('think') ? text : '' }) };
       const result = { conversation_id: 'a', response: body.message, model: 'echo', usage: null, queue_ms: 0 };
       yield { event: 'done', data: JSON.stringify({ ...result, duration_ms: 1 }) };
     },
@@ -91,6 +95,15 @@ const shownBy = (chat: Chat) => chat.view.value.turns.map(({ asked, state }) => 
 const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
 
 describe('A chat', () => {
+  it('requests the thoughts of the model, and shows them apart from the text', async () => {
+    const { chat, asked } = await begin();
+    await chat.ask(message('think'));
+    expect(asked).toEqual([{ message: 'think', thoughts: true, stream: true }]);
+    expect(chat.view.value.turns.map(({ thoughts, text }) => [thoughts.value, text.value])).toEqual([
+      ['Let me see.', 'think'],
+    ]);
+  });
+
   it('retries a message when the queue was full, as often and as late as the service says', async () => {
     const { chat, clock, asked } = await begin([full, full]);
     const answered = chat.ask(message('Hi'));
@@ -240,6 +253,7 @@ describe('A chat', () => {
     const { chat, asked } = await begin();
     await chat.ask({ ...message('one'), system: 'Be brief.' });
     await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));
-    expect(asked.slice(1)).toEqual([{ message: 'other', system: 'Be brief.', version_of: 'a', stream: true }]);
+    const body = { message: 'other', system: 'Be brief.', version_of: 'a', thoughts: true, stream: true };
+    expect(asked.slice(1)).toEqual([body]);
   });
 });

@@ -25,13 +25,20 @@ describe('The text about a background job', () => {
 
   it('shows its answer, in any format', async () => {
     const { answerOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
-    const none = { value: undefined, conversationId: null };
+    const none = { value: undefined, thoughts: '', conversationId: null };
     expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({
       ...none,
       text: 'Hello',
       conversationId: 'c',
     });
     expect(answerOf({ response: '{}', structured: {} })).toEqual({ ...none, text: '{}', value: {} });
+    expect(answerOf({ response: 'Hello', thoughts: 'Well' })).toEqual({ ...none, text: 'Hello', thoughts: 'Well' });
+    const thought = { summary: [{ text: 'Let me' }, { text: 'see' }] };
+    expect(answerOf({ object: 'response', output: [thought] })).toEqual({
+      ...none,
+      text: '',
+      thoughts: 'Let me\n\nsee',
+    });
     const message = { object: 'response', output: [{ content: [{ text: 'Hel' }, { text: 'lo' }] }] };
     expect(answerOf(message)).toEqual({ ...none, text: 'Hello' });
     expect(answerOf({ object: 'response', output: [{ arguments: '{"a":1}' }] })).toEqual({ ...none, text: '{"a":1}' });

@@ -1,5 +1,5 @@
 import type { Thought } from '../../../../src/shared/job.js';
-import { cutsIn, partsIn, slicesOf } from '../../../../src/worker/jobs/answer-parts.js';
+import { cutsIn, partsIn, slicesOf, ThoughtPieces, thoughtText } from '../../../../src/worker/jobs/answer-parts.js';
 
 const call = (id: string) => ({ id, name: 'f', input: '{}', isCustom: false });
 
@@ -46,5 +46,23 @@ describe('The parts of an answer', () => {
     ['a thought alone', '', [thought('A', 0)], [], ['~A']],
   ])('are in order: %s', (_, text, thoughts, calls, expected) => {
     expect(written(text, thoughts, calls)).toEqual(expected);
+  });
+});
+
+describe('The pieces of streamed thoughts', () => {
+  it.each<[string, string[][]]>([
+    ['one thought', [['a', 'b']]],
+    ['two thoughts', [['a'], ['b', 'c']]],
+    ['thoughts without text between others', [[], ['a'], [], [''], ['b']]],
+    ['no text at all', [[], ['']]],
+  ])('add up to the text of all thoughts: %s', (_, thoughts) => {
+    const pieces = new ThoughtPieces();
+    const sent = thoughts.map((texts) => {
+      const written = texts.map((text) => pieces.add(text)).join('');
+      pieces.end();
+      return written;
+    });
+    const whole = thoughts.map((texts) => ({ type: 'thought', text: texts.join('') }) as const);
+    expect(sent.join('')).toBe(thoughtText(whole));
   });
 });
