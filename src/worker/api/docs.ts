@@ -48,7 +48,7 @@ const files = [
  */
 const conditionalHeaders = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours. */
+/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours and the size of links. */
 const customCss = `
 .swagger-ui :is(.topbar, .scheme-container .schemes-server-container) { display: none !important }
 .swagger-ui .info .title small { background: #5b6270 }
@@ -58,6 +58,7 @@ const customCss = `
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2a66b0 }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1d7a45 }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6e5f }
+.swagger-ui .opblock-summary-path a { display: inline-block; line-height: 24px }
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
 `;
 

@@ -50,6 +50,10 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
     const ofSwagger = /^(nested-interactive|heading-order|region):/; // structure of Swagger's own elements
     expect((await violationsOf(browser.page)).filter((violation) => !ofSwagger.test(violation))).toEqual([]);
+    const links = await browser.page.locator('.opblock-summary-path a').all();
+    const sizes = await Promise.all(links.map((link) => link.boundingBox()));
+    expect(sizes.filter((size) => size === null || size.height < 24 || size.width < 24)).toEqual([]);
+    expect(sizes).toHaveLength(all.length);
     expectClean(browser, service);
   }, 60_000);
 
