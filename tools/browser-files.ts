@@ -22,8 +22,12 @@ const modules: Readonly<Record<string, string>> = {
 /** Text to append to a script that is not a module, to export its value. */
 const endings: Readonly<Record<string, string>> = { 'temml/dist/temml.min.js': '\nexport default temml;\n' };
 
+const mathFont = '@fontsource/noto-sans-math/files/noto-sans-math-latin-400-normal.woff2';
+
 /** Packages whose files the build copies. Those that only the console needs are development dependencies. */
-export const browserPackages: readonly string[] = [...new Set(Object.values(modules).map(packageOf))].sort();
+export const browserPackages: readonly string[] = [
+  ...new Set([...Object.values(modules), mathFont].map(packageOf)),
+].sort();
 
 function packageOf(file: string): string {
   return file.split('/', file.startsWith('@') ? 2 : 1).join('/');
@@ -41,7 +45,30 @@ export async function copyBrowserFiles(root: string, consoleFolder: string): Pro
   for (const name of browserPackages) {
     await copyFile(join(root, 'node_modules', name, 'LICENSE'), join(target, `${name.replace('/', '-')}.LICENSE`));
   }
+  await writeMathFont(root, join(consoleFolder, 'math.woff2'));
   await replaceImports(consoleFolder);
+}
+
+/** Alphabets of formulas, as first and last code point: italic with Greek, bold, script, Fraktur, double-struck. */
+const alphabets = [
+  ...[0x1d434, 0x1d467, 0x1d6a4, 0x1d6a5, 0x1d6e2, 0x1d71b],
+  ...[0x1d400, 0x1d433, 0x1d7ce, 0x1d7d7],
+  ...[0x1d49c, 0x1d4cf, 0x1d504, 0x1d537, 0x1d538, 0x1d56b, 0x1d7d8, 0x1d7e1],
+];
+
+type SubsetFont = (font: Buffer, text: string, options: { readonly targetFormat: 'woff2' }) => Promise<Buffer>;
+
+/** Writes the math font with the characters of Temml's source and of the alphabets: 119 KB instead of 271 KB. */
+async function writeMathFont(root: string, path: string): Promise<void> {
+  const subsetFont = require('subset-font') as SubsetFont; // it has no types
+  const temml = await readFile(join(root, 'node_modules', 'temml/dist/temml.min.js'), 'utf8');
+  const characters = [...temml, '√']; // the browser itself draws the sign of a root
+  for (let index = 0; index < alphabets.length; index += 2) {
+    const [first = 0, last = 0] = alphabets.slice(index);
+    for (let point = first; point <= last; point++) characters.push(String.fromCodePoint(point));
+  }
+  const whole = await readFile(join(root, 'node_modules', mathFont));
+  await writeFile(path, await subsetFont(whole, [...new Set(characters)].join(''), { targetFormat: 'woff2' }));
 }
 
 function fileNameOf(module: string): string {

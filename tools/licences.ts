@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { type Lockfile, productionFolders, readLockfile } from './lockfile.js';
 
-/** Licences that an installed package may have. Such a licence requires no more than that its notice is preserved. */
+/**
+ * Licences that an installed package may have. Such a licence requires no more than that its notice is preserved, and
+ * OFL-1.1 also that the font is not sold by itself.
+ */
 export const acceptedLicences: readonly string[] = [
   '0BSD',
   'Apache-2.0',
@@ -12,6 +15,7 @@ export const acceptedLicences: readonly string[] = [
   'BSD-3-Clause',
   'ISC',
   'MIT',
+  'OFL-1.1',
 ];
 
 /**

@@ -13,13 +13,20 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.mjs': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml; charset=utf-8',
+  '.woff2': 'font/woff2',
 };
+
+/** Returns the encoding by which a file becomes a string and bytes again. */
+function encodingOf(path: string): 'latin1' | 'utf8' {
+  return extname(path) === '.woff2' ? 'latin1' : 'utf8';
+}
 
 /** Allows only files of this service, no inline scripts or styles. `data:` is for images that a user attaches. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "font-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
   "base-uri 'none'",
@@ -94,7 +101,7 @@ async function readEdition(): Promise<Edition> {
   const read = found
     .filter((entry) => entry.isFile() && extname(entry.name) in types)
     .map((entry) => join(entry.parentPath, entry.name))
-    .map(async (file) => [`/${relative(folder, file)}`, await readFile(file, 'utf8')] as const);
+    .map(async (file) => [`/${relative(folder, file)}`, await readFile(file, encodingOf(file))] as const);
   const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
@@ -123,6 +130,6 @@ function hashOf(files: Readonly<Record<string, string>>): string {
 }
 
 async function fileOf(path: string, text: string): Promise<ConsoleFile> {
-  const content = Buffer.from(text);
+  const content = Buffer.from(text, encodingOf(path));
   return { type: types[extname(path)] as string, content, compressed: await compress(content) };
 }

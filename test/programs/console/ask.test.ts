@@ -111,6 +111,8 @@ def f(x): return "<script>alert(1)</script>"
       await ask.lastAnswer.locator('math').nth(3).waitFor();
       await ask.lastAnswer.locator('.hljs-keyword', { hasText: 'def' }).waitFor();
       expect(await ask.lastAnswer.locator('math a, img, script, [href]').count()).toBe(0);
+      await ask.page.evaluate('document.fonts.ready');
+      expect(await ask.page.evaluate('[...document.fonts].map(({ status }) => status)')).toEqual(['loaded']);
       const text = await ask.lastAnswer.innerText();
       for (const source of ['\\href{javascript', '\\includegraphics', '\\def\\a']) expect(text).toContain(source);
       expect(text).toContain('"<script>alert(1)</script>"');

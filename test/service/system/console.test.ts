@@ -11,7 +11,7 @@ import { type LogRecord, type Service, startService, twoWorkers } from '../../su
 import { root } from '../../support/sources.js';
 
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const forGood = 'public, max-age=31536000, immutable';
@@ -55,6 +55,7 @@ describe('The files of the console', () => {
     ['HASH/main.mjs', 'text/javascript; charset=utf-8', forGood],
     ['HASH/packages/preact-hooks.mjs', 'text/javascript; charset=utf-8', forGood],
     ['HASH/icon.svg', 'image/svg+xml; charset=utf-8', forGood],
+    ['HASH/math.woff2', 'font/woff2', forGood],
   ])(
     'have the right type and a content security policy, and are cached if their path has the hash: "%s"',
     async (name, type, cache) => {
@@ -126,7 +127,16 @@ describe('The files of the console', () => {
   it('contain no inline script or style, and load nothing from other hosts', async () => {
     const { text } = await service.get('/console/');
     expect(text).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=|https?:/i);
-    expect(await readFile(join(built, 'console.css'), 'utf8')).not.toMatch(/url\(|@import|https?:/);
+    const css = await readFile(join(built, 'console.css'), 'utf8');
+    expect(css).not.toMatch(/@import|https?:/);
+    expect(css.match(/url\([^)]*\)/g)).toEqual(['url("math.woff2")']);
+  });
+
+  it('include a math font of at most 120,000 bytes, which arrives unchanged', async () => {
+    const font = await fetch(`${service.url}/console/${folder}/math.woff2`);
+    const bytes = Buffer.from(await font.arrayBuffer());
+    expect(bytes.equals(await readFile(join(built, 'math.woff2')))).toBe(true);
+    expect([bytes.toString('latin1', 0, 4), bytes.length <= 120_000]).toEqual(['wOF2', true]);
   });
 
   it.each([
