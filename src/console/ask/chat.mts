@@ -79,7 +79,7 @@ export class Chat {
   /** Conversation on the page. */
   #current = talkOf({});
   /** Conversations that the user left before their answers were stored. */
-  #others: readonly Talk[] = [];
+  #leftTalks: readonly Talk[] = [];
   /** IDs of conversations that began on this page, by local name. */
   readonly #ids = new Map<string, string>();
   #nextId = 1;
@@ -100,7 +100,7 @@ export class Chat {
     talk.request = new AbortController();
     const { signal } = talk.request;
     const name = conversationId === null ? (local ?? `${this.#clock.now().toString(36)}-${turn.id}`) : local;
-    const hasRoom = this.#others.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
+    const hasRoom = this.#leftTalks.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
     this.#show(talk, { turns: [...turns, turn], local: name, isInPlace: false });
     try {
       if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
@@ -118,7 +118,7 @@ export class Chat {
       turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
     }
     this.#remember(talk.view);
-    if (turn.isStored) this.#others = this.#others.filter((other) => other !== talk);
+    if (turn.isStored) this.#leftTalks = this.#leftTalks.filter((other) => other !== talk);
     this.#update();
   }
 
@@ -130,7 +130,7 @@ export class Chat {
   async askAgain(turn: ChatTurn): Promise<void> {
     if (this.isBusy.value || turn.isStored) return;
     this.#show(this.#current, { turns: this.view.value.turns.filter((other) => other !== turn) });
-    await this.ask(turn.asked);
+    await this.ask(turn.question);
   }
 
   /**
@@ -184,15 +184,15 @@ export class Chat {
    */
   async openVersion(id: string, shared: number): Promise<void> {
     const left = this.#current;
-    const known = this.#others.find(({ view }) => view.conversationId === id);
+    const known = this.#leftTalks.find(({ view }) => view.conversationId === id);
     if (known !== undefined) return this.#show(this.#open(known), { isInPlace: true });
     try {
-      const said = await this.#api.json<ConversationMessages>(`${pathOf(id)}/messages`);
+      const messages = await this.#api.json<ConversationMessages>(`${pathOf(id)}/messages`);
       if (this.#current !== left) return;
       const same = left.view.turns.filter(({ isStored }) => isStored).slice(0, shared);
-      const stored = [...same, ...turnsOf(said, this.#takeId).slice(shared)];
+      const stored = [...same, ...turnsOf(messages, this.#takeId).slice(shared)];
       const turns = this.#withRemembered(id, stored);
-      this.#open(talkOf({ conversationId: id, turns, system: said.system, isInPlace: true }));
+      this.#open(talkOf({ conversationId: id, turns, system: messages.system, isInPlace: true }));
     } catch (error) {
       if (this.#current === left) this.#show(left, { state: { failure: withoutVersion(asError(error)) } });
     }
@@ -201,7 +201,7 @@ export class Chat {
   /** Sends the message of a turn in a new conversation. */
   async askAnew(turn: ChatTurn): Promise<void> {
     this.reset();
-    await this.ask(turn.asked);
+    await this.ask(turn.question);
   }
 
   reset(): void {
@@ -211,16 +211,16 @@ export class Chat {
   /** Removes a conversation that the user has deleted. */
   forget(conversationId: string): void {
     if (this.view.value.conversationId === conversationId) this.reset();
-    const gone = this.#others.filter(({ view }) => view.conversationId === conversationId);
-    this.#others = this.#others.filter((talk) => !gone.includes(talk));
-    for (const { request } of gone) request.abort();
+    const removedTalks = this.#leftTalks.filter(({ view }) => view.conversationId === conversationId);
+    this.#leftTalks = this.#leftTalks.filter((talk) => !removedTalks.includes(talk));
+    for (const { request } of removedTalks) request.abort();
     this.#update();
   }
 
   /** Shows a conversation that began on this page, or the turns of it that the tab restored after a reload. */
   async recall(local: string): Promise<void> {
     if (this.view.value.local === local) return;
-    const known = this.#others.find(({ view }) => view.local === local);
+    const known = this.#leftTalks.find(({ view }) => view.local === local);
     if (known !== undefined) return void this.#open(known);
     const id = this.#ids.get(local);
     if (id !== undefined) return await this.read(id);
@@ -230,7 +230,7 @@ export class Chat {
 
   /** Saves the turns that the service does not store, to be restored after a reload. */
   remember(): void {
-    for (const { view } of [...this.#others, this.#current]) this.#remember(view);
+    for (const { view } of [...this.#leftTalks, this.#current]) this.#remember(view);
   }
 
   #remember({ conversationId, local, turns, state }: ChatView): void {
@@ -241,14 +241,14 @@ export class Chat {
   /** Shows a stored conversation, so that the reader can continue it. */
   async read(conversationId: string): Promise<void> {
     if (conversationId === this.view.value.conversationId) return;
-    const known = this.#others.find(({ view }) => view.conversationId === conversationId);
+    const known = this.#leftTalks.find(({ view }) => view.conversationId === conversationId);
     if (known !== undefined) return void this.#open(known);
     const talk = this.#open(talkOf({ conversationId, state: 'reading' }));
     const { signal } = talk.request;
     try {
-      const said = await this.#api.json<ConversationMessages>(`${pathOf(conversationId)}/messages`, { signal });
-      const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
-      this.#show(talk, { turns, system: said.system, state: 'ready' });
+      const stored = await this.#api.json<ConversationMessages>(`${pathOf(conversationId)}/messages`, { signal });
+      const turns = this.#withRemembered(conversationId, turnsOf(stored, this.#takeId));
+      this.#show(talk, { turns, system: stored.system, state: 'ready' });
     } catch (error) {
       const failure = asError(error);
       // If reading back is not allowed, the conversation can still be continued.
@@ -267,7 +267,7 @@ export class Chat {
     const left = this.#current;
     this.#remember(left.view);
     if (!isAnswering(left.view)) left.request.abort();
-    this.#others = [...this.#others, ...(isAnswering(left.view) ? [left] : [])].filter((other) => other !== talk);
+    this.#leftTalks = [...this.#leftTalks, ...(isAnswering(left.view) ? [left] : [])].filter((other) => other !== talk);
     this.#current = talk;
     this.#update();
     return talk;
@@ -282,7 +282,7 @@ export class Chat {
     const { view } = this.#current;
     const isShownToo = view.local !== null && view.turns.length > 0;
     this.isBusy.set(isAnswering(view));
-    this.talks.set([...(isShownToo || isAnswering(view) ? [view] : []), ...this.#others.map((other) => other.view)]);
+    this.talks.set([...(isShownToo || isAnswering(view) ? [view] : []), ...this.#leftTalks.map((other) => other.view)]);
     this.view.set(view);
   }
 

@@ -243,15 +243,15 @@ type ChoiceProps = Pick<ComposerProps, 'draft' | 'onChange' | 'models'>;
 
 /** Select for the model. Before the list is loaded, the default model can be chosen, or an earlier selection. */
 export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
-  const own = models.find((model) => model.default);
-  const others = models.filter((model) => model !== own);
+  const defaultModel = models.find((model) => model.default);
+  const otherModels = models.filter((model) => model !== defaultModel);
   const chosen = draft.model;
   const isListed = chosen === null || models.some(({ id }) => id === chosen);
   const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
     onChange({ model: value === '' ? null : value });
   return html`<select class="model" aria-label="Model" value=${chosen ?? ''} onChange=${choose}>
-    <option value="">${own === undefined ? 'Default model' : own.name}</option>
-    ${others.map((model) => html`<option value=${model.id}>${model.name}</option>`)}
+    <option value="">${defaultModel === undefined ? 'Default model' : defaultModel.name}</option>
+    ${otherModels.map((model) => html`<option value=${model.id}>${model.name}</option>`)}
     ${!isListed && html`<option value=${chosen}>${chosen}</option>`}
   </select>`;
 }

@@ -151,7 +151,7 @@ const statuses: Readonly<Record<string, string>> = {
 };
 
 function firstWords(turns: ChatView['turns']): string {
-  const { text = '' } = turns[0]?.asked ?? {};
+  const { text = '' } = turns[0]?.question ?? {};
   return text.replace(/\s+/g, ' ').trim().slice(0, 80) || 'An image';
 }
 
@@ -199,7 +199,7 @@ function useModelOf(
     const turn = turns.at(-1);
     if (!isThere || name === null || turn === undefined) return;
     const { value } = turn.state;
-    const model = value.kind === 'done' ? value.result.model : turn.asked.model;
+    const model = value.kind === 'done' ? value.result.model : turn.question.model;
     const entry = models.find(({ id }) => id === model) ?? models.find(({ id }) => id.endsWith(`/${model}`));
     if (entry !== undefined) choose(entry.default ? null : entry.id);
   }, [name, isThere]);
@@ -254,8 +254,8 @@ function exampleOf({ schemaText: _, ...draft }: Draft): Omit<UserMessage, 'schem
 function Snippet({ view, draft, onClose }: SnippetProps) {
   const { keys } = useParts();
   const sent = view.turns.at(-1);
-  const message = messageOf(draft) ?? sent?.asked ?? { ...exampleOf(draft), schema: null };
-  const id = message === sent?.asked && view.turns.length === 1 ? null : view.conversationId;
+  const message = messageOf(draft) ?? sent?.question ?? { ...exampleOf(draft), schema: null };
+  const id = message === sent?.question && view.turns.length === 1 ? null : view.conversationId;
   const request = {
     url: new URL('../chat', location.href).href,
     body: chatBodyOf(message, id),

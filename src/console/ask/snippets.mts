@@ -38,12 +38,12 @@ function openAiOf({ url, body, needsKey }: SnippetRequest): string {
     image_url: { url: `data:${type};base64,${data}` },
   }));
   const content = shown.length === 0 ? message : [{ type: 'text', text: message }, ...shown];
-  const asked = [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }];
+  const messages = [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }];
   const more = {
     ...(effort !== undefined && { reasoning_effort: effort }),
     ...(schema !== undefined && { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }),
   };
-  const fields = Object.entries({ model, messages: asked, ...more });
+  const fields = Object.entries({ model, messages: messages, ...more });
   const lines = fields.map(([name, value]) => `    ${name}=${pythonLiteral(value, '    ')},\n`).join('');
   return `${needsKey ? 'import os\n' : ''}from openai import OpenAI
 

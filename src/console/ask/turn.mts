@@ -62,7 +62,7 @@ export type TurnState =
 /** Owns a message on the page and its answer. */
 export class ChatTurn {
   readonly id: number;
-  readonly asked: UserMessage;
+  readonly question: UserMessage;
   readonly state: Observable<TurnState>;
   /** Text of the answer so far. */
   readonly text: Observable<string>;
@@ -71,7 +71,7 @@ export class ChatTurn {
 
   constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
     this.id = id;
-    this.asked = asked;
+    this.question = asked;
     this.state = new Observable(state);
     this.text = new Observable(text);
   }
@@ -107,7 +107,7 @@ function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[nu
 
 /** Turn that the service does not store, because it failed, was stopped or is still open. */
 interface UnstoredTurn {
-  readonly asked: UserMessage;
+  readonly question: UserMessage;
   readonly answer: string;
   /** Whether the answer was still open when the user left the page: the service may have stored it since. */
   readonly wasOpen: boolean;
@@ -122,7 +122,7 @@ interface RememberedConversation {
   readonly turns: readonly UnstoredTurn[];
 }
 
-const memoryName = 'turns-2';
+const memoryName = 'turns-3';
 /** Maximum number of conversations with remembered turns. The oldest ones are dropped. */
 const maxRemembered = 20;
 
@@ -132,17 +132,17 @@ const maxRemembered = 20;
  */
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
   const known = memory.recall<RememberedConversation[]>(memoryName) ?? [];
-  const others = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
+  const otherViews = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
   const unstored = turns.flatMap((turn, index) => (turn.isStored ? [] : [unstoredTurn(turn, turns.slice(0, index))]));
-  if (unstored.length === 0) return memory.remember(memoryName, ...(others.length === 0 ? [] : [others]));
-  const bare = unstored.map((turn) => ({ ...turn, asked: { ...turn.asked, images: [] } }));
+  if (unstored.length === 0) return memory.remember(memoryName, ...(otherViews.length === 0 ? [] : [otherViews]));
+  const bare = unstored.map((turn) => ({ ...turn, question: { ...turn.question, images: [] } }));
   const [whole, light] = [unstored, bare].map((form) => ({ conversationId, turns: form }));
-  memory.remember(memoryName, [...others, whole], [...others, light], [light]);
+  memory.remember(memoryName, [...otherViews, whole], [...otherViews, light], [light]);
 }
 
-function unstoredTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
+function unstoredTurn({ question, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
   const keptBefore = before.filter(({ isStored }) => isStored).length;
-  return { asked, answer: text.value, wasOpen: isOpen, keptBefore };
+  return { question, answer: text.value, wasOpen: isOpen, keptBefore };
 }
 
 /** Inserts the remembered turns of a conversation between its stored ones, at their former positions. */
@@ -155,12 +155,12 @@ export function withRemembered(
   const all = memory.recall<RememberedConversation[]>(memoryName) ?? [];
   const remembered = all.find((one) => one.conversationId === conversationId);
   if (remembered === undefined) return stored;
-  const wasStoredSince = ({ asked, wasOpen, keptBefore }: UnstoredTurn) =>
-    wasOpen && stored[keptBefore]?.asked.text === asked.text;
+  const wasStoredSince = ({ question: asked, wasOpen, keptBefore }: UnstoredTurn) =>
+    wasOpen && stored[keptBefore]?.question.text === asked.text;
   const missing = remembered.turns.filter((turn) => !wasStoredSince(turn));
   const before = (index: number) =>
     missing
       .filter(({ keptBefore }) => Math.min(keptBefore, stored.length) === index)
-      .map(({ asked, answer }) => new ChatTurn(nextId(), asked, { kind: 'unfinished' }, answer));
+      .map(({ question: asked, answer }) => new ChatTurn(nextId(), asked, { kind: 'unfinished' }, answer));
   return [...stored.flatMap((turn, index) => [...before(index), turn]), ...before(stored.length)];
 }

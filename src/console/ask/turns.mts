@@ -110,7 +110,7 @@ function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleP
   const isBusy = useValue(chat.isBusy);
   const [isEditing, setEditing] = useState(false);
   const [edited, setEdited] = useState<string | null>(null);
-  const { asked } = turn;
+  const { question: asked } = turn;
   const leave = (text: string | null) => {
     setEdited(text === asked.text ? null : text);
     setEditing(false);
@@ -197,7 +197,7 @@ function Answer({ turn, state, markdown }: AnswerProps) {
   const text = useValue(turn.text);
   const thoughts = useValue(turn.thoughts);
   const value = state.kind === 'done' ? state.result.structured : undefined;
-  const drawn = turn.asked.schema === null ? markdown : null; // a JSON value is incomplete while it is streamed
+  const drawn = turn.question.schema === null ? markdown : null; // a JSON value is incomplete while it is streamed
   return html`<${AnswerText} text=${text} thoughts=${thoughts} value=${value} isWhole=${!turn.isOpen} markdown=${drawn} />`;
 }
 

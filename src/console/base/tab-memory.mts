@@ -1,7 +1,7 @@
 /**
  * Names of the stored entries. If the format of an entry changes, its name must change: a tab may outlive an update.
  */
-const names = ['draft-1', 'turns-2'] as const;
+const names = ['draft-1', 'turns-3'] as const;
 type RememberedName = (typeof names)[number];
 
 const entryOf = (name: RememberedName) => `prompt-relay-${name}`;

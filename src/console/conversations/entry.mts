@@ -95,8 +95,8 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
 async function renameAll(api: Api, id: string, title: string | null): Promise<ConversationBody> {
   const rename = (one: string) => api.json<ConversationBody>(pathOf(one), { method: 'PATCH', body: { title } });
   const renamed = await rename(id);
-  const others = (await readVersions(api, id)).map((version) => version.conversation_id).filter((one) => one !== id);
-  for (const other of others) await unlessGone(rename(other));
+  const otherIds = (await readVersions(api, id)).map((version) => version.conversation_id).filter((one) => one !== id);
+  for (const other of otherIds) await unlessGone(rename(other));
   return renamed;
 }
 

@@ -212,7 +212,7 @@ describe('A chat', () => {
       { path: '/chat/a/fork', method: 'POST', body: { from: 2 }, signal: null },
       expect.objectContaining({ message: 'other', conversation_id: 'fork' }),
     ]);
-    expect(chat.view.value.turns.map((turn) => turn.asked.text)).toEqual(['one', 'other']);
+    expect(chat.view.value.turns.map((turn) => turn.question.text)).toEqual(['one', 'other']);
   });
 
   it('opens another version in place: the turns that both have stay the same', async () => {
