@@ -4,7 +4,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { settled } from '../../support/settled.js';
 
 interface Turn {
-  readonly asked: { readonly text: string };
+  readonly question: { readonly text: string };
   readonly thoughts: { readonly value: string };
   readonly state: { readonly value: { readonly kind: string } };
   readonly text: { readonly value: string };
@@ -91,7 +91,7 @@ async function begin(refusals: readonly object[] = []) {
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
-const shownBy = (chat: Chat) => chat.view.value.turns.map(({ asked, state }) => `${asked.text} ${state.value.kind}`);
+const shownBy = (chat: Chat) => chat.view.value.turns.map(({ question, state }) => `${question.text} ${state.value.kind}`);
 const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
 
 describe('A chat', () => {
