@@ -216,7 +216,9 @@ describe('keys import', () => {
       const lines = `zoe:sha256:${digestOf('zoe')}:weight=2\nmax:sha256:${digestOf('max')}\n`;
       expect(await readFile(path, 'utf8')).toBe(`${started}\n${lines}`);
       expect((await runCommand(['keys', 'import', from, path])).code).toBe(78);
-      expect((await runCommand(['keys', 'import', from, path, '--weight', '3'])).stderr).toContain('already contain their options');
+      expect((await runCommand(['keys', 'import', from, path, '--weight', '3'])).stderr).toContain(
+        'already contain their options',
+      );
     }));
 
   it('hashes keys in clear text, with the options of the flags, and prints none', () =>

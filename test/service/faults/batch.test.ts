@@ -82,7 +82,7 @@ describe('A batch', () => {
     await until(async () => (await batch.written()) >= 5, '5 lines');
     command.kill('SIGINT');
     expect(await ended).toEqual([130, null]);
-    expect(await said).toContain('To go on: prompt-relay batch ');
+    expect(await said).toContain('To continue: prompt-relay batch ');
     const ids = (await batch.records()).map(({ id }) => id);
     expect(ids).toEqual(ids.map((_, index) => index));
     expect(ids.length).toBeLessThan(count);

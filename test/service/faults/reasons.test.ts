@@ -161,7 +161,6 @@ describe('prompt-relay status, if the metrics require a scope', () => {
       const { stdout: json } = await runCommand(['status', '--json'], { env: key });
       expect(JSON.parse(json)).toMatchObject({
         totals: { requests: 1, jobs: 1, failed: 0, refused: 0 },
-        last_hour: null,
       });
     }
   });

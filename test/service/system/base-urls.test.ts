@@ -189,5 +189,5 @@ describe('The page of an app', () => {
 
 it('The log warns when the origin null is allowed', async () => {
   const { warning } = await service.log('config_warning');
-  expect(warning).toMatch(/^MODEL_API_ALLOWED_ORIGINS: null lets in/);
+  expect(warning).toMatch(/^MODEL_API_ALLOWED_ORIGINS: null allows/);
 });

@@ -156,7 +156,14 @@ describe('The Ollama API', () => {
     ['no JSON', '/api/chat', '{"model":', bearer, 400, 'body: must be valid JSON'],
     ['a suffix', '/api/generate', { prompt: 'Hi', suffix: 'x' }, bearer, 400, 'suffix: must not be sent'],
     ['another site', '/api/chat', { messages: [hi] }, { ...bearer, origin: 'http://x.test' }, 403, 'this Origin'],
-    ['a form of another site', '/api/chat', { messages: [hi] }, { 'sec-fetch-site': 'cross-site' }, 403, 'requests of'],
+    [
+      'a form of another site',
+      '/api/chat',
+      { messages: [hi] },
+      { 'sec-fetch-site': 'cross-site' },
+      403,
+      'requests from other sites',
+    ],
   ])('rejects %s in its format', async (_what, path, body, headers, status, sentence) => {
     const answer = await ask(path, body, headers);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, { error: expect.stringContaining(sentence) }]);

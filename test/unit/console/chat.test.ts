@@ -91,7 +91,8 @@ async function begin(refusals: readonly object[] = []) {
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
-const shownBy = (chat: Chat) => chat.view.value.turns.map(({ question, state }) => `${question.text} ${state.value.kind}`);
+const shownBy = (chat: Chat) =>
+  chat.view.value.turns.map(({ question, state }) => `${question.text} ${state.value.kind}`);
 const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
 
 describe('A chat', () => {

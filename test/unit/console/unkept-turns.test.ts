@@ -2,7 +2,7 @@ import { consolePart } from '../../support/console-parts.js';
 
 interface Turn {
   readonly id: number;
-  readonly asked: { readonly text: string; readonly images: readonly object[] };
+  readonly question: { readonly text: string; readonly images: readonly object[] };
   readonly state: { readonly value: { readonly kind: string } };
   readonly text: { readonly value: string };
 }
@@ -62,7 +62,7 @@ async function tab(room?: number) {
   const reloaded = (id: string | null, kept: readonly Turn[]) =>
     all
       .withRemembered(memory, id, kept, () => ++lastId)
-      .map(({ asked, state, text }) => [asked.text, state.value.kind, text.value]);
+      .map(({ question, state, text }) => [question.text, state.value.kind, text.value]);
   return { ...all, storage, memory, turn, reloaded };
 }
 
