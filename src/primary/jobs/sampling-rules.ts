@@ -18,6 +18,11 @@ type JobRoute = Pick<Route, 'adapterModel'> & {
 const fields = { temperature: 'temperature', top_p: 'topP', max_tokens: 'maxTokens', stop_sequences: 'stop' } as const;
 type SampledField = keyof typeof fields;
 
+/** Stands for summaries of the model's thoughts, which OpenAI's API gives to verified organizations only. */
+const thoughts = 'thoughts';
+type RememberedField = SampledField | typeof thoughts;
+const refusesThoughts = /\breasoning[._]summary\b|\bto generate reasoning summaries\b/i;
+
 /**
  * Owns the sampling fields that each model does not support: many clients always send a temperature, and newer models
  * reject it. Only a field that the API itself calls unsupported is remembered, so that the value of one client does not
@@ -35,13 +40,14 @@ export class SamplingRules {
     this.#clock = clock;
   }
 
-  /** Returns the turn without the sampling fields that this model does not support. */
+  /** Returns the turn without the sampling fields, and the summaries of thoughts, that this model does not support. */
   fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
     const { sampling: requested = {}, effort, thinking } = turn;
     const sampling = extras.fitSampling?.(requested, effort !== null || thinking !== undefined) ?? requested;
     const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as SampledField, route));
-    return without({ ...turn, sampling }, ...(refused as SampledField[]));
+    const fitting = without({ ...turn, sampling }, ...(refused as SampledField[]));
+    return this.#isUnsupported(thoughts, route) ? withoutThoughts(fitting) : fitting;
   }
 
   /**
@@ -65,6 +71,10 @@ export class SamplingRules {
    */
   repeatable(error: unknown, turn: Turn, route: JobRoute): Turn | null {
     if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
+    if (turn.thinking === 'summarized' && refusesThoughts.test(error.message)) {
+      this.#remember(thoughts, route);
+      return withoutThoughts(turn);
+    }
     const sent = (Object.keys(fields) as SampledField[]).filter((field) => isSent(turn, field));
     const found = sent.filter((field) => new RegExp(`\\b${field}\\b`).test(error.message));
     const named = found.includes('temperature')
@@ -78,11 +88,11 @@ export class SamplingRules {
     return without(turn, ...named);
   }
 
-  #isUnsupported(field: SampledField, route: JobRoute): boolean {
+  #isUnsupported(field: RememberedField, route: JobRoute): boolean {
     return (this.#unsupported.get(keyOf(field, route)) ?? 0) > this.#clock.monotonicMs();
   }
 
-  #remember(field: SampledField, route: JobRoute): void {
+  #remember(field: RememberedField, route: JobRoute): void {
     setNewest(this.#unsupported, keyOf(field, route), this.#clock.monotonicMs() + memoryMs, maxModels);
   }
 }
@@ -105,6 +115,10 @@ function isCalledUnsupported(field: SampledField, message: string): boolean {
   return condition !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(condition);
 }
 
+function withoutThoughts({ thinking: _, ...turn }: Turn): Turn {
+  return turn;
+}
+
 function without(turn: Turn, ...left: readonly SampledField[]): Turn {
   const { sampling, stop, ...base } = turn;
   const names: readonly string[] = left.map((field) => fields[field]);
@@ -123,6 +137,6 @@ export function unsentWishes({ sampling: requested = {} }: Pick<JobRequest, 'sam
   );
 }
 
-function keyOf(field: SampledField, { cli, adapterModel }: JobRoute): string {
+function keyOf(field: RememberedField, { cli, adapterModel }: JobRoute): string {
   return `${cli.name} ${adapterModel ?? ''} ${field}`;
 }

@@ -46,6 +46,27 @@ describe('The sampling of a turn', () => {
   });
 });
 
+describe('A summary of the thoughts', () => {
+  const wish = turn({}, { thinking: 'summarized' });
+
+  it.each([
+    'Your organization must be verified to generate reasoning summaries. Please go to your settings.',
+    "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
+  ])('is not requested again for an hour after %j', async (message) => {
+    const clock = new FakeClock();
+    const sampling = new SamplingRules(true, clock);
+    expect(sampling.fit(wish, route, extras).thinking).toBe('summarized');
+    expect(sampling.repeatable(refusal(message), wish, route)).not.toHaveProperty('thinking');
+    expect(sampling.fit(wish, route, extras)).not.toHaveProperty('thinking');
+    await clock.advance(60 * 60 * 1000);
+    expect(sampling.fit(wish, route, extras).thinking).toBe('summarized');
+  });
+
+  it('is still requested after other failures', () => {
+    expect(rules().repeatable(refusal('the reasoning is too long'), wish, route)).toBeNull();
+  });
+});
+
 describe('A refused field', () => {
   const wish = turn({ temperature: 0.5, maxTokens: 9 });
 
