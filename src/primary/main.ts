@@ -166,7 +166,7 @@ async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTra
   const defects = new Defects(systemClock, log);
   const clock = containedClock(systemClock, defects.record);
   process.on('uncaughtException', (error) => {
-    // biome-ignore lint/complexity/useOptionalChain: an old Node.js, which must print the required version, cannot parse it
+    // biome-ignore lint/complexity/useOptionalChain: an old Node.js, which must report its version, cannot parse it
     if (pending.service !== null && pending.service.hasStarted) defects.record(error);
     else die(log, error, ownTraces);
   });

@@ -423,6 +423,7 @@ describe('The main files', () => {
     const mainFiles = ['shared/node-version', 'primary/main', 'command/main', 'worker/main'].map(
       (name) => `src/${name}`,
     );
+    expect(mainFiles.filter((name) => !known.has(name))).toEqual([]);
     const newerSyntax = /\?\.(?!\d)|\?\?|[|&]{2}=|#\w+\(|^\s*static \{|^await\b/;
     expect(placesOf(newerSyntax, (source) => !mainFiles.includes(source.name))).toEqual([]);
   });

@@ -14,18 +14,23 @@ const connects = 'require("node:net").connect(JSON.parse(process.argv[1]))';
 
 /** Returns the accepted end of a connection from a program with this environment; with `path`, over a Unix socket. */
 async function connectionOf(env: Readonly<Record<string, string>>, path?: string) {
-  const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path });
+  const accepted: Socket[] = [];
+  // Another program on this machine may connect by mistake to a port that was free a moment ago.
+  const server = createServer((socket) => accepted.push(socket));
+  server.listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path });
   await once(server, 'listening');
   const { port } = Object(server.address());
   const address = JSON.stringify(path === undefined ? { port, host: '127.0.0.1' } : { path });
   const child = spawn(process.execPath, ['-e', connects, address], { env: { PATH: process.env.PATH, ...env } });
-  const [socket] = (await once(server, 'connection')) as [Socket];
+  const exited = once(child, 'exit');
+  const [[socket]] = (await Promise.all([once(server, 'connection'), once(child, 'spawn')])) as [[Socket], unknown];
   return {
     socket,
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL');
-      socket.destroy();
-      await Promise.all([once(child, 'exit'), once(server.close(), 'close')]);
+      const closed = once(server.close(), 'close');
+      for (const each of accepted) each.destroy();
+      await Promise.all([exited, closed]);
     },
   };
 }
