@@ -2,7 +2,7 @@ const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** Formats a duration: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
+/** Formats a duration: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 days 2 h`. */
 export function durationText(ms: number): string {
   if (ms < 99.5) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
@@ -10,7 +10,8 @@ export function durationText(ms: number): string {
   const whole = Math.round(seconds);
   if (whole < minute) return `${whole} s`;
   if (whole < hour) return pairText(whole, [minute, 'min'], [1, 's']);
-  return whole < day ? pairText(whole, [hour, 'h'], [minute, 'min']) : pairText(whole, [day, 'd'], [hour, 'h']);
+  if (whole < day) return pairText(whole, [hour, 'h'], [minute, 'min']);
+  return pairText(whole, [day, whole < 2 * day ? 'day' : 'days'], [hour, 'h']);
 }
 
 type Unit = readonly [seconds: number, name: string];

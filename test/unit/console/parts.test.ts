@@ -49,7 +49,8 @@ describe('Formatted figures', () => {
     [125_000, '2 min 5 s'],
     [3_600_000, '1 h'],
     [7_500_000, '2 h 5 min'],
-    [93_600_000, '1 d 2 h'],
+    [93_600_000, '1 day 2 h'],
+    [2_592_000_000, '30 days'],
   ])('show %d ms as %s', async (ms, text) => {
     expect((await format).durationText(ms)).toBe(text);
   });
