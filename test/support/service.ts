@@ -115,11 +115,12 @@ export class Service implements AsyncDisposable {
     return answer;
   }
 
-  /** Returns the pids of the living workers. */
+  /** Returns the pids of the ready workers; none if keys hide the pids and a worker is not ready. */
   async workers(signal?: AbortSignal): Promise<number[]> {
     const { body } = await this.get('/health', {}, signal);
     const { workers } = body.observability as { workers: { pid?: number | null; state: string }[] };
-    if (workers.some(({ pid }) => pid === undefined)) return workersOf(this.pid); // hidden if keys are configured
+    const areHidden = workers.some(({ pid }) => pid === undefined);
+    if (areHidden) return workers.every(({ state }) => state === 'ready') ? workersOf(this.pid) : [];
     return workers.flatMap(({ pid, state }) => (typeof pid === 'number' && state === 'ready' ? [pid] : []));
   }
 
