@@ -12,6 +12,8 @@ interface SocketHandle {
   /** Number of those bytes that the kernel has not accepted yet. */
   readonly writeQueueSize: number;
   setBlocking(isBlocking: boolean): void;
+  readStop(): void;
+  readStart(): void;
 }
 
 /** Returns the handle of a socket; null if the connection is closed. */
@@ -75,6 +77,20 @@ export function stopReadsWhile(req: IncomingMessage, isStopped: () => boolean): 
   const read = req._read.bind(req);
   req._read = (size) => {
     if (!isStopped()) read(size);
+  };
+}
+
+/**
+ * Stops the reads of these sockets, also of those whose data has arrived already, and returns a function that continues
+ * the reads. `pause` of a socket would also change the state that HTTP requests depend on. Paused sockets stay paused.
+ * The kernel serves the sockets in the order in which their reads continue, so this order is random.
+ */
+export function stopReads(sockets: Iterable<Socket>): () => void {
+  const stopped = [...sockets].filter((socket) => !socket.isPaused());
+  const places = stopped.map((socket) => ({ socket, place: Math.random() })).sort((a, b) => a.place - b.place);
+  for (const socket of stopped) handleOf(socket)?.readStop?.();
+  return () => {
+    for (const { socket } of places) if (!socket.isPaused()) handleOf(socket)?.readStart?.();
   };
 }
 

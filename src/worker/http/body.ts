@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
@@ -8,7 +9,7 @@ import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
-import { stopReadsWhile } from '../../shared/node-internals/connections.js';
+import { stopReads, stopReadsWhile } from '../../shared/node-internals/connections.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
@@ -249,6 +250,8 @@ const maxPieces = 1024;
 const leastRestMsPerPiece = 0.015;
 /** Number of such bodies that get the full pace. More of them share its total, 20 % of a core. */
 const maxShares = 4;
+/** Milliseconds after which a turn of the event loop reads no further requests. */
+const maxTurnMs = 50;
 
 /**
  * Owns the number of bodies in small pieces that one worker reads, including bodies of disconnected clients whose bytes
@@ -256,7 +259,10 @@ const maxShares = 4;
  */
 export class ReadingPace {
   readonly clock: Clock;
+  readonly #servers: (() => Iterable<Socket>)[] = [];
   #count = 0;
+  #turnBeganMs: number | null = null;
+  #stopped: readonly (() => void)[] = [];
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -272,6 +278,31 @@ export class ReadingPace {
 
   end(): void {
     this.#count--;
+  }
+
+  /** Adds a server, given by its open sockets, whose reads stop when this worker reads too many small pieces. */
+  add(sockets: () => Iterable<Socket>): void {
+    this.#servers.push(sockets);
+  }
+
+  /**
+   * Must be called for each request and each body in small pieces. If this turn of the event loop has taken too long,
+   * no socket is read until the next turn. Without this, the first reads of a hundred such bodies would take seconds.
+   */
+  checkTurn(): void {
+    const nowMs = this.clock.monotonicMs();
+    if (this.#turnBeganMs === null) {
+      this.#turnBeganMs = nowMs;
+      void endOfLoopTurn().then(() => this.#endTurn());
+    } else if (this.#stopped.length === 0 && nowMs - this.#turnBeganMs >= maxTurnMs) {
+      this.#stopped = this.#servers.map((sockets) => stopReads(sockets()));
+    }
+  }
+
+  #endTurn(): void {
+    this.#turnBeganMs = null;
+    for (const continueReads of this.#stopped) continueReads();
+    this.#stopped = [];
   }
 }
 
@@ -325,6 +356,7 @@ export class PacedReading {
     this.#req.socket.pause();
     if (!this.#isCounted) this.#pace.begin();
     this.#isCounted = true;
+    this.#pace.checkTurn();
     void endOfLoopTurn().then(() => {
       const restMs = this.#pieces * this.#pace.restMsPerPiece * (1 + Math.random());
       if (this.#isResting) this.#stopTimer = this.#pace.clock.after(restMs, () => this.#rested());

@@ -67,8 +67,12 @@ export class HttpServer {
     });
     // Node would silently drop headers beyond 2,000. maxHeaderSize bounds their bytes.
     this.#server.maxHeadersCount = 0;
+    parts.pace.add(() => this.#connections.keys());
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
-    const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
+    const serve: Listener = (req, res) => {
+      parts.pace.checkTurn();
+      this.#connections.get(req.socket)?.serve(req, res);
+    };
     this.#server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     this.#server.on('connect', (req: IncomingMessage) => {
       this.#connections.get(req.socket)?.refuseTunnel(tunnelRefusal(req.url ?? ''));

@@ -47,12 +47,12 @@ class Exchanges {
   }
 }
 
-async function start(changes: Partial<typeof limits> = {}) {
+async function start(changes: Partial<typeof limits> = {}, pace = new ReadingPace(systemClock)) {
   const exchanges = new Exchanges();
   const log = new LogBook();
   const metrics = new HttpMetrics();
   const limit = { admit: () => Promise.reject(new Error('only connections on a Unix socket are asked about')) };
-  const parts = { log, metrics, clock: systemClock, limit, pace: new ReadingPace(systemClock) };
+  const parts = { log, metrics, clock: systemClock, limit, pace };
   const server = new HttpServer(exchanges.listener, parts, { ...limits, ...changes });
   const { fd, address } = await bindTcp('127.0.0.1', 0);
   await server.listen(fd);
@@ -87,6 +87,36 @@ function textOf({ text }: { text: string }): string {
 function refusal(message: string, requestId: unknown = expect.any(String)) {
   return { error: 'validation_error', message, request_id: requestId, details: [] };
 }
+
+/** Counts the requests that begin in each turn of the event loop, until it is disposed of. */
+function countInTurns(begun: readonly string[]): { readonly counts: number[] } & Disposable {
+  const counts: number[] = [];
+  let next: NodeJS.Immediate;
+  let seen = 0;
+  const endTurn = () => {
+    counts.push(begun.length - seen);
+    seen = begun.length;
+    next = setImmediate(endTurn);
+  };
+  next = setImmediate(endTurn);
+  return { counts, [Symbol.dispose]: () => clearImmediate(next) };
+}
+
+describe('A turn of the event loop', () => {
+  it('reads no further connection after it has taken too long', async () => {
+    let nowMs = 0;
+    const pace = new ReadingPace({ ...systemClock, monotonicMs: () => (nowMs += 1000) });
+    await using server = await start({}, pace);
+    const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(server.port)));
+    await until(() => server.server.size > connections.length || undefined, 'all connections to be accepted');
+    using turns = countInTurns(server.exchanges.begun);
+    for (const [index, connection] of connections.entries()) connection.send(get(`/${index}`));
+    const texts = (await Promise.all(connections.map((connection) => connection.answer()))).map(textOf);
+    for (const connection of connections) connection[Symbol.dispose]();
+    expect(texts).toEqual(connections.map((_, index) => `/${index}`));
+    expect(Math.max(...turns.counts)).toBe(2);
+  });
+});
 
 describe('A connection', () => {
   it('gets its pipelined requests answered in order, each started after the previous answer', async () => {
