@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { LogOutput, type LogTarget, openForLog } from '../../../../src/shared/log/logger.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -32,6 +33,7 @@ class House {
     });
     await until(async () => {
       await this.clock.advance(flushRetryMs);
+      await stat('/'); // as slow as a write in another thread, which needs real time
       return flushed.isOver;
     }, 'the flush to end');
     return isComplete;
