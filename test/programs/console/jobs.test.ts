@@ -88,8 +88,7 @@ describe('The page Jobs', () => {
     }
     await openConsole(browser, service, `/jobs?id=${ids[0]}`);
     await open().getByRole('article').getByText('Job 0').waitFor();
-    await list().getByRole('link').nth(29).waitFor();
-    await press('Show more');
+    await list().getByRole('link').nth(29).scrollIntoViewIfNeeded(); // the rest of the list is then loaded
     await list().getByRole('link').nth(31).waitFor();
     await openConsole(browser, service, '/jobs?id=unknown');
     await browser.page.getByText('Not found').waitFor();
