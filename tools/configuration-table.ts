@@ -37,11 +37,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_MAX_CONCURRENT: ['running jobs'],
   MODEL_API_MAX_QUEUE: ['waiting jobs; 64 MiB of text at most'],
   MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot'],
-  MODEL_API_CLIENT_MAX_QUEUE: [
-    'waiting jobs of one client',
-    'a quarter of `MODEL_API_MAX_QUEUE` while other clients are active, else all of it',
-  ],
-  MODEL_API_CLIENT_MAX_CONCURRENT: ['running jobs of one client; 0 is no limit'],
   MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for jobs at shutdown'],
   MODEL_API_KILL_GRACE_MS: ['longest time between SIGTERM and SIGKILL; 400 ms at most while a slot waits'],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client'],
@@ -50,16 +45,14 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
-  MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: [
     'a conversation expires this long after its last activity',
     '`2592000` (30 days) with a `sqlite` or Redis store, else `86400`',
   ],
-  MODEL_API_MAX_CONVERSATIONS: ['stored conversations; the least recently active one goes first'],
-  MODEL_API_CONVERSATION_MEMORY_MB: ['text of all conversations together'],
-  MODEL_API_CONVERSATION_MAX_MB: ['text of one conversation; a turn beyond it is 400, an answer may exceed it'],
-  MODEL_API_MAX_RESPONSES: ['stored responses; the least recently used one goes first'],
-  MODEL_API_MAX_RESPONSE_BYTES: ['text of all stored responses together, such as `64mb`'],
+  MODEL_API_MAX_CONVERSATIONS: ['stored conversations, and stored responses; the least recently active one goes first'],
+  MODEL_API_CONVERSATION_MEMORY_MB: [
+    'text of all conversations together, 8 MB at most for each; stored responses have a quarter of this beside it',
+  ],
   MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
   MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],
   MODEL_API_STORE: [

@@ -5,16 +5,9 @@ import { LogBook } from './log-book.js';
 
 /** Returns the health of a CLI that reports no problem, unless `parts` override this. */
 export function healthOf(clock: Clock, parts: Partial<HealthParts & HealthSettings> = {}): CliHealth {
-  const {
-    cli = 'main',
-    adapter = 'claude',
-    intervalMs = 0,
-    historyLimit = 100,
-    defaultCircuit: usual = '',
-    ...others
-  } = parts;
+  const { cli = 'main', adapter = 'claude', intervalMs = 0, defaultCircuit: usual = '', ...others } = parts;
   return new CliHealth(
-    { cli, adapter, intervalMs, historyLimit, defaultCircuit: usual },
+    { cli, adapter, intervalMs, defaultCircuit: usual },
     {
       probe: async () => ({ version: '1.0', error: null }),
       publicName: (model) => model,

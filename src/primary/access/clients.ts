@@ -149,17 +149,13 @@ const unbounded: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueue
 
 export const noBounds: BoundsOf = () => unbounded;
 
-/** Returns the limits of a client: from its key if set there, otherwise from the configuration. */
+/** Returns the limits that the keys of clients set. */
 export function clientBounds(
-  config: Pick<Config, 'clientMaxConcurrent' | 'clientMaxQueue'>,
   optionsOf: (client: string) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued' | 'weight'>,
 ): BoundsOf {
-  const { clientMaxConcurrent, clientMaxQueue } = config;
-  const commonRunning = clientMaxConcurrent === 0 ? unbounded.maxRunning : clientMaxConcurrent;
   return (client) => {
     const { maxConcurrent, maxQueued, weight } = optionsOf(client);
-    const maxRunning = maxConcurrent ?? commonRunning;
-    return { maxRunning, maxQueued: maxQueued ?? clientMaxQueue, weight: weight ?? 1 };
+    return { maxRunning: maxConcurrent ?? unbounded.maxRunning, maxQueued, weight: weight ?? unbounded.weight };
   };
 }
 

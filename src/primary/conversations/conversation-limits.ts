@@ -11,10 +11,12 @@ export interface ConversationLimits {
   readonly maxBytesEach: number;
 }
 
+/** Largest text of one conversation. Each turn in a new process replays it. */
+export const maxConversationBytes = 8 * 1024 ** 2;
+
 export function conversationLimits(config: Config): ConversationLimits {
-  const { conversationTtlMs: ttlMs, maxConversations } = config;
-  const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
-  return { ttlMs, maxConversations, maxBytes, maxBytesEach };
+  const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = config;
+  return { ttlMs, maxConversations, maxBytes, maxBytesEach: maxConversationBytes };
 }
 
 /**
@@ -29,10 +31,7 @@ export function checkSize(
   const limit = Math.min(maxBytes, maxBytesEach);
   if (bytes <= limit) return;
   const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
-  throw invalid(
-    field,
-    `would make the conversation larger than ${megabytes} MB (MODEL_API_CONVERSATION_MAX_MB): start a new conversation`,
-  );
+  throw invalid(field, `would make the conversation larger than ${megabytes} MB: start a new conversation`);
 }
 
 /** Throws `validation_error` unless the number of messages is the end of a turn. */

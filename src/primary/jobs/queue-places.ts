@@ -157,8 +157,8 @@ export class QueuePlaces<W extends Sharer> {
     const holder = holderOf(client);
     const whose = client === holder ? 'it' : 'its key';
     if (this.#boundsOf(holder).maxQueued !== null && ownUse.count >= share.count)
-      return `${whose} has ${jobs(ownUse.count)}, and its limit is ${share.count} (MODEL_API_CLIENT_MAX_QUEUE)`;
-    const of = 'of the queue while other clients are active (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE)';
+      return `${whose} has ${jobs(ownUse.count)}, and its limit is ${share.count} (the option queue of its key)`;
+    const of = 'of the queue while other clients are active (MODEL_API_MAX_QUEUE)';
     return `${whose} has ${useAndShare(ownUse, share, room)} ${of}`;
   }
 

@@ -4,7 +4,7 @@ import { invalid, RelayError } from '../../shared/errors.js';
 import type { ContinuedText, Message } from '../../shared/job.js';
 import { chained } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
-import { checkSize } from '../conversations/conversation-limits.js';
+import { checkSize, maxConversationBytes } from '../conversations/conversation-limits.js';
 import type {
   BodyPiece,
   ResponseKey,
@@ -13,11 +13,12 @@ import type {
   ResponseStore,
 } from '../store/contract/responses.js';
 
+/** Returns the limits: as many responses as conversations, with a quarter of their text. */
 export function responseLimits(
-  config: Pick<Config, 'maxResponses' | 'maxResponseBytes' | 'maxConversationBytes' | 'conversationTtlMs'>,
+  config: Pick<Config, 'maxConversations' | 'conversationBytes' | 'conversationTtlMs'>,
 ): ResponseLimits & TextLimit {
-  const { maxResponses, maxResponseBytes: maxBytes, conversationTtlMs: ttlMs } = config;
-  return { maxResponses, maxBytes, ttlMs, maxTextBytes: config.maxConversationBytes };
+  const { maxConversations: maxResponses, conversationBytes, conversationTtlMs: ttlMs } = config;
+  return { maxResponses, maxBytes: Math.ceil(conversationBytes / 4), ttlMs, maxTextBytes: maxConversationBytes };
 }
 
 /** Largest chain whose messages are listed. Each request for them parses the whole chain. */
@@ -120,6 +121,6 @@ function notFound(): never {
 }
 
 function tooLarge(): RelayError {
-  const limits = 'MODEL_API_MAX_RESPONSES, MODEL_API_MAX_RESPONSE_BYTES';
+  const limits = 'MODEL_API_MAX_CONVERSATIONS, MODEL_API_CONVERSATION_MEMORY_MB';
   return invalid('previous_response_id', `the response with its text is larger than what can be stored (${limits})`);
 }

@@ -15,7 +15,14 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { noOrigin } from './values.js';
-import { defaultConversationTtlMs, settingsOf, type Values, type VariableName, variables } from './variables.js';
+import {
+  defaultConversationTtlMs,
+  removedVariables,
+  settingsOf,
+  type Values,
+  type VariableName,
+  variables,
+} from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -168,11 +175,14 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
 /** Variable that only the command reads: the URL of the service. */
 const commandVariable = 'MODEL_API_URL';
 
+/** Warns of set variables that the service does not read, because they were removed or are misspelt. */
 function unknownNames(env: Environment): string[] {
   const known = Object.keys(variables) as VariableName[];
   return Object.keys(env)
     .filter((name) => name.startsWith('MODEL_API_') && !(name in variables) && name !== commandVariable)
     .map((name) => {
+      const advice = removedVariables.get(name.slice('MODEL_API_'.length));
+      if (advice !== undefined) return `${name} was removed and has no effect: ${advice}`;
       const close = nearest(name, known);
       return `${name} is not a variable of prompt-relay${close === null ? '' : `: did you mean ${close}?`}`;
     });

@@ -43,7 +43,6 @@ describe('A killed service', () => {
     const notes = join(folder.path, 'notes');
     const env = {
       MODEL_API_STORE: `sqlite:${path}`,
-      MODEL_API_CLIENT_MAX_QUEUE: '1000',
       MODEL_API_MAX_JOBS: '400', // the jobs waiting at the end take seconds, however many were accepted
       MODEL_API_STANDBY: '0',
     };

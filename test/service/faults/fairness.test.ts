@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { Exposition, metric } from '../../support/exposition.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
@@ -23,17 +24,19 @@ class Turns {
     this.service = service;
   }
 
-  static async start(folder: TemporaryFolder, env: Readonly<Record<string, string>> = {}): Promise<Turns> {
+  static async start(folder: TemporaryFolder, options = ''): Promise<Turns> {
     const file = join(folder.path, 'keys');
-    await writeFile(file, 'greedy key-of-greedy\nmodest key-of-modest\n');
+    const lines = Object.entries(keys).map(
+      ([name, { 'x-api-key': key }]) => `${name}:sha256:${digestOf(key)}${options === '' ? '' : `:${options}`}\n`,
+    );
+    await writeFile(file, lines.join(''), { mode: 0o600 });
     const program = script('takes-turns.pl', join(folder.path, 'order'), join(folder.path, 'gate'));
     const service = await startWithProgram(program, {
       ...twoWorkers,
-      MODEL_API_KEY_FILE: file,
+      MODEL_API_KEYS_FILE: file,
       MODEL_API_MAX_CONCURRENT: String(slots),
       MODEL_API_MAX_QUEUE: String(places),
       MODEL_API_QUEUE_TIMEOUT_MS: '100000',
-      ...env,
     });
     return new Turns(folder, service);
   }
@@ -148,7 +151,7 @@ describe('A client with a thousand jobs', () => {
     // The delay is the duration of the earlier jobs, on a busy machine too.
     expect(headers.get('retry-after')).toMatch(/^[1-9]$/);
     expect(body.message).toContain(`its share is ${share} of ${places} places`);
-    expect(body.message).toContain('MODEL_API_CLIENT_MAX_QUEUE');
+    expect(body.message).toContain('MODEL_API_MAX_QUEUE');
 
     const { usage } = (await service.get('/usage', keys.modest)).body as { usage: object[] };
     expect(usage).toMatchObject([
@@ -160,9 +163,9 @@ describe('A client with a thousand jobs', () => {
     await recovers(service);
   });
 
-  it('leaves slots to other clients if its concurrency is limited', async () => {
+  it('leaves slots to other clients if its key limits its running jobs', async () => {
     await using folder = await temporaryFolder();
-    const turns = await Turns.start(folder, { MODEL_API_CLIENT_MAX_CONCURRENT: '1' });
+    const turns = await Turns.start(folder, 'concurrent=1');
     await using service = turns.service;
     const greedy = turns.crowd('greedy', 20);
     await untilJobs(service, 1, 19);

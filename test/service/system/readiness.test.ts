@@ -145,12 +145,11 @@ describe('GET /health', () => {
     expect(await service.jobProcesses()).toHaveLength(1);
   });
 
-  it('is checked at intervals, and its history has a limit', async () => {
-    const env = { MODEL_API_READINESS_INTERVAL_SECONDS: '0.1', MODEL_API_HEALTH_HISTORY_LIMIT: '3' };
-    await using service = await startWithProgram('cat', env);
-    await until(async () => (await history(service)).every(({ trigger }) => trigger === 'interval'), 'three checks');
+  it('is checked at intervals', async () => {
+    await using service = await startWithProgram('cat', { MODEL_API_READINESS_INTERVAL_SECONDS: '0.1' });
+    await until(async () => (await history(service)).length > 3, 'three checks at intervals');
     const entries = await history(service);
-    expect(entries).toHaveLength(3);
+    expect(entries.slice(1).every(({ trigger }) => trigger === 'interval')).toBe(true);
     expect(entries.map(({ checked_at }) => checked_at).toSorted()).toEqual(entries.map((entry) => entry.checked_at));
   });
 });

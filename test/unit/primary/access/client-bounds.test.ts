@@ -3,22 +3,13 @@ import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/acces
 const none = { maxConcurrent: null, maxQueued: null, weight: null };
 
 describe('The limits of a client', () => {
-  it('are primarily those of its key', () => {
+  it('are those of its key', () => {
     const optionsOf = (client: string) =>
       client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3, weight: 2 } : none;
-    const boundsOf = clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, optionsOf);
+    const boundsOf = clientBounds(optionsOf);
     expect(boundsOf('key alice')).toEqual({ maxRunning: 1, maxQueued: 3, weight: 2 });
-    expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: 20, weight: 1 });
-  });
-
-  it('are otherwise those of the configuration, where 0 running jobs means no limit', () => {
-    const [set, unset] = [
-      clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, () => none),
-      clientBounds({ clientMaxConcurrent: 0, clientMaxQueue: null }, () => none),
-    ];
-    expect(set('key alice')).toEqual({ maxRunning: 2, maxQueued: 20, weight: 1 });
-    expect(unset('key alice')).toEqual(noBounds('key alice'));
-    expect(noBounds('key alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 });
+    expect(boundsOf('user alice')).toEqual(noBounds('user alice'));
+    expect(noBounds('user alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 });
   });
 });
 

@@ -204,8 +204,7 @@ describe('The usage', () => {
 
 describe('A stored response', () => {
   it('is stored, read and removed for its client', async () => {
-    const conversation = { maxConversationBytes: 100_000, conversationTtlMs: 1000 };
-    const limits = responseLimits({ maxResponses: 10, maxResponseBytes: 100_000, ...conversation });
+    const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
     const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
     const { handlers } = createHandlers({ responses });
     const key = { id: 'resp_1', client: 'key alice' };

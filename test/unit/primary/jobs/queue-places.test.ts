@@ -49,7 +49,7 @@ class Harness {
 }
 
 const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
-const variables = '(MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE)';
+const variables = '(MODEL_API_MAX_QUEUE)';
 
 const users = Array.from({ length: 20 }, (_, number) => `key app/${number}`);
 
@@ -213,7 +213,7 @@ describe('A configured limit of a client', () => {
     const harness = new Harness(100, boundsOf);
     expect(harness.requestMany('bound', 10)).toBe(3);
     expect(harness.request('bound')).toBe(
-      'this client may not wait: it has 3 waiting jobs, and its limit is 3 (MODEL_API_CLIENT_MAX_QUEUE)',
+      'this client may not wait: it has 3 waiting jobs, and its limit is 3 (the option queue of its key)',
     );
   });
 

@@ -4,13 +4,13 @@ import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { headOf, turnOf } from '../../../support/response-store-contract.js';
 
-const limits = { maxResponses: 2, maxResponseBytes: 100_000, conversationTtlMs: 1000 };
-const config = { ...limits, maxConversationBytes: 50_000 };
+const config = { maxConversations: 2, conversationBytes: 400_000, conversationTtlMs: 1000 };
+const limits = { ...responseLimits(config), maxTextBytes: 50_000 };
 const client = 'key ada';
 
 function create(store = new MemoryResponses()) {
   const clock = new FakeClock();
-  const responses = new StoredResponses(store, responseLimits(config), clock);
+  const responses = new StoredResponses(store, limits, clock);
   const put = (id: string, previous: string | null = null, bytes = 100) =>
     responses.put({ id, client, previous, messages: turnOf(id), head: headOf(id, bytes), body: `{"id":"${id}"}` });
   return { clock, responses, put };

@@ -225,16 +225,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '86400001'],
   },
-  MODEL_API_CLIENT_MAX_QUEUE: {
-    key: 'clientMaxQueue',
-    good: [['1', 1]],
-    bad: [...noWholeNumbers, '0', '1000001'],
-  },
-  MODEL_API_CLIENT_MAX_CONCURRENT: {
-    key: 'clientMaxConcurrent',
-    good: [['0', 0]],
-    bad: [...noWholeNumbers, '1025'],
-  },
   MODEL_API_DRAIN_TIMEOUT_SECONDS: {
     key: 'drainMs',
     good: [
@@ -280,29 +270,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', 'yes', 'TRUE', '2', ' true'],
   },
   MODEL_API_READINESS_INTERVAL_SECONDS: { key: 'readinessIntervalMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
-  MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
   MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
   MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
-  MODEL_API_MAX_RESPONSES: { key: 'maxResponses', good: [['1', 1]], bad: [...noWholeNumbers, '0', '1000001'] },
-  MODEL_API_MAX_RESPONSE_BYTES: {
-    key: 'maxResponseBytes',
-    good: [
-      ['1', 1],
-      ['1024mb', 1_073_741_824],
-    ],
-    bad: ['0', '1025mb', '-1', 'x'],
-  },
   MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
   MODEL_API_JOB_TTL_SECONDS: { key: 'jobTtlMs', good: [['1', 1000]], bad: [...noSeconds, '0'] },
   MODEL_API_CONVERSATION_MEMORY_MB: {
     key: 'conversationBytes',
     good: [['2', 2_097_152]],
     bad: [...noWholeNumbers, '0', '1000001'],
-  },
-  MODEL_API_CONVERSATION_MAX_MB: {
-    key: 'maxConversationBytes',
-    good: [['2', 2_097_152]],
-    bad: [...noWholeNumbers, '0', '1001'],
   },
   MODEL_API_STORE: {
     key: 'store',
@@ -639,8 +614,6 @@ describe('The configuration', () => {
       executionMs: 120_000,
       maxConcurrent: 4,
       maxQueue: 100,
-      clientMaxQueue: null,
-      clientMaxConcurrent: 0,
       queueTimeoutMs: 120_000,
       drainMs: 30_000,
       killGraceMs: 2000,
@@ -658,15 +631,11 @@ describe('The configuration', () => {
       store: { kind: 'memory' },
       readBack: true,
       readinessIntervalMs: 60_000,
-      historyLimit: 100,
       jobTtlMs: 86_400_000,
       maxJobs: 1000,
       conversationTtlMs: 86_400_000,
       maxConversations: 1000,
       conversationBytes: 268_435_456,
-      maxConversationBytes: 8_388_608,
-      maxResponses: 1000,
-      maxResponseBytes: 67_108_864,
       cli: 'auto',
       cliCommand: null,
       cliArgs: [],
@@ -993,6 +962,14 @@ describe('An unknown variable', () => {
       expect.stringMatching(
         /^MODEL_API_TIMEOUT_SECONDS is not a variable of prompt-relay: did you mean MODEL_API_\w+\?$/,
       ),
+    ]);
+  });
+
+  it('causes a warning that says what applies instead if it was removed', async () => {
+    const { warnings } = await load({ MODEL_API_CLIENT_MAX_QUEUE: '5', MODEL_API_MAX_RESPONSES: '5' });
+    expect(warnings).toEqual([
+      'MODEL_API_CLIENT_MAX_QUEUE was removed and has no effect: lines of MODEL_API_KEYS_FILE limit clients (queue=20)',
+      expect.stringContaining('MODEL_API_MAX_RESPONSES was removed and has no effect'),
     ]);
   });
 
