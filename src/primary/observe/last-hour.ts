@@ -1,41 +1,11 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { StatusBody } from '../../shared/api/status.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { type FamilyFigures, type FigureValue, metricPrefix } from '../../shared/metrics.js';
 
-/** Ratio between the upper bounds of adjacent buckets. */
-const growth = 1.04;
-
-/**
- * Owns a histogram of durations, in buckets that grow with the duration. Quantiles are accurate within 2 %, and the
- * memory does not depend on the number of durations.
- */
-export class DurationSketch {
-  readonly #buckets = new Map<number, number>();
-  #count = 0;
-
-  /** Adds a duration in milliseconds. */
-  add(ms: number): void {
-    const bucket = Math.ceil(Math.log(ms + 1) / Math.log(growth));
-    this.#buckets.set(bucket, (this.#buckets.get(bucket) ?? 0) + 1);
-    this.#count++;
-  }
-
-  /**
-   * Returns the duration in milliseconds that this share (0 to 1) of all durations does not exceed; null if none was
-   * added.
-   */
-  quantile(share: number): number | null {
-    if (this.#count === 0) return null;
-    const rank = Math.max(1, Math.ceil(share * this.#count));
-    let [passed, bucket] = [0, 0];
-    for (const [next, count] of [...this.#buckets].sort(([a], [b]) => a - b)) {
-      if (passed >= rank) break;
-      [passed, bucket] = [passed + count, next];
-    }
-    return Math.max(0, Math.round(growth ** (bucket - 0.5) - 1));
-  }
-}
+/** Durations that a histogram distinguishes, milliseconds: longer ones count as the longest. */
+const [shortestMs, longestMs] = [1, 2 ** 31 - 1];
 
 const minuteMs = 60_000;
 const maxMinutes = 60;
@@ -58,7 +28,8 @@ interface Minute {
   jobs: number;
   failedJobs: number;
   refused: number;
-  readonly durations: DurationSketch;
+  /** Durations of the jobs, 30 KB; null without any. */
+  durations: RecordableHistogram | null;
 }
 
 /**
@@ -92,7 +63,8 @@ export class LastHour {
     const minute = this.#minute();
     minute.jobs++;
     if (outcome !== 'ok' && outcome !== 'cancelled') minute.failedJobs++;
-    minute.durations.add(queueMs + executionMs);
+    minute.durations ??= createHistogram({ lowest: shortestMs, highest: longestMs, figures: 2 });
+    minute.durations.record(Math.min(longestMs, Math.max(shortestMs, Math.round(queueMs + executionMs))));
   }
 
   /** Counts a request that was refused before it became a job. */
@@ -137,7 +109,7 @@ export class LastHour {
   #open(current: number): Minute {
     for (const known of this.#minutes.keys())
       if (known > current || known <= current - maxMinutes) this.#minutes.delete(known);
-    const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, refused: 0, durations: new DurationSketch() };
+    const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, refused: 0, durations: null };
     this.#minutes.set(current, minute);
     return minute;
   }
@@ -151,7 +123,6 @@ function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
   const at = timestamp(number * minuteMs);
   if (minute === undefined) return { at, requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
   const { requests, errors, jobs, failedJobs, refused, durations } = minute;
-  const [p50, p95] = [durations.quantile(0.5), durations.quantile(0.95)];
   return {
     at,
     requests,
@@ -159,6 +130,6 @@ function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
     jobs,
     failed_jobs: failedJobs,
     refused,
-    job_ms: p50 === null || p95 === null ? null : { p50, p95 },
+    job_ms: durations && { p50: durations.percentile(50), p95: durations.percentile(95) },
   };
 }
