@@ -14,8 +14,9 @@ const minCost = 64;
 const leftOut = '[a line that repeats the prompt]';
 
 /**
- * Returns stderr without the lines that repeat the program's input. The most important texts come first, because the
- * total is limited.
+ * Returns stderr without the lines that repeat the program's input. Programs often print their input in an error, and
+ * the log, which shows the end of stderr, must not contain prompts (docs/monitoring.md). The most important texts come
+ * first, because the total is limited.
  */
 export function withoutEcho(stderr: string, texts: Iterable<string>): string {
   const parts = Array.from(compared(texts));

@@ -25,8 +25,9 @@ const refusesThoughts = /\breasoning[._]summary\b|\bto generate reasoning summar
 
 /**
  * Owns the sampling fields that each model does not support: many clients always send a temperature, and newer models
- * reject it. Only a field that the API itself calls unsupported is remembered, so that the value of one client does not
- * affect other clients.
+ * reject it. docs/sdks.md promises an answer that lists the ignored fields; without these rules, every such job would fail,
+ * or would be sent twice. Only a field that the API itself calls unsupported is remembered, so that the value of one
+ * client does not affect other clients.
  */
 export class SamplingRules {
   readonly #isOn: boolean;

@@ -23,7 +23,10 @@ export async function collectAll(): Promise<void> {
   session.disconnect();
 }
 
-/** Collects the heap after a burst of work. V8 alone would retain the grown heap for a long time. */
+/**
+ * Collects the heap after a burst of work. V8 alone would retain the grown heap for a long time: after 100,000 reads and
+ * 1,000 jobs, primary and two workers have 222 MB at rest, and had 287 MB without this (bench `memory`).
+ */
 export class HeapKeeper {
   readonly #clock: Clock;
   readonly #collect: () => Promise<void>;
