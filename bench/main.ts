@@ -23,6 +23,7 @@ import { idle } from './idle.js';
 import { keys } from './keys.js';
 import { largestBodiesOfAll } from './largest-bodies.js';
 import { latency } from './latency.js';
+import { localUsers } from './local-users.js';
 import { login } from './login.js';
 import { memory } from './memory.js';
 import { ollama } from './ollama.js';
@@ -63,6 +64,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'conversation-memory': conversationMemory,
   conversations,
   keys,
+  'local-users': localUsers,
   chat,
   'first-delta': firstDelta,
   claude,

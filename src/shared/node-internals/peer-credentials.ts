@@ -47,8 +47,8 @@ const restMs = 60_000;
 
 /**
  * Determines which process and user have connected to a Unix socket. Node has no API for this, but Perl has, and every
- * Debian includes Perl. A single Perl process serves all connections. The first connection starts it, and the next one
- * after its end restarts it.
+ * Debian includes Perl (decision 34). A single Perl process serves all connections: 1.3 ms for each connection, and
+ * 1.8 MB (bench `local-users`). The first connection starts it, and the next one after its end restarts it.
  */
 export class PeerCredentials implements Disposable {
   readonly #clock: Clock;
