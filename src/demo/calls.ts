@@ -22,7 +22,8 @@ export function callsIn({ text, tools: all = [], must = false }: UserLine): Demo
   const orders = [...text.matchAll(order)];
   const wanted = orders.flatMap(({ 0: head, 1: name, 2: brace, index }, at): DemoCall[] => {
     if (!tools.some((tool) => tool.name === name) || name === undefined) return [];
-    const argumentText = text.slice(index + head.length - 1, orders[at + 1]?.index); // ends before the next instruction
+    // The arguments of a call end before the next instruction.
+    const argumentText = text.slice(index + head.length - 1, orders[at + 1]?.index);
     return [{ id: `call_${randomUUID()}`, name, input: brace === undefined ? {} : objectIn(argumentText) }];
   });
   return wanted.length > 0 || must === false ? wanted : sampleCalls(tools, text);

@@ -10,15 +10,15 @@ import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js'
 
 /** Longest time without a byte, in milliseconds. */
 const idleLimits = {
-  /** Responses that need no work in the service. */
+  /** Limit for responses that need no work in the service. */
   state: 10_000,
-  /** Responses that the command can do without. */
+  /** Limit for responses that the command can do without. */
   optional: 1500,
-  /** Requests for which the service may first run its model CLI, three times for 10 s each. */
+  /** Limit for requests before whose answer the service may run its model CLI, up to three times for 10 s each. */
   cli: 60_000,
-  /** Work on the whole store, which the service limits to 600 s. */
+  /** Limit for requests that work on the whole store. The service ends such work after 600 s. */
   store: 660_000,
-  /** Events of a job. The service sends a comment every 15 s, but a proxy may buffer it. */
+  /** Limit for events of a job. The service sends a comment every 15 s, but a proxy may buffer it. */
   job: 300_000,
 } as const;
 
@@ -132,7 +132,10 @@ export class Client {
     }
   }
 
-  /** Like `stream`, for a request that may be sent again: the model runs once for each key. */
+  /**
+   * Streams the answer to a POST request with an Idempotency-Key. The caller may repeat the request after a failure:
+   * the model runs once for each key.
+   */
   async *streamOnce(path: string, fields: object, once: OnceOptions, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     const headers = { 'Idempotency-Key': once.key };
     yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true }, headers }, signal, once);

@@ -10,7 +10,7 @@ export interface TextLine {
   readonly fault: 'is longer than 64 MiB' | 'is not UTF-8' | null;
   /** Line number; the first line is 1. */
   readonly number: number;
-  /** Offsets in bytes; `to` includes the line feed. */
+  /** Offsets in bytes at which the line begins (`from`) and ends (`to`, after its line feed). */
   readonly from: number;
   readonly to: number;
   /** Whether the line ends with a line feed. Only the last line may lack one. */

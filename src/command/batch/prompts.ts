@@ -3,7 +3,7 @@ import { askRequest } from '../../shared/api/ask.js';
 import { IdSet } from './id-set.js';
 import type { TextLine } from './json-lines.js';
 
-/** Options of the command line for lines without them. */
+/** Options of the command, used for lines of the input that do not set them. */
 export interface LineDefaults {
   readonly model?: string | undefined;
   readonly system?: string | undefined;
@@ -135,7 +135,7 @@ interface AnsweredIds {
   has(id: string | number): boolean;
 }
 
-/** Yields the prompts without a line in the output, and owns the number of the others. */
+/** Yields the prompts that the output has not answered, and counts the answered ones. */
 export class RemainingPrompts {
   readonly #prompts: AsyncIterable<Prompt | BadLine>;
   readonly #answers: AnsweredIds | null;

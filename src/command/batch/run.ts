@@ -31,7 +31,7 @@ export class BatchRun {
   readonly #heldPrompts = new Map<number, object>();
   #answered = 0;
   #failed = 0;
-  /** Number of prompts taken so far, and number of the next record to write. */
+  /** `#taken`: number of prompts read so far. `#next`: if ordered, index of the prompt whose record is written next. */
   #taken = 0;
   #next = 0;
   #moved = withResolvers();

@@ -135,8 +135,8 @@ function newKey(action: string, name: string | undefined, args: CommandArguments
 }
 
 /**
- * Prints a new key after its message. A closed stdout would end the command before a later message; the key is already
- * in the file.
+ * Prints a message about a new key to stderr, then the key to stdout. The message comes first, because a closed stdout
+ * ends the command, although the keys file already has the key.
  */
 async function showKey(name: string, key: string, message: string, args: CommandArguments, terminal: Terminal) {
   terminal.sentences(`${message} It is shown only now. ${noRestart}`);

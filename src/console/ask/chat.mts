@@ -29,7 +29,7 @@ export interface ChatView {
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
   /** ID of the conversation of which this one is a version; null for one that was not made on this page. */
   readonly origin: string | null;
-  /** Whether this version was opened in place of another one, so that the page does not scroll to its end. */
+  /** Whether this version replaced another version on the page, which then must not scroll to the end. */
   readonly isInPlace: boolean;
 }
 
@@ -54,18 +54,18 @@ const talkOf = (view: Partial<ChatView>): Talk => ({ view: { ...nothing, ...view
 export const isEmptyView = ({ turns, conversationId, state }: ChatView) =>
   turns.length === 0 && conversationId === null && state === 'ready';
 
-/** Whether an answer is open. */
+/** Whether the service is still sending an answer in this conversation. */
 export function isAnswering({ turns }: ChatView): boolean {
   return turns.some(({ isOpen }) => isOpen);
 }
 
-/** Maximum number of open answers. A browser has six connections to one server: the others are for other requests. */
+/** Maximum number of answers streamed at once. A browser opens six connections to a server: two stay for requests. */
 const maxOpenAnswers = 4;
 
 /** Owns the conversation on the page, and each one that was left while an answer was open. Each has one request. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
-  /** Whether an answer is open in the conversation on the page. */
+  /** Whether the service is still sending an answer in the conversation on the page. */
   readonly isBusy = new Observable(false);
   /**
    * Conversations that the service may not list, or not with their last turn: an answer is open, or they began here.
@@ -262,7 +262,10 @@ export class Chat {
     return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
-  /** Shows another conversation, and saves the turns of the previous one. An answer that is open there continues. */
+  /**
+   * Shows another conversation, and saves the turns of the previous one. If an answer is being streamed in the previous
+   * one, the stream continues.
+   */
   #open(talk: Talk): Talk {
     const left = this.#current;
     this.#remember(left.view);

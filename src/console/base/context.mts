@@ -73,7 +73,10 @@ export function useNow(): number {
   return now;
 }
 
-/** Calls before the page ends: on a reload, on navigation or when the tab closes, and when a phone hides the page. */
+/**
+ * Calls `call` before the page ends: on a reload, on navigation or when the tab closes, and when the page is hidden,
+ * because a phone may end a hidden page without notice.
+ */
 export function useLeaving(call: () => void): void {
   const latest = useRef(call);
   latest.current = call;

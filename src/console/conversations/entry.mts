@@ -174,5 +174,6 @@ function saveFile(name: string, type: string, text: string, clock: PageClock): v
   link.href = url;
   link.download = name;
   link.click();
-  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url)); // the browser may read the URL until then
+  // The browser may still read the URL after the click, to write the file.
+  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url));
 }

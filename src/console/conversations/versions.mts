@@ -2,13 +2,13 @@ import type { ConversationList } from '../../shared/api/conversations.js';
 import type { Api } from '../base/api.mjs';
 import type { ListedConversation } from './entry.mjs';
 
-/** What decides which messages two conversations share. */
+/** Fields of a conversation that decide which messages it shares with another one. */
 export type Version = Pick<
   ListedConversation,
   'conversation_id' | 'origins' | 'message_count' | 'created_at' | 'last_activity_at'
 >;
 
-/** Versions of one message. Later messages may have versions too: each ID names the newest conversation of a version. */
+/** Versions of one message, each as the ID of its newest conversation: later messages may have versions, too. */
 export interface Choice {
   /** Oldest version first. */
   readonly ids: readonly string[];
@@ -53,8 +53,8 @@ export function unstoredVersion(of: Version): Version {
 }
 
 /**
- * Returns the choices between versions by the index of their turn. The index after the last turn has a choice if
- * another version continues there. `versions` are those of `current`, which may be among them.
+ * Returns the choices between versions, by the index of the first turn in which they differ. The index after the last
+ * turn of `current` has a choice if another version continues there. `versions` may include `current`.
  */
 export function choicesOf(current: Version, versions: readonly Version[]): ReadonlyMap<number, Choice> {
   const choices = new Map<number, Choice>();

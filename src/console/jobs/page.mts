@@ -87,8 +87,8 @@ interface JobEntryProps {
 }
 
 /**
- * Shows a job in the list. Only a background job of the user can be opened; its page has the buttons. Any other job can
- * only be cancelled.
+ * Shows a job in the list. A background job of the user is a link to its page, which has the button to cancel or
+ * delete it. Any other job has a button in the list, which cancels it.
  */
 function JobEntry({ job, link, onCancelled }: JobEntryProps) {
   const { client, background, ended_at: ended } = job;

@@ -99,7 +99,7 @@ export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; read
 
 interface BreakerProps {
   readonly breaker: BreakerBody;
-  /** Reasons that the page already shows. */
+  /** Reasons of the health status, which the page already shows. */
   readonly reasons: readonly ReasonBody[];
   /** Time of the server's clock in milliseconds since the epoch. */
   readonly nowMs: number;

@@ -45,7 +45,7 @@ export type FollowedStatus =
 
 const firstWaitMs = 500;
 const longestWaitMs = 8000;
-/** Maximum silence of a live stream: the last hour changes every minute. */
+/** Silence after which a stream counts as broken. A live one has an event every minute, for the chart of the hour. */
 const longestSilenceMs = 90_000;
 
 /** Whether another attempt would get the same response. */

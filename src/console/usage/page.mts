@@ -29,7 +29,8 @@ export function UsagePage({ params }: PageProps) {
   const days = lastDays(clock.now(), count);
   const [usage, reload] = useLoad<UsageReport>(`/usage?since=${days[0]}`);
   const [setup] = useLoad<SetupReport>('/setup');
-  const isRead = usage.state !== 'loading' && setup.state !== 'loading'; // both at once, so that nothing moves
+  // The page shows the usage and the set-up at the same time: a later part would move the earlier one.
+  const isRead = usage.state !== 'loading' && setup.state !== 'loading';
   return html`
     <div class="row between">
       <h1>Usage</h1>
