@@ -60,12 +60,12 @@ export interface StartInput {
   /** Model CLIs, and the meanings of model names. */
   readonly names: ModelNames;
   readonly addresses: Addresses;
-  /** Null if no load balancer checks the health of this host. */
+  /** Answers the health checks of a load balancer; null if none is configured. */
   readonly agent: HealthAgent | null;
   readonly store: Store;
-  /** Null unless several hosts share the store. */
+  /** Parts that exist only if several hosts share a store; otherwise null. */
   readonly hosts: Hosts | null;
-  /** Null if no spans are exported. */
+  /** Exports the spans of requests; null if no spans are exported. */
   readonly spans: SpanExporter | null;
   readonly warnings: readonly string[];
 }
@@ -144,7 +144,8 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   signals.on('conversation-removed', (cause, id) => {
     metrics.conversations.countRemoval(cause);
     forgetConversation(clis, id);
-    if (cause !== 'deleted') store.conversations.forget(id); // a deletion has already removed it from the store
+    // A deleted conversation has already been removed from the store.
+    if (cause !== 'deleted') store.conversations.forget(id);
   });
   signals.on('conversation-outdated', (id) => forgetConversation(clis, id));
   signals.on('circuit-changed', ({ state }) => {
@@ -337,7 +338,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       await room.idle();
     },
     counts: () => {
-      // a durable store keeps them for the next service
+      // Waiting background jobs do not count if the store is durable: the next service runs them.
       const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length;
       return { running: room.active, queued: room.waiting + inBackground };
     },

@@ -170,7 +170,8 @@ async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTra
     if (pending.service !== null && pending.service.hasStarted) defects.record(error);
     else die(log, error, ownTraces);
   });
-  process.on('unhandledRejection', defects.record); // nothing awaits the promise, so no result depends on it
+  // The process continues after an unhandled rejection: no result depends on a promise that nothing awaits.
+  process.on('unhandledRejection', defects.record);
   await endPredecessors(config, startEnvironment.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));

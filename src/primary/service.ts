@@ -128,7 +128,8 @@ function handlersOf(parts: Parts) {
   const { conversations, replica, journaledConversations, catalog } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
-  const commandOf = ({ adapter }: ModelCli) => adapter.command; // without the arguments, which may include secrets
+  // Reports show the command without its arguments, which may include secrets.
+  const commandOf = ({ adapter }: ModelCli) => adapter.command;
   const pause = () => delay(host.clock, betweenScrapesMs);
   const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
   return apiHandlers({

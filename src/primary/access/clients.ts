@@ -92,10 +92,10 @@ export class Clients {
   }
 }
 
-/** Keys compared per slice. */
+/** Number of keys to compare before the event loop gets a turn. */
 const sliceKeys = 250;
 
-/** Compares two lists of keys in slices, and waits for `pause` between them. */
+/** Compares two lists of keys. Awaits `pause` after each `sliceKeys` keys, so that the event loop is not blocked. */
 export async function sameKeys(
   keys: readonly ApiKey[],
   otherKeys: readonly ApiKey[],

@@ -64,7 +64,7 @@ export class WatchedFile {
   readonly #clock: Clock;
   #watcher: FSWatcher | null = null;
   #stopPolling: StopTimer = () => {};
-  /** Result of `looksOf` when the file was last read. */
+  /** Metadata of the file, or the code of the error, when the file was last read. */
   #known = '';
   #looking: Promise<void> | null = null;
 
@@ -123,7 +123,7 @@ export class WatchedFile {
       const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
         if (changed === null || changed === name) void this.look();
       });
-      return watcher.on('error', () => watcher.close()); // polling continues
+      return watcher.on('error', () => watcher.close()); // polling still finds changes
     } catch {
       return null;
     }

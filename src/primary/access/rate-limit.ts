@@ -101,8 +101,8 @@ export class SharedRateLimit {
 }
 
 /**
- * Creates a limiter with a shared counter. The package expects seconds, but passes the number through, so it is given
- * milliseconds.
+ * Creates a limiter with a counter that hosts share. rate-limiter-flexible expects the duration in seconds, but only
+ * passes the number on to the counter, which needs milliseconds.
  */
 function sharedLimiterOf(rate: Rate, counter: WindowCounter): RateLimiterRedis {
   const { maxRequests: points, windowMs } = rate;

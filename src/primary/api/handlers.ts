@@ -95,7 +95,7 @@ export interface Services {
   /** Returns the remaining seconds of a drain. */
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
-  /** Null if no spans are exported; then no worker sends any. */
+  /** Receives the spans of the workers; null if no spans are exported, in which case no worker sends any. */
   readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
@@ -350,7 +350,7 @@ function run(services: Services, request: JobRequest, signal: AbortSignal): Asyn
   return streamFrom(admission, (events) => events);
 }
 
-/** Streams the events of a value, at once unless the value is a promise. */
+/** Streams the events that `eventsOf` makes of `source`. If `source` is not a promise, calls `eventsOf` at once. */
 function streamFrom<T>(
   source: T | Promise<T>,
   eventsOf: (what: T) => AsyncIterable<JobEvent>,

@@ -44,7 +44,7 @@ export async function purgeClient(parts: PurgedParts, client: string): Promise<P
   for (const { pool } of clis) pool.endSessionsOfClient(client);
   const jobs = await clientJobs.removeOf(client);
   const removed = { conversations: removeConversations(conversations, client), jobs };
-  await usageJournal.add(); // otherwise it would be written after the purge
+  await usageJournal.add(); // otherwise pending usage would be written after the purge
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
   return { client, removed: larger(rows, { ...removed, usage: days }), copies: await store.upkeep.copies() };

@@ -17,7 +17,7 @@ import {
 /** Model by the name that its CLI uses. */
 export interface OwnModel<C> {
   readonly cli: C;
-  /** null stands for the CLI's default. */
+  /** Name of the model; null for the default model of the CLI. */
   readonly model: string | null;
 }
 
@@ -109,7 +109,7 @@ export class ModelNames {
     return this.#aliases.get(anyOther) ?? name;
   }
 
-  /** Whether a CLI is known to have a model of this name, without its list. */
+  /** Whether a CLI has a model of this name, as far as its adapter knows without asking the CLI for its models. */
   isModel(name: string): boolean {
     const { cli, model } = this.split(name);
     const { models, modelForm } = cli.adapter;

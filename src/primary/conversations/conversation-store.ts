@@ -165,7 +165,8 @@ export class ConversationStore {
     this.#index.add(fork);
     this.#created++;
     this.#makeRoom();
-    if (fork.isRemoved) this.#refuse(); // all others are in use, or belong to clients within their share
+    // The fork was evicted: every other conversation is in use, or its client is within its share.
+    if (fork.isRemoved) this.#refuse();
     return titled(fork, this.limits.ttlMs);
   }
 
@@ -215,7 +216,7 @@ export class ConversationStore {
     }
   }
 
-  /** Adds a turn to the queue of its conversation. Only for turns, like `commit` and `close`. */
+  /** Adds a turn to the queue of its conversation. Called only by the turn, as are `commit` and `close`. */
   open(conversation: Conversation, turn: TurnInLine): void {
     if (conversation.turns === null) {
       conversation.turns = [turn];

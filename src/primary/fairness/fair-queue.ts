@@ -100,7 +100,7 @@ interface LineInTurn<M> {
 
 const equalTurns: TurnRules = { weightOf: () => 1, mustWait: () => false };
 
-/** Round-robin between lines. A line that must wait keeps its order, and is last until it need not wait. */
+/** Takes members from lines in turn. Skips a line that must wait, which keeps its place for when it may continue. */
 class Turns<M extends Member> implements Line<M> {
   readonly #nameOf: (client: string) => string;
   readonly #openLine: () => Line<M>;

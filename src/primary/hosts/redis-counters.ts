@@ -7,7 +7,7 @@ import type { RedisConnection } from './redis-connection.js';
 
 const keptDays = 90;
 const dayMs = 86_400_000;
-/** Limit for the rate window, which delays every request. */
+/** Time limit for counting a request in its rate window in Redis, because every request waits for it. */
 const windowLimitMs = 200;
 
 /** Names of the amounts in the usage of a client. */

@@ -138,7 +138,8 @@ export class RedisJobs implements JobStore {
       await this.#script('remove', { id }).catch(() => this.#toRemove.push(id));
       throw error;
     }
-    this.#messages.publish('added').catch(() => {}); // without the message, others notice the job within 2 s
+    // If the message is lost, the other hosts find the job within 2 s.
+    this.#messages.publish('added').catch(() => {});
   }
 
   async start(id: string, at: number): Promise<boolean> {

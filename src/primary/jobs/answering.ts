@@ -105,7 +105,7 @@ export class Answering {
     }
   }
 
-  /** Chooses how the model answers. */
+  /** Lets the model answer with emulated tools, as text, or as a value that fits a schema, as the request needs. */
   #answer(turn: Turn): Promise<StrategyEnd> {
     const turns = this.#turns;
     const { request, launch } = this.#job;

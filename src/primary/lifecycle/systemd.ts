@@ -138,6 +138,7 @@ function sentenceOf({ phase, slots, workers }: Vitals): string {
 async function run(program: string, args: readonly string[], notifySocket: string): Promise<void> {
   const options = { env: { NOTIFY_SOCKET: notifySocket }, timeout: sendLimitMs };
   try {
-    await closingFailed(() => promisify(execFile)(program, args, options)); // throws synchronously if memory is short
+    // execFile throws synchronously if memory is short.
+    await closingFailed(() => promisify(execFile)(program, args, options));
   } catch {}
 }

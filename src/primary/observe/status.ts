@@ -201,7 +201,7 @@ export interface SetupSources {
   readonly config: Config;
   readonly host: Pick<Host, 'termination'>;
   readonly url: string;
-  /** Null unless Ollama clients have a separate port. */
+  /** URL for Ollama clients; null if they have no separate port. */
   readonly ollamaUrl: string | null;
   /** Names of the API keys. */
   readonly keys: readonly string[];
@@ -369,7 +369,10 @@ function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): Reas
   return isSaid ? circuits : [reasonOfCheck(entry), ...circuits];
 }
 
-/** The reason has no `until`, because jobs are still started. */
+/**
+ * Returns the reason that a provider limits requests or is overloaded; empty if it does neither. The reason has no
+ * `until`, because jobs are still started.
+ */
 function shortageOf({ name, health: { shortage } }: ModelCli): ReasonBody[] {
   if (shortage === null) return [];
   const { reason, until } = shortage;

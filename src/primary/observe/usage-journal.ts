@@ -56,7 +56,7 @@ export class UsageJournal {
     return this.#adding;
   }
 
-  /** Returns usage like `UsageLedger.report`, of all services on the store. Rejects with `store_unavailable`. */
+  /** Returns the usage of all services on the store, by day and client. Rejects with `store_unavailable`. */
   report(client: string | null, period: Period): UsageRow[] | Promise<UsageRow[]> {
     if (this.#state === 'waiting') throw storeUnavailable();
     const { report } = this.#journal;
@@ -73,7 +73,7 @@ export class UsageJournal {
   async close(): Promise<void> {
     this.#stop();
     await this.add();
-    if (this.#open.length === 0) await this.add(); // usage counted during the last write
+    if (this.#open.length === 0) await this.add(); // jobs may have ended during the write
   }
 
   async #add(): Promise<void> {

@@ -108,7 +108,8 @@ export class StoredResponses {
 }
 
 /**
- * Builds the summary of a response that an earlier version stored. No process waits for it, so `start` can be empty.
+ * Builds the summary of a response that an earlier version stored without one. `start` serves to find a CLI process
+ * that still has the conversation. No process is that old, so `start` is empty.
  */
 function headOf({ id }: ResponseKey, messages: readonly Message[]): ContinuedText {
   const openCalls = (messages.at(-1)?.calls ?? []).map((call) => ({ ...call, input: '' }));

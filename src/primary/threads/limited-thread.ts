@@ -27,7 +27,7 @@ interface WaitingTask extends Member {
   begin(): void;
 }
 
-/** Order of a task among others. */
+/** Options that decide when a waiting task runs. */
 export interface TaskOptions {
   /** Line of the task. The tasks of a line run in order. */
   readonly line?: string;
@@ -94,7 +94,7 @@ export class LimitedThread<Task, Answer> {
     const pool = new Pool<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
     return pool.on('error', (error) => {
       this.#onError(error);
-      this.#running?.abort(); // the pool would wait forever
+      this.#running?.abort(); // after an error, the pool would wait forever
     });
   }
 

@@ -114,7 +114,8 @@ export async function addressFault(
     return `port ${port} is in use by ${owner}: end it, or ${wayOut} (${message})`;
   }
   if (code === 'EACCES') return `only root may use port ${port}: ${wayOut}, 1024 or above (${message})`;
-  const named = message.slice(message.lastIndexOf(' ') + 1, message.lastIndexOf(':')); // of a socket passed by systemd, perhaps
+  // The address in the message may be that of a socket which systemd has passed, not the configured one.
+  const named = message.slice(message.lastIndexOf(' ') + 1, message.lastIndexOf(':'));
   if (code === 'EADDRNOTAVAIL') return `${named} is not an address of this machine: ${otherHost} (${message})`;
   return message;
 }

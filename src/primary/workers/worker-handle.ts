@@ -106,7 +106,7 @@ export class WorkerHandle {
     return (await this.peer.call('figures', {})).families;
   }
 
-  /** Records a heartbeat. */
+  /** Restarts the count of checks without a heartbeat. */
   recordHeartbeat(): void {
     this.#silentChecks = 0;
   }

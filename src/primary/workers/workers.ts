@@ -165,8 +165,8 @@ export class Workers {
   }
 
   /**
-   * Gives the slot to the successor, and retires its current worker: the earlier one may have died since, and another
-   * be starting.
+   * Gives the slot to the successor, and retires the worker that has the slot now. While the successor started, the
+   * worker to be replaced may have died, and another one may have got the slot.
    */
   #giveSlot(slot: WorkerSlot, successor: WorkerHandle, cause: RestartCause): void {
     const predecessor = slot.handle;
@@ -177,8 +177,9 @@ export class Workers {
   }
 
   /**
-   * Replaces a worker in which nothing caught an exception, as a reload does, so that its open requests finish. Replaces
-   * none while as many workers as there are slots finish their answers, so that repeated exceptions fill no memory.
+   * Replaces a worker in which nothing caught an exception, as a reload does, so that its open requests finish.
+   * Replaces none while as many workers as there are slots finish their answers, so that repeated exceptions fill no
+   * memory.
    */
   #onUncaughtException(handle: WorkerHandle): void {
     this.#observer.workerFailed();
@@ -254,7 +255,7 @@ export class Workers {
     if (!this.#living.delete(handle)) return;
     const counted = handle.recordExit(code);
     this.#observer.workerLeft(handle);
-    const hadSlot = slot.handle === handle; // otherwise it had a successor, or never got the slot
+    const hadSlot = slot.handle === handle; // false if it had a successor, or never got the slot
     const wasCut = state === 'stopping' && counted !== workerExits.clean;
     if (hadSlot) slot.handle = null;
     if (this.#isStopping) return;

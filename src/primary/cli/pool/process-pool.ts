@@ -86,7 +86,7 @@ const maxPausedAgeMs = 500;
 export class ProcessPool {
   readonly #settings: PoolSettings;
   readonly #parts: PoolParts;
-  /** All processes, each with the key of its launch; null for a consultation. */
+  /** All processes, each with the key of its launch; null if it only answers a question about the program. */
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
   #stopPauseTimer: StopTimer = () => {};
@@ -260,7 +260,7 @@ export class ProcessPool {
 
   #add(programVersion: CliProcessParts['programVersion'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
     const { clock, observer, redactor, callbacks } = this.#parts;
-    // A consultation has its own time limit.
+    // A process that only answers a question about the program has a time limit of its own.
     const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
     const parts = { programVersion, limits, clock, observer, redactor, callbacks };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
@@ -273,7 +273,8 @@ export class ProcessPool {
     const { history, clock, onChange } = this.#parts;
     if (key !== null && state.name === 'stopping' && state.hasDied) history.recordFailure(key, clock.monotonicMs());
     this.#pauseStarts();
-    if (key !== null) onChange(); // a check that consults the program must not cause the next check
+    // A readiness check runs the program, too. The end of that process must not cause the next check.
+    if (key !== null) onChange();
   }
 
   /**

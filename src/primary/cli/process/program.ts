@@ -28,7 +28,7 @@ import { programFault } from './program-file.js';
 
 export interface KnownProgram {
   readonly path: string;
-  /** Arguments that precede all others. */
+  /** Configured arguments, which precede the arguments of a launch. */
   readonly leading: readonly string[];
   readonly programVersion: ProgramVersion;
   /** Identity of the program file; differs after a change of the file. */
@@ -65,7 +65,7 @@ export function plannedKeyOf(program: KnownProgram, launch: LaunchOptions): Laun
   }
 }
 
-/** Like `Consult`, with the path of the program. */
+/** Runs the program at this path to answer a question about itself, such as its version. */
 export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Promise<Consultation>;
 
 /** Facts about one program file. */
@@ -103,7 +103,10 @@ export class CliProgram {
     return this.#programVersion?.extras ?? null;
   }
 
-  /** Returns program and arguments of a launch. Before the program was found, the arguments of the plan are missing. */
+  /**
+   * Returns the program and its arguments for a launch. Until the program has been found, only the configured command
+   * is known.
+   */
   commandLine(launch: LaunchOptions): readonly string[] {
     return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
   }
@@ -257,18 +260,18 @@ export function searchPathOf(env: Environment): string {
 
 const defaultLimitMs = 10_000;
 /**
- * Time limit for a consultation that writes to stdin: some programs need seconds to start and to answer, and twice as
- * long on a busy host.
+ * Time limit for a question about the program that is written to its stdin: some programs need seconds to start and to
+ * answer, and twice as long on a busy host.
  */
 const stdinLimitMs = 20_000;
 /** Largest output to store, characters. Codex lists its models in 750,000. */
 const maxLength = 4 * 1024 * 1024;
-/** Largest output of a consultation that writes to stdin: each new piece causes a search of the whole output. */
+/** Largest output after a question on stdin. It must be small: each new piece causes a search of the whole output. */
 const maxStdinAnswerLength = 1024 * 1024;
 
 /**
- * Runs a consultation as a turn. The answer is the output of the program until its exit, or until `isEnough` accepts
- * it.
+ * Runs a question about the program as a turn. The answer is the output of the program until its exit, or until
+ * `isEnough` accepts it.
  */
 export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   readonly #isEnough: ((stdout: string) => boolean | string) | undefined;
@@ -304,7 +307,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   }
 }
 
-/** Returns arguments and files for a consultation. `place` is a private path. */
+/** Returns the arguments and files for a question about the program. `place`: private path for the text `file`. */
 export function consultPlan(args: readonly string[], file: string | undefined, place: string): CommandLine {
   if (file === undefined) return { args, files: [] };
   return { args: args.map((arg) => arg.replace(filePlace, place)), files: [{ path: place, text: file }] };

@@ -52,7 +52,7 @@ export function pieceOf(bytes: Uint8Array): string {
   return new StringDecoder('utf8').write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
 }
 
-/** Returns the bytes that a recorded answer counts. */
+/** Returns the bytes by which a recorded answer counts towards the size limit of all answers. */
 export function sizeOfAnswer({ client, key, bodyBytes }: ClientKey & { readonly bodyBytes: number }): number {
   return bodyBytes + client.length + key.length + overheadBytes;
 }

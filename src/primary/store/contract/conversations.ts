@@ -8,7 +8,7 @@ export interface StoredConversation {
   readonly system: StoredText | null;
   /** Title that the client has set; null if none is set: then the first words of the conversation serve as title. */
   readonly title: string | null;
-  /** Encoded origins, see `originsOf`; null if it is a version of no other conversation. */
+  /** Conversations whose first messages this one shares, as `originsOf` encodes them; null if there are none. */
   readonly origins: string | null;
   readonly createdAt: number;
   readonly lastActivityAt: number;
@@ -40,7 +40,7 @@ export interface TurnChange {
   readonly images: readonly Image[];
   readonly figures: StoredText | null;
   readonly totalTokens: number;
-  /** Title and origins of a new version of another conversation's first message; left out for other turns. */
+  /** Set only for the first turn of a conversation that is a version of another one, from its first message on. */
   readonly version?: Pick<StoredConversation, 'title' | 'origins'>;
   /** Token of the turn lock; null if no other host can have the conversation, or for a first turn. */
   readonly token?: number | null;
@@ -51,7 +51,7 @@ export interface ForkChange {
   readonly type: 'fork';
   readonly id: string;
   readonly origin: string;
-  /** Encoded origins of the new conversation. */
+  /** Conversations whose first messages the new one shares, as `originsOf` encodes them. */
   readonly origins: string | null;
   readonly messageCount: number;
   readonly createdAt: number;
