@@ -255,9 +255,9 @@ const thought = z
   .object({
     text: z.string(),
     ...thoughtMarks,
-    /** Number of UTF-16 units of the answer's text before it; null: after the whole text. */
+    /** Place of the thought: number of UTF-16 units of the answer's text before it; null: after the whole text. */
     at: z.int().nonnegative().nullable(),
-    /** Number of the answer's calls before it. */
+    /** Number of the answer's calls that precede the thought. */
     calls: z.int().nonnegative(),
   })
   .readonly();

@@ -10,7 +10,7 @@ export const serviceExits = {
   cut: 1,
   /** The address is in use, or no worker can start. */
   unavailable: 69,
-  /** Defect. */
+  /** Exception during the start that is a defect of this program. */
   internal: 70,
   /** Invalid configuration. */
   config: 78,
@@ -20,7 +20,7 @@ export type ServiceExit = (typeof serviceExits)[keyof typeof serviceExits];
 /** Exit codes of a worker. */
 export const workerExits = {
   clean: 0,
-  /** Defect. */
+  /** Uncaught exception, which is a defect of this program. */
   broken: 1,
   /** An answer was not sent in time, although its client was reading. */
   cut: 2,

@@ -27,7 +27,7 @@ const heartbeatMs = 2000;
 /** Interval of sending counts to the primary. A worker that is killed loses those since the last time. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
-/** A worker is replaced after its first uncaught exception. */
+/** Maximum of uncaught exceptions to log. There are few, because a worker is replaced after the first one. */
 const maxLoggedDefects = 10;
 /**
  * Time limit of open requests after the primary has died. Ending its processes, after which the worker exits, takes
@@ -49,7 +49,7 @@ interface WorkerContext {
   log: Logger;
   /** Information for finding the primary's processes; null until the primary has sent its settings. */
   traces: TracePlaces | null;
-  /** null if no spans are exported. */
+  /** Collects the spans of requests; null if no spans are exported. */
   spans: RequestSpans | null;
   /** Number of uncaught exceptions. */
   defects: number;
@@ -61,7 +61,7 @@ interface WorkerContext {
 async function main(): Promise<void> {
   // Ctrl-C and systemd's stop signal reach every process of the group. Workers wait for a command of the primary.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => {});
-  process.on('SIGUSR1', () => {}); // Node would open its debugger to all local programs
+  process.on('SIGUSR1', () => {}); // without a listener, Node opens its debugger to all local programs
   const primaryPid = process.ppid;
   const metrics = new HttpMetrics();
   const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());

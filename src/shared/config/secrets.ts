@@ -193,7 +193,8 @@ export async function loadOauthToken(
     throw new Error(tokenFault);
   } catch (error) {
     const fault = error as NodeJS.ErrnoException;
-    // A unit may load only other credentials. If no credential is readable, `faults` already contains a fault about it.
+    // A unit may load credentials without an OAuth token among them. If the folder of credentials is unreadable,
+    // `faults` already contains a fault about it.
     if (file === null && (fault.code === 'ENOENT' || faults.some((each) => each.startsWith('$CREDENTIALS'))))
       return null;
     const name = file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE';

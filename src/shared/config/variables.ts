@@ -152,7 +152,10 @@ export const removedVariables: ReadonlyMap<string, string> = new Map([
   ['MAX_RESPONSE_BYTES', `${conversationsOnly} (a quarter of MODEL_API_CONVERSATION_MEMORY_MB)`],
 ]);
 
-/** The lifetime of conversations if the variable is unset: people come back to those that a restart does not end. */
+/**
+ * Returns the lifetime of conversations if the variable is unset. A durable store has the longer one, because users
+ * return to conversations that survive a restart.
+ */
 export function defaultConversationTtlMs(isDurable: boolean): number {
   return (isDurable ? 30 : 1) * daySeconds * 1000;
 }

@@ -75,7 +75,7 @@ export class ServedStream {
 interface OpenCall {
   readonly schema: z.ZodType;
   readonly name: string;
-  /** Receives the answer, or an item. */
+  /** Receives the answer to the call, or one item of a stream. */
   take(value: unknown): void;
   finish(): void;
   fail(error: Error): void;
@@ -307,7 +307,7 @@ function onceGone(worker: Worker, listener: () => void): void {
 export function channelToPrimary(self: NodeJS.Process): Channel {
   const { worker } = cluster;
   worker?.once('disconnect', () => {
-    worker.exitedAfterDisconnect = true; // otherwise Node ends the process immediately
+    worker.exitedAfterDisconnect = true; // else Node ends the worker when the channel closes
   });
   return {
     send: (message, done) => {

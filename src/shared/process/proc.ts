@@ -93,19 +93,19 @@ export function cookieOf(instance: Instance, serial: number): string {
   return `${writeInstance(instance)}:${serial}`;
 }
 
-/** Returns the instance in a cookie; null for any other text. */
+/** Returns the run of the primary that a cookie names; null if the text is not a cookie. */
 export function instanceOf(cookie: string): Instance | null {
   return readInstance(cookieForm.exec(cookie)?.[1] ?? '');
 }
 
 const folderForm = /^prompt-relay-([\d.]+?)(?:-[A-Za-z0-9]{6})?$/;
 
-/** Returns the beginning of the name of every folder that an instance makes: its runtime directory and its cgroup. */
+/** Returns the beginning of the names of the folders of a run of the primary: its runtime directory and its cgroup. */
 export function folderPrefix(owner: Instance): string {
   return `prompt-relay-${writeInstance(owner)}`;
 }
 
-/** Returns the instance that made a folder of this name; null for any other folder. */
+/** Returns the run of the primary that made a folder of this name; null for any other folder. */
 export function ownerOfFolder(name: string): Instance | null {
   return readInstance(folderForm.exec(name)?.[1] ?? '');
 }
@@ -124,7 +124,7 @@ export async function listPids(): Promise<number[] | 'unreadable' | null> {
   }
 }
 
-/** Whether a file may exist, like `isThereNow`. */
+/** Whether a file may exist: false only if the system reports that it does not. Unlike `isThereNow`, does not block. */
 export function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
@@ -255,14 +255,14 @@ export function startTicksNow(pid: number): string {
   return statOf(readNow(`/proc/${pid}/stat`))?.startTicks ?? '';
 }
 
-/** Returns the start of a process, like `startTicksNow`. */
+/** Returns the start of a process in clock ticks; empty if unreadable. Unlike `startTicksNow`, does not block. */
 export async function startTicksOf(pid: number): Promise<string> {
   return (await readStat(pid))?.startTicks ?? '';
 }
 
-/** Namespace in an instance if no /proc of this PID namespace is mounted. */
+/** Namespace in an `Instance` if no /proc of this PID namespace is mounted. */
 const unknownNamespace = '0';
-/** Start in an instance if the process is unreadable. */
+/** Start in an `Instance` if the process is unreadable. */
 const unknownStart = '0';
 
 /**
@@ -290,7 +290,7 @@ function timeNamespace(pid: number | 'self'): Promise<string | null> {
   return readlink(`/proc/${pid}/ns/time`).catch(() => null);
 }
 
-/** Returns the instance for a process of this PID namespace. */
+/** Returns the identity of a run of the primary, from the PID of its process in this PID namespace. */
 export async function instanceOfProcess(pid: number): Promise<Instance> {
   const [stat, namespace] = await Promise.all([readStat(pid), pidNamespace()]);
   const isReadable = stat !== null && namespace !== unknownNamespace;

@@ -16,7 +16,7 @@ export interface TraceContext {
 export interface Sampler {
   /** Whether the sampled flag of a caller's trace decides. */
   readonly isParentBased: boolean;
-  /** Exported share of all other traces, from 0 to 1. */
+  /** Exported share, from 0 to 1, of the traces for which no flag of a caller decides. */
   readonly ratio: number;
 }
 

@@ -232,7 +232,7 @@ function forbidden(message: string): RelayError {
   return new RelayError('forbidden', message);
 }
 
-/** Entries of digits are user ids, never names. */
+/** Whether a list of allowed users contains this one. An entry of digits is a user id, any other entry a name. */
 function isAmong(allowed: readonly string[], user: LocalUser | null): boolean {
   return user !== null && allowed.some((entry) => entry === (/^\d+$/.test(entry) ? String(user.uid) : user.name));
 }

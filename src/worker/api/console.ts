@@ -68,7 +68,7 @@ interface Edition {
  */
 export function consoleFiles(): AsyncHandler {
   const reading = readEdition();
-  reading.catch(() => {}); // reported by requests for the files
+  reading.catch(() => {}); // requests for the files report the failure
   return async (req, res, next) => {
     const edition = await reading;
     const file = fileAt(edition, req.path); // raw path: escapes and dots are not resolved

@@ -53,7 +53,8 @@ function doorPath(path: string, isAnthropic: boolean): string | null {
   const named = trimmed(path);
   const ollamaResource = ollamaPath(named);
   if (ollamaResource !== null) return ollamaResource;
-  const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once from Anthropic's SDK
+  // A base URL may contain /v1 twice, and Anthropic's SDK adds it once more.
+  const below = withoutV1(withoutV1(withoutV1(named)));
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
   const [first = ''] = below.split('/', 1);
   const isList = below === 'models' && (isAnthropic || path !== '/models');

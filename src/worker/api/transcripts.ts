@@ -33,7 +33,7 @@ export async function* written(
   yield writer.tail();
 }
 
-/** JSON string that is open. */
+/** Place in the JSON written so far: the field whose string has no closing quote yet, or `none`. */
 type OpenPart = 'none' | 'system' | 'content' | 'image';
 
 /** Text that closes an open part before the next message or the end of the list. */

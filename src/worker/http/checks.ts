@@ -68,7 +68,7 @@ const exposed = [
   ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
 ].join(', ');
 
-/** Headers that a page may send. SDKs send the headers from the third line on in browsers. */
+/** Headers that a page may send. Those from `Anthropic-Version` on are sent by SDKs in browsers. */
 const allowed = [
   ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id', 'Idempotency-Key'],
   ...['Prefer', 'Last-Event-ID'],
@@ -152,7 +152,7 @@ export function rateCap(take: TakeFromWindow): AsyncHandler {
  */
 export type TakeFromWindow = (res: Reply) => Promise<void>;
 
-/** Asks the primary, which owns the rate windows for all workers. */
+/** Creates the check of the rate limit. Each request is counted by the primary, which owns the rate windows. */
 export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): TakeFromWindow {
   return async (res) => {
     const { client, key } = res.locals;

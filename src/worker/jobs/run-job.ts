@@ -85,11 +85,11 @@ export interface StreamFormat {
   /** Begins a call. The input of a custom tool arrives in one delta. */
   callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
   callDelta(text: string): string;
-  /** Left out if the API has no form for thoughts. */
+  /** Formats a piece of a thought. Left out if the API has no form for thoughts. */
   thoughtDelta?(text: string): string;
   /** Called for each thought, also without text. */
   thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
-  /** May repeat the whole text inside JSON strings. */
+  /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
 }
@@ -229,7 +229,8 @@ export async function answerWithJob(
       else await writer.plain(events);
     } catch (error) {
       if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // the job was refused
-      if (format.isForSdks && report.hasStarted && !res.headersSent) res.set('x-should-retry', 'false'); // already paid
+      // The client has already paid for a job that has started: a retry by its SDK would cost the same again.
+      if (format.isForSdks && report.hasStarted && !res.headersSent) res.set('x-should-retry', 'false');
       throw error;
     }
   });

@@ -26,8 +26,8 @@ import { askArguments, jobArguments, listedTools, modelsArguments, type ToolName
 import { isStateless } from './versions.js';
 
 /**
- * Returns the stateless server of the Model Context Protocol: each request is independent. The SDK of the protocol is not
- * used, because it holds whole answers in memory (docs/decisions/0033-mcp-without-its-sdk.md).
+ * Returns the stateless server of the Model Context Protocol: each request is independent. The SDK of the protocol is
+ * not used, because it holds whole answers in memory (docs/decisions/0033-mcp-without-its-sdk.md).
  */
 export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): AsyncHandler {
   const tools = listedTools();
@@ -37,7 +37,8 @@ export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): As
     const { id, method, params } = body;
     if (id !== undefined) res.locals.errorForm = errorForm(id);
     const isStatelessClient = isStateless(req, body);
-    if (id === undefined || method === undefined) return void res.status(202).end(); // requires no response
+    // A notification or a response of the client requires no response.
+    if (id === undefined || method === undefined) return void res.status(202).end();
     const wrapResult = resultWrapper(id, isStatelessClient ? await serverInfo() : null);
     const sendResult = (result: object) => sendJson(res, wrapResult(result));
     if (method === 'tools/call') return callTool({ parts, beforeJob, req, res, wrapResult }, id, params);

@@ -68,8 +68,8 @@ function failedResult(error: RelayError): CallResult {
 const correctableErrors: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
 
 /**
- * Returns the form of errors of one tool call. Errors of a job, and errors that the calling model can correct or report,
- * become results; all others become JSON-RPC errors.
+ * Returns the form of errors of one tool call. Errors of a job, and errors that the calling model can correct or
+ * report, become results; all others become JSON-RPC errors.
  */
 export function toolErrorForm(id: RequestId, wrapResult: WrapResult, { locals }: Reply): ErrorForm {
   const rpcForm = errorForm(id);
@@ -91,7 +91,7 @@ export function askFormat(wrapResult: WrapResult, token: RequestId | undefined, 
 /** Minimum time between two notifications about the length of the answer. */
 const notifyIntervalMs = 1000;
 
-/** Reports the progress of one call. The number grows with each notification and with the length of the answer. */
+/** Reports the progress of one call. `progress` grows with each notification, as MCP requires, and with the answer. */
 class ProgressStream implements StreamFormat {
   readonly #wrapResult: WrapResult;
   readonly #token: RequestId | undefined;

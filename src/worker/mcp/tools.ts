@@ -41,7 +41,7 @@ interface ServedTool {
   readonly title: string;
   readonly description: string;
   readonly input: z.ZodType;
-  /** Missing if the form of the result varies. */
+  /** Schema of the result; missing if the form of the result varies. */
   readonly output?: z.ZodType;
   readonly annotations: Readonly<Record<string, boolean>>;
 }

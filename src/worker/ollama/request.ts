@@ -63,7 +63,7 @@ function schemaIn({ format }: CommonRequest): RequestedSchema | undefined {
 const knownOptions = fieldsOf(options);
 const schemaWish = 'format: {"type": "object", "properties": …}';
 
-/** Translates the shared fields. Throws `validation_error`. */
+/** Translates the fields that /api/chat and /api/generate have in common. Throws `validation_error`. */
 export function wishesIn(body: CommonRequest) {
   const { model, options, format } = body;
   const schema = schemaIn(body);

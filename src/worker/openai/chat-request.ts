@@ -291,7 +291,8 @@ function formatIn(body: ChatCompletionRequest) {
 function ignoredInFormat({ response_format: format }: ChatCompletionRequest): string[] {
   const { type, json_schema: named } = format ?? {};
   const isNamed = type === 'json_schema';
-  const hasSchema = type === 'json_object' || (isNamed && named == null); // some servers allow `schema`
+  // Some servers accept the schema in `response_format.schema`, and so does this one.
+  const hasSchema = type === 'json_object' || (isNamed && named == null);
   const known = new Set(['type', ...(isNamed ? ['json_schema'] : []), ...(hasSchema ? ['schema'] : [])]);
   return [
     ...ignoredIn(path, [format], known),

@@ -309,7 +309,8 @@ export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
 }
 
 function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
-  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // earlier versions stored none
+  // Jobs of earlier versions were stored without the repeated fields.
+  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({});
   return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
 }
 
