@@ -1,4 +1,4 @@
-import { StopCutter } from '../../../../src/primary/jobs/stop-cutter.js';
+import { StopCutter } from '../../../../src/primary/jobs/plain-text.js';
 
 /** Returns the text that passes, including the rest at the end, and the sequence that was found. */
 function cut(stop: readonly string[], ...pieces: readonly string[]) {
