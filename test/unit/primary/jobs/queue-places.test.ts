@@ -1,6 +1,6 @@
 import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
 import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
-import { QueuePlaces } from '../../../../src/primary/jobs/queue-places.js';
+import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -390,3 +390,29 @@ function countByClient(waiters: readonly Sharer[]): Map<string, number> {
   for (const { client } of waiters) counts.set(client, (counts.get(client) ?? 0) + 1);
   return counts;
 }
+
+describe('Recent clients', () => {
+  it('stay active for ten minutes after their last request', async () => {
+    const clock = new FakeClock();
+    const recent = new RecentClients(10, clock);
+    recent.add('a');
+    await clock.advance(300_000);
+    recent.add('b');
+    recent.add('a');
+    recent.add('c');
+    expect(['a', 'd'].map((client) => recent.countOthers(client))).toEqual([2, 3]);
+    await clock.advance(300_000);
+    expect(recent.countOthers('d')).toBe(3);
+    recent.add('c');
+    await clock.advance(300_000);
+    expect(['c', 'd'].map((client) => recent.countOthers(client))).toEqual([0, 1]);
+  });
+
+  it('do not include removed ones, nor more than the limit', () => {
+    const recent = new RecentClients(2, new FakeClock());
+    for (const client of ['a', 'b', 'c']) recent.add(client);
+    expect(['a', 'c'].map((client) => recent.countOthers(client))).toEqual([2, 1]);
+    recent.remove('c');
+    expect(['a', 'b'].map((client) => recent.countOthers(client))).toEqual([1, 0]);
+  });
+});
