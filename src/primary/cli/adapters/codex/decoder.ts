@@ -24,7 +24,6 @@ import {
   callRequest,
   parseMessage,
 } from './lines.js';
-import { CodexThought } from './thought.js';
 import { type CodexThread, requestIds } from './thread.js';
 
 const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
@@ -319,7 +318,7 @@ function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
 }
 
 /** Owns the text of one answer, with a blank line between its messages. */
-export class CodexAnswer {
+class CodexAnswer {
   #streamed = '';
   readonly #messages: string[] = [];
   #streaming: string | null = null;
@@ -349,5 +348,35 @@ export class CodexAnswer {
   correction(isValue: boolean): string | null {
     const whole = isValue ? (this.#messages.at(-1) ?? '') : this.#messages.join('\n\n');
     return whole === '' || whole === this.#streamed ? null : whole;
+  }
+}
+
+type Kind = 'summary' | 'content';
+
+/**
+ * Owns the thought that the program streams: a summary in parts, or the raw thoughts of an open model. If both arrive,
+ * the first kind counts.
+ */
+export class CodexThought {
+  #kind: Kind | null = null;
+  #part = 0;
+
+  /** Adds a piece, with a blank line between two parts. */
+  add(kind: Kind, part: number, piece: string): readonly TurnEvent[] {
+    if (piece === '' || (this.#kind !== null && this.#kind !== kind)) return [];
+    const isNext = this.#kind !== null && part !== this.#part;
+    this.#kind = kind;
+    this.#part = part;
+    return [{ type: 'thought-delta', text: isNext ? `\n\n${piece}` : piece }];
+  }
+
+  /** Ends the thought. Text that was not streamed is sent now. */
+  complete(summary: readonly string[], content: readonly string[]): readonly TurnEvent[] {
+    const isStreamed = this.#kind !== null;
+    this.#kind = null;
+    this.#part = 0;
+    const text = (summary.length > 0 ? summary : content).join('\n\n');
+    const unstreamed = isStreamed || text === '' ? [] : [{ type: 'thought-delta', text } as const];
+    return [...unstreamed, { type: 'thought-end' }];
   }
 }

@@ -1,4 +1,4 @@
-import { CodexDecoder } from '../../../../../../src/primary/cli/adapters/codex/decoder.js';
+import { CodexDecoder, CodexThought } from '../../../../../../src/primary/cli/adapters/codex/decoder.js';
 import { CodexThread } from '../../../../../../src/primary/cli/adapters/codex/thread.js';
 import {
   answers,
@@ -306,5 +306,45 @@ describe('The limits of an account', () => {
   it('do not exist with an API key', () => {
     const none = { primary: null, secondary: null, credits: null };
     expect(eventsOf(notifies('account/rateLimits/updated', { rateLimits: none }))).toEqual([]);
+  });
+});
+
+const thoughtDelta = (text: string) => ({ type: 'thought-delta', text });
+const end = { type: 'thought-end' };
+
+describe('A thought of codex', () => {
+  it('is streamed piece by piece, with a blank line between the parts of its summary', () => {
+    const thought = new CodexThought();
+    const events = [
+      ...thought.add('summary', 0, 'Read'),
+      ...thought.add('summary', 0, 'ing'),
+      ...thought.add('summary', 1, 'Answering'),
+      ...thought.complete(['Reading', 'Answering'], []),
+    ];
+    expect(events).toEqual([thoughtDelta('Read'), thoughtDelta('ing'), thoughtDelta('\n\nAnswering'), end]);
+  });
+
+  it('is sent once if the program streams it in two forms', () => {
+    const thought = new CodexThought();
+    const events = [
+      ...thought.add('content', 0, 'Hm'),
+      ...thought.add('summary', 0, 'Thinking'),
+      ...thought.complete([], []),
+    ];
+    expect(events).toEqual([thoughtDelta('Hm'), end]);
+  });
+
+  it('is sent at its end if it was not streamed', () => {
+    const thought = new CodexThought();
+    expect(thought.complete(['Reading', 'Answering'], ['Hm'])).toEqual([thoughtDelta('Reading\n\nAnswering'), end]);
+    expect(thought.complete([], ['Hm'])).toEqual([thoughtDelta('Hm'), end]);
+    expect(thought.complete([], [])).toEqual([end]);
+  });
+
+  it('starts afresh after another one', () => {
+    const thought = new CodexThought();
+    thought.add('summary', 3, 'one');
+    thought.complete(['one'], []);
+    expect(thought.add('content', 0, 'two')).toEqual([thoughtDelta('two')]);
   });
 });
