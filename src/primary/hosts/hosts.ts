@@ -6,7 +6,7 @@ import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
-import { maxWaitingBytes } from '../store/contract/job-room.js';
+import { maxWaitingBytes } from '../store/contract/jobs.js';
 import type { Store, StoreObserver } from '../store/contract/store.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobMessages } from './job-messages.js';

@@ -5,15 +5,17 @@ import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
-import { holderRoom, nameRoom, noRoom } from '../store/contract/job-room.js';
 import {
   type AcceptedJob,
   type EndedJob,
+  holderRoom,
   type JobPage,
   type JobRecord,
   type JobStore,
   type LoggedText,
   lostEnd,
+  nameRoom,
+  noRoom,
 } from '../store/contract/jobs.js';
 import type { JobMessages, SharedJobsListener } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';

@@ -9,8 +9,14 @@ import { requestBytes } from '../../shared/text/turns.js';
 import { titleOf } from '../conversations/transcript.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import { type Amount, FairShare, type Sharer } from '../fairness/fair-share.js';
-import { holderRoom, maxWaitingBytes, nameRoom, noRoom } from '../store/contract/job-room.js';
-import type { AcceptedJob, JobStore } from '../store/contract/jobs.js';
+import {
+  type AcceptedJob,
+  holderRoom,
+  type JobStore,
+  maxWaitingBytes,
+  nameRoom,
+  noRoom,
+} from '../store/contract/jobs.js';
 import { type Attempt, BackgroundPart } from './background-part.js';
 import { EventLog } from './event-log.js';
 import type { Job } from './job.js';
