@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { dayQuery } from '../../shared/api/usage.js';
-import { digestOf } from '../../shared/config/api-keys.js';
+import { type ApiKey, digestOf } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
-import { formatCount } from '../../shared/text/format.js';
+import { alignColumns, formatCount } from '../../shared/text/format.js';
+import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { editKeysFile, importedLines, withDigest, withLines, withNewKey, withoutKey } from '../base/keys-file-edit.js';
 import type { Terminal } from '../base/terminal.js';
-import { keyJson, renderKeys } from '../render/operator.js';
 
 /** Options of a new key, with the names that the keys file uses. */
 const optionFlags = {
@@ -174,4 +174,52 @@ function optionsOf(args: CommandArguments): string[] {
     return value === undefined ? [] : [`${name}=${value}`];
   });
   return givenFlags.length === 0 ? [] : [givenFlags.join(',')];
+}
+
+/** Returns a key for the JSON output, without digests. */
+function keyJson(key: ApiKey) {
+  return {
+    name: key.name,
+    scopes: key.scopes,
+    rate: key.rate && { requests: key.rate.maxRequests, seconds: key.rate.windowMs / 1000 },
+    concurrent: key.maxConcurrent,
+    queue: key.maxQueued,
+    weight: key.weight,
+    models: key.models,
+    tokens_per_day: key.tokensPerDay,
+    cost_per_day: key.costPerDay,
+    subclients: key.hasSubclients,
+    expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
+    previous_expires: key.previous && dayOf(key.previous.expiresAt),
+  };
+}
+
+/** Formats one line for each key, without digests. The name is in the first column. */
+function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): string[] {
+  const rows = keys.map((key) => [key.name, key.scopes.join('+'), limitsOf(key).join(' ')]);
+  return alignColumns(rows).map((line, index) => {
+    const expiresAt = keys[index]?.expiresAt ?? null;
+    return expiresAt !== null && expiresAt <= now ? `${line} ${paint.red('expired')}` : line;
+  });
+}
+
+/** Returns the limits of a key in the format of the keys file. */
+function limitsOf(key: ApiKey): string[] {
+  const { rate, models, expiresAt, previous } = key;
+  return [
+    ...(rate === null ? [] : [`rate=${rate.maxRequests}/${rate.windowMs / 1000}`]),
+    ...(key.maxConcurrent === null ? [] : [`concurrent=${key.maxConcurrent}`]),
+    ...(key.maxQueued === null ? [] : [`queue=${key.maxQueued}`]),
+    ...(key.weight === null ? [] : [`weight=${key.weight}`]),
+    ...(models === null ? [] : [`models=${models.join('+')}`]),
+    ...(key.tokensPerDay === null ? [] : [`tokens=${key.tokensPerDay}/day`]),
+    ...(key.costPerDay === null ? [] : [`cost=${key.costPerDay}/day`]),
+    ...(key.hasSubclients ? ['subclients'] : []),
+    ...(expiresAt === null ? [] : [`expires=${dayOf(expiresAt)}`]),
+    ...(previous === null ? [] : [`previous=…/${dayOf(previous.expiresAt)}`]),
+  ];
+}
+
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
 }

@@ -2,15 +2,16 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { promisify } from 'node:util';
-import type { CheckReport } from '../../shared/api/setup.js';
+import type { CheckReport, SetupReport, TrialAnswer } from '../../shared/api/setup.js';
 import { ConfigFault, type Environment } from '../../shared/config/config.js';
 import { cliKinds, type VariableName, variables } from '../../shared/config/variables.js';
+import { formatCount, formatDuration, formatNumber, labelledRows, shellWord } from '../../shared/text/format.js';
+import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
-import { renderSetupReport } from '../render/operator.js';
 
 const settingFlags = {
   port: {
@@ -177,4 +178,81 @@ async function show(setup: CheckReport, asJson: boolean, terminal: Terminal): Pr
   else await terminal.writeLines(renderSetupReport(setup, terminal.paint));
   if ((setup.model_clis ?? [setup.model_cli]).some(({ ready }) => !ready)) return exitCodes.unavailable;
   return (setup.asked?.error ?? null) === null ? exitCodes.ok : exitCodes.failed;
+}
+
+type ShownCli = SetupReport['model_cli'] & { readonly cli?: string };
+
+export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
+  const { model_cli: cli } = setup;
+  const rows: [string, string][] = [
+    ['address', [setup.url, ...(setup.socket === null ? [] : [setup.socket])].join(' and ')],
+    ...(setup.ollama_url === null ? [] : [['Ollama’s clients', setup.ollama_url] as [string, string]]),
+    ['API keys', keysOf(setup, paint)],
+    ...usersOf(setup),
+    ['workers', formatNumber(setup.workers)],
+    ['jobs', `up to ${formatNumber(setup.max_concurrent)} at once, ${formatDuration(setup.execution_timeout_ms)} each`],
+    ['queue', `up to ${formatCount(setup.max_queue, 'job')}, ${formatDuration(setup.queue_timeout_ms)} each`],
+    ...(setup.model_clis ?? [cli]).flatMap((each) => rowsOf(each, paint)),
+    ['models', setup.models.map(modelIn).join(', ')],
+    ...(setup.asked === undefined ? [] : trialRows(setup.asked, paint)),
+    ['processes', terminationOf(setup.termination)],
+    ['store', storeOf(setup.store)],
+    ...setup.warnings.map((warning): [string, string] => ['warning', paint.yellow(warning)]),
+  ];
+  return labelledRows(rows, paint.dim);
+}
+
+function rowsOf(cli: ShownCli, paint: Paint): [string, string][] {
+  const name = [cli.cli ?? '', cli.adapter === cli.cli ? '' : cli.adapter, cli.version ?? ''];
+  return [
+    ['model CLI', name.filter((word) => word !== '').join(' ')],
+    ['command', cli.command.map(shellWord).join(' ')],
+    ['ready', readiness(cli, paint)],
+  ];
+}
+
+function modelIn({ id, default: isDefault, alias_of: target }: SetupReport['models'][number]): string {
+  if (target !== undefined) return `${id} (stands for ${target})`;
+  return isDefault ? `${id} (default)` : id;
+}
+
+function keysOf({ keys, needs_key: needsKey }: SetupReport, paint: Paint): string {
+  if (keys.length > 0) return keys.join(', ');
+  return needsKey
+    ? paint.red('none in the keys file: every request is refused')
+    : paint.yellow('none: /ask and /chat need no key');
+}
+
+/** Returns the row of the local users who may call without a key. */
+function usersOf({ needs_key: needsKey, local_users: mode, allowed_users: allowed }: SetupReport): [string, string][] {
+  if (needsKey) return [];
+  const whom = allowed.length > 0 ? `only ${allowed.join(', ')}` : mode;
+  return [['users', whom]];
+}
+
+function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], paint: Paint): string {
+  return ready ? `${paint.green('yes')} (checked in ${formatDuration(ms)})` : `${paint.red('no')}: ${error ?? ''}`;
+}
+
+/** Formats the test question and its answer. */
+function trialRows(trial: TrialAnswer, paint: Paint): [string, string][] {
+  const { question, answer, error, model, deltas, duration_ms: ms, first_delta_ms: firstMs } = trial;
+  const duration = `in ${formatDuration(ms)}${model === null ? '' : ` by ${model}`}`;
+  const came =
+    firstMs === null ? '' : `; first words after ${formatDuration(firstMs)}, ${formatCount(deltas, 'piece')}`;
+  const answerText = answer === null ? `${paint.red('failed')}: ${error ?? ''}` : answer;
+  return [
+    ['asked', `${question} (this spends tokens)`],
+    ['answer', answerText.replace(/\s+/g, ' ')],
+    ['took', duration + came],
+  ];
+}
+
+function storeOf({ kind, place }: SetupReport['store']): string {
+  return place === null ? `${kind}: a restart forgets conversations` : `${kind}: ${place}`;
+}
+
+function terminationOf({ means, no_cgroup: reason }: SetupReport['termination']): string {
+  if (means === 'cgroup') return 'each in a separate cgroup';
+  return `each in a separate process group${reason === null ? '' : `; cgroups are unavailable: ${reason}`}`;
 }

@@ -4,12 +4,15 @@ import {
   type PurgeReport,
   purgeReport,
   purgeRequest,
+  type StoreBackup,
   type StoreReport,
   storeBackup,
   storeReport,
 } from '../../shared/api/store.js';
 import { ConfigFault } from '../../shared/config/config.js';
 import { RelayError } from '../../shared/errors.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 import {
   addressFlags,
   type Command,
@@ -21,7 +24,6 @@ import {
 } from '../base/command.js';
 import type { NamedStore } from '../base/environment.js';
 import { CommandError, exitCodeOfError, exitCodes, usageError } from '../base/errors.js';
-import { renderBackup, renderPurge, renderVerdict } from '../render/operator.js';
 
 export const store: Command = {
   name: 'store',
@@ -178,4 +180,44 @@ async function backupByService(file: string, args: CommandArguments, context: Co
     }
   }
   return client.postToStore('/store/backup', { name: basename(file) }, storeBackup);
+}
+
+function renderBackup({ path, bytes, duration_ms: ms }: StoreBackup): string[] {
+  return [`${escaped(path)}: ${kilobytes(bytes)} in ${formatDuration(ms)}`];
+}
+
+function renderVerdict(report: StoreReport, paint: Paint): string[] {
+  const { faults, path, version, bytes, rows, expired, copies } = report;
+  const isWell = faults.length === 0;
+  const place = path === null ? report.kind : escaped(path);
+  const lines: [string, string][] = [
+    ['store', version === null ? place : `${place}, version ${version}, ${kilobytes(bytes)}`],
+    ['verdict', isWell ? paint.green('no faults') : paint.red(formatCount(faults.length, 'fault'))],
+    ...faults.map((fault): [string, string] => ['fault', paint.red(escaped(fault))]),
+    ['rows', countsLine(rows)],
+    ['expired', countsLine(expired)],
+    ['copies', copies.map(escaped).join(', ')],
+  ];
+  return labelledRows(
+    lines.filter(([, text]) => text !== ''),
+    paint.dim,
+  );
+}
+
+function renderPurge({ client, removed, copies }: PurgeReport, paint: Paint): string[] {
+  const removedCounts = countsLine(removed);
+  const left =
+    copies.length === 0
+      ? []
+      : [`may still contain data: ${copies.map(escaped).join(', ')}: remove these files yourself`];
+  return [`${escaped(client)}: removed ${removedCounts === '' ? 'nothing' : removedCounts}`, ...left.map(paint.yellow)];
+}
+
+function countsLine(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0);
+  return some.map(([what, count]) => `${formatNumber(count)} ${escaped(what)}`).join(', ');
+}
+
+function kilobytes(bytes: number): string {
+  return `${formatNumber(Math.ceil(bytes / 1024))} kB`;
 }

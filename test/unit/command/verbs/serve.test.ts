@@ -1,4 +1,4 @@
-import { renderSetupReport } from '../../../../src/command/render/operator.js';
+import { renderSetupReport } from '../../../../src/command/verbs/serve.js';
 import type { SetupReport } from '../../../../src/shared/api/setup.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 import { setupReport } from '../../../support/setup-report.js';
