@@ -1,4 +1,4 @@
-import { renderJobs, renderListedJobs, renderShownJob } from '../../../../src/command/render/jobs.js';
+import { renderJobs, renderListedJobs, renderShownJob } from '../../../../src/command/verbs/jobs.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 
 const now = Date.UTC(2026, 0, 1, 12);
