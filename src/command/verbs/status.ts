@@ -13,8 +13,7 @@ import {
 import { CommandError, exitCodes } from '../base/errors.js';
 import { type ServiceSnapshot, SnapshotReader } from '../base/snapshot.js';
 import type { Terminal } from '../base/terminal.js';
-import { clisOf, readinessLine } from '../render/model-cli.js';
-import { failureLines, renderStatus } from '../render/status.js';
+import { clisOf, failureLines, readinessLine, renderStatus } from '../render/status.js';
 
 /** Prints a snapshot, or the error that prevented it. */
 type ResultPrinter = (result: ServiceSnapshot | CommandError) => Promise<void>;
