@@ -9,14 +9,14 @@ interface Reader {
   whole(text: string): readonly Block[];
 }
 
-const parts = Promise.all([
-  consolePart<{ MarkdownReader: new () => Reader }>('ui/markdown-blocks.mjs'),
-  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ui/markdown.mjs'),
-]);
+const part = consolePart<{
+  MarkdownReader: new () => Reader;
+  blockNode(token: unknown, depth: number): unknown;
+}>('ui/markdown.mjs');
 
 /** Returns the nodes drawn for Markdown. A code block is an element `CodeBlock`. */
 async function markdown(text: string): Promise<DrawnNode[]> {
-  const [{ MarkdownReader }, { blockNode }] = await parts;
+  const { MarkdownReader, blockNode } = await part;
   return new MarkdownReader().whole(text).flatMap(({ token }) => drawn(blockNode(token, 0)));
 }
 
@@ -228,7 +228,7 @@ describe('Growing Markdown', () => {
     '# A\n\ntext *a*\n\n- one\n- two\n\n  more\n\n```js\ncode\n\ncode\n```\n\n|a|b|\n|-|-|\n|1|2|\n\nThe **end**.\n';
 
   it('has the same result as the whole text, however it is split', async () => {
-    const [{ MarkdownReader }] = await parts;
+    const { MarkdownReader } = await part;
     const whole = new MarkdownReader().whole(text).map(({ raw }) => raw);
     const reader = new MarkdownReader();
     let blocks: readonly Block[] = [];
@@ -237,7 +237,7 @@ describe('Growing Markdown', () => {
   });
 
   it('is parsed from its last block on, so that a long answer stays fast', async () => {
-    const [{ MarkdownReader }] = await parts;
+    const { MarkdownReader } = await part;
     const reader = new MarkdownReader();
     const first = reader.growing(text)[0];
     expect(reader.growing(`${text}\n\nAnd on.`)[0]).toBe(first);
@@ -265,7 +265,7 @@ describe('Markdown that is slow to parse', () => {
 
   it.each(Object.keys(hostile))('is rendered quickly and completely: %s', async (name) => {
     const text = hostile[name] as string;
-    const { MarkdownReader } = (await parts)[0];
+    const { MarkdownReader } = await part;
     const before = performance.now();
     const blocks = new MarkdownReader().whole(text);
     expect(performance.now() - before).toBeLessThan(5000);
