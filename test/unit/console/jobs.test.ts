@@ -8,7 +8,7 @@ interface WordsPart {
 
 describe('The text about a background job', () => {
   it('shows how long it waited and ran so far', async () => {
-    const { timesText } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    const { timesText } = await consolePart<WordsPart>('jobs/page.mjs');
     const at = (second: number) => new Date(second * 1000).toISOString();
     const times = { created_at: at(0), started_at: null, ended_at: null };
     expect(timesText(times)).toBe('');
@@ -18,13 +18,13 @@ describe('The text about a background job', () => {
   });
 
   it('shows its title, or otherwise its id', async () => {
-    const { titleOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    const { titleOf } = await consolePart<WordsPart>('jobs/page.mjs');
     expect(titleOf({ job_id: 'j1', title: 'Sum up' })).toBe('Sum up');
     for (const title of [undefined, '', '  ']) expect(titleOf({ job_id: 'j1', title })).toBe('Job j1');
   });
 
   it('shows its answer, in any format', async () => {
-    const { answerOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    const { answerOf } = await consolePart<WordsPart>('jobs/page.mjs');
     const none = { value: undefined, thoughts: '', conversationId: null };
     expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({
       ...none,
