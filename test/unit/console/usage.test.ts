@@ -8,7 +8,7 @@ interface Figures {
   lastDays(nowMs: number, count: number): string[];
 }
 
-const parts = consolePart<Figures>('usage/usage-figures.mjs');
+const parts = consolePart<Figures>('usage/page.mjs');
 
 const row = (day: string, client: string, values: object = {}) => ({
   ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens: { input: 10, output: 2 } },
