@@ -1,5 +1,5 @@
 import type { Image, Message } from '../../../../src/shared/job.js';
-import { chained, chainId, chainStart } from '../../../../src/shared/text/chain.js';
+import { chained, chainId, chainStart, collapsedBlanks } from '../../../../src/shared/text/chain.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const message: Message = { role: 'user', text: 'Hello' };
@@ -80,5 +80,31 @@ describe('A chain of hashes', () => {
     expect(chainStart(null, null, [a])).not.toBe(chainStart(null, null, [a, b]));
     expect(chainStart(null, null, [])).toBe(chainStart(null, null));
     expect(chainStart(null, null, [a])).not.toBe(chainStart(null, null, [{ ...a, description: 'x' }]));
+  });
+});
+
+function collapsed(text: string): string {
+  return Buffer.concat([...collapsedBlanks(text)]).toString();
+}
+
+describe('The text with a single space for each run of whitespace', () => {
+  const blanks = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code)).filter((each) =>
+    /\s/.test(each),
+  );
+
+  it.each([
+    '',
+    ' ',
+    'a',
+    ' a  b\n\nc ',
+    `a${blanks.join('')}b`,
+    blanks.map((each) => `${each}x`).join(''),
+    'é\u00a1\u2010\u200b\u3001\ufefe\u1681漢👩',
+    `${'x'.repeat(65_535)}👩 y`,
+    `${'x'.repeat(65_536)}  ${' '.repeat(65_536)} y${' '.repeat(70_000)}`,
+    ' '.repeat(200_000),
+    `${'a '.repeat(40_000)}\ud800 b \udc00`,
+  ])('equals the result of the regular expression: %#', (text) => {
+    expect(collapsed(text)).toBe(Buffer.from(text.replace(/\s+/g, ' ').trim()).toString());
   });
 });
