@@ -1,6 +1,6 @@
 import { mkdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loginOf } from '../../../../../src/primary/cli/adapters/claude/login.js';
+import { loginOf } from '../../../../../src/primary/cli/adapters/claude/adapter.js';
 import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
 import { LoginKeeper } from '../../../../../src/primary/cli/login/login-keeper.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
