@@ -3,7 +3,6 @@ import { orAborted } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { Client, OnceOptions } from '../base/client.js';
 import { CommandError, ServiceError } from '../base/errors.js';
-import type { BatchJob } from './job.js';
 import type { Prompt } from './prompts.js';
 import {
   answerIn,
@@ -20,7 +19,7 @@ export interface AskerOptions {
   /** Part of each Idempotency-Key. With the same salt, a prompt gets the answer that an earlier batch has recorded. */
   readonly salt: string;
   /** Whether to send a prompt again if the service replays a recorded failure. */
-  readonly retriesFailures: BatchJob['retriesFailed'];
+  readonly retriesFailures: boolean;
   readImages(paths: readonly string[]): Promise<object[] | undefined>;
 }
 

@@ -1,4 +1,4 @@
-import { usualConcurrency } from '../../../../src/command/batch/job.js';
+import { usualConcurrency } from '../../../../src/command/verbs/batch.js';
 
 describe('The default concurrency of a batch', () => {
   it.each([
