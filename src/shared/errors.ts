@@ -127,27 +127,46 @@ export function invalid(path: string, message: string, reason?: 'conversation_un
   return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 
-const maxRetrySeconds = 300;
+/** Seconds of `Retry-After` by cause, if no estimate exists. docs/errors.md says why. */
+export const fixedRetries = {
+  restart: 5,
+  store: 5,
+  turn_lock: 1,
+  trial_job: 5,
+  conversations: 1,
+  background_jobs: 30,
+  idempotency_keys: 1,
+  body_memory: 1,
+  connection: 1,
+  schemas: 2,
+  status_streams: 10,
+} as const;
 
-/** Returns the value of `Retry-After`: an integer from 1 to 300. */
-export function retrySeconds(ms: number): number {
-  return Math.min(Math.max(Math.ceil(ms / 1000), 1), maxRetrySeconds);
+/** Greatest number of seconds in `Retry-After` by cause, if the service knows or estimates the time. */
+export const estimatedRetries = {
+  queue: 300,
+  drain: 300,
+  budget: 300,
+  cli_wait: 300,
+  cli_blocked: 3600,
+  rate: Number.POSITIVE_INFINITY,
+  wrong_keys: 900,
+} as const;
+
+/** Returns the value of `Retry-After`, an integer of at least 1. `ms`: time until a retry may succeed. */
+export function retryAfter(cause: keyof typeof fixedRetries): number;
+export function retryAfter(cause: keyof typeof estimatedRetries, ms: number): number;
+export function retryAfter(cause: keyof typeof fixedRetries | keyof typeof estimatedRetries, ms = 0): number {
+  if (cause in fixedRetries) return fixedRetries[cause as keyof typeof fixedRetries];
+  return Math.min(Math.max(Math.ceil(ms / 1000), 1), estimatedRetries[cause as keyof typeof estimatedRetries]);
 }
 
-/** Default, because a restart takes a few seconds. */
-const restartSeconds = 5;
-
-export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
+export function shuttingDown(retryAfterSeconds = retryAfter('restart')): RelayError {
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
 }
 
-/** Time after which a full disk may have space again. */
-const storeSeconds = 5;
-
-export function storeUnavailable(): RelayError {
-  return new RelayError('store_unavailable', 'the conversation store is unavailable', {
-    retryAfterSeconds: storeSeconds,
-  });
+export function storeUnavailable(message = 'the conversation store is unavailable'): RelayError {
+  return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('store') });
 }
 
 export function idempotencyMismatch(): RelayError {

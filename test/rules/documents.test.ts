@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { shellWords } from '../../src/shared/config/clis.js';
 import { loadConfig } from '../../src/shared/config/config.js';
-import { httpStatusOf } from '../../src/shared/errors.js';
+import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/errors.js';
 import { logEvents } from '../../src/shared/log/logger.js';
 import { serviceExits } from '../../src/shared/phase.js';
 import { configurationRows } from '../../tools/configuration-table.js';
@@ -33,6 +33,14 @@ describe('The pages of docs', () => {
     const rows = tableUnder('Codes', 'docs/errors.md');
     expect(rows.map(([code, status]) => [code, Number(status)])).toEqual(Object.entries(httpStatusOf));
     expect(rows.filter(([, , meaning = '']) => meaning.length < 20)).toEqual([]);
+  });
+
+  it('show every cause of Retry-After with its seconds', () => {
+    const range = (max: number) => (Number.isFinite(max) ? `1 to ${max}` : '1 or more');
+    const estimated = Object.entries(estimatedRetries).map(([cause, max]) => [cause, range(max)]);
+    const fixed = Object.entries(fixedRetries).map(([cause, seconds]) => [cause, String(seconds)]);
+    const rows = tableUnder('Retry-After', 'docs/errors.md').map((row) => row.slice(0, 2));
+    expect(rows).toEqual([...fixed, ...estimated]);
   });
 
   it('name each status that answers invalid HTTP', () => {

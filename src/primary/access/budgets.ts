@@ -2,7 +2,7 @@ import type { BudgetUse, UsageRow } from '../../shared/api/usage.js';
 import { holderOf, keyClient, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Budget } from '../../shared/config/api-keys.js';
-import { RelayError, retrySeconds } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Charge } from '../store/contract/usage.js';
 
@@ -53,7 +53,7 @@ export class Budgets {
     const { tokens, costUsd } = this.#spentBy(holder);
     const endMs = this.#dayEndMs;
     const until = `until ${timestamp(endMs)}`;
-    const extras = { reason: 'budget', retryAfterSeconds: retrySeconds(endMs - this.#clock.now()) } as const;
+    const extras = { reason: 'budget', retryAfterSeconds: retryAfter('budget', endMs - this.#clock.now()) } as const;
     if (budget.tokens !== null && tokens >= budget.tokens) {
       const message = `the API key has used ${tokens} of its ${budget.tokens} tokens a day, and its requests are refused ${until}`;
       throw new RelayError('rate_limited', message, extras);

@@ -1,5 +1,5 @@
 import type { Config } from '../../shared/config/config.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 
 export interface ConversationLimits {
   /** Milliseconds from the last activity until a conversation expires. */
@@ -42,7 +42,7 @@ export function checkForkPoint(count: number, messageCount: number): void {
 
 export function everyOneInUse(): RelayError {
   const message = 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)';
-  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: retryAfter('conversations') });
 }
 
 /** Throws `not_found` with the same message for every cause. */

@@ -1,5 +1,5 @@
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import { type BreakerReason, type BreakerState, breakerReasons } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
@@ -32,8 +32,6 @@ const maxBackoffMs = 10 * 60_000;
 const maxWaitMs = 60 * 60_000;
 /** Longest plausible time until a reset: the longest quota window is a week. */
 const maxResetMs = 8 * 24 * 60 * 60_000;
-/** `Retry-After` for jobs that arrive while a probe runs. */
-const probeRetrySeconds = 5;
 
 /** Tolerated drift between the clocks. A larger change is a jump of the wall clock. */
 const wobbleMs = 50;
@@ -85,7 +83,7 @@ export class Circuit {
     const { reason } = this.#state;
     const fault = (this.#model === null ? faults : modelFaults)[reason];
     if (this.#state.name === 'half_open') {
-      const extras = { reason, retryAfterSeconds: probeRetrySeconds };
+      const extras = { reason, retryAfterSeconds: retryAfter('trial_job') };
       return new RelayError(
         'cli_error',
         `${fault}; a trial job is running to find out whether this has changed`,
@@ -93,7 +91,7 @@ export class Circuit {
       );
     }
     const { untilMs } = this.#state;
-    const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - this.#clock.monotonicMs()) / 1000));
+    const retryAfterSeconds = retryAfter('cli_blocked', untilMs - this.#clock.monotonicMs());
     const message = `${fault}; no job is started before ${timestamp(this.#epochMs(untilMs))}`;
     return new RelayError('cli_error', message, { reason, retryAfterSeconds });
   }

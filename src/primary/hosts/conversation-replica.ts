@@ -1,7 +1,7 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
@@ -259,5 +259,5 @@ class RenewedLock implements TurnLock {
 
 function lostLock(): RelayError {
   const message = 'this host lost its turn lock, and the conversation may have continued on another host';
-  return new RelayError('store_unavailable', message, { retryAfterSeconds: 1 });
+  return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('turn_lock') });
 }

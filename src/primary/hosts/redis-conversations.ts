@@ -7,7 +7,7 @@ import {
   rootOf,
   type TitledConversation,
 } from '../../shared/conversation.js';
-import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { responsePieceBytes } from '../../shared/ipc/protocol.js';
 import type { Image, Message } from '../../shared/job.js';
@@ -276,7 +276,7 @@ function beginningOf({ createdAt, user, system, version }: TurnChange): ScriptAr
 function staleTurn(): RelayError {
   const message =
     'the turn was not stored: this host lost its turn lock, and the conversation may have continued on another host';
-  return new RelayError('store_unavailable', message, { retryAfterSeconds: 1 });
+  return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('turn_lock') });
 }
 
 type ListedInRedis = ConversationPage['conversations'][number] & { readonly activity: number };

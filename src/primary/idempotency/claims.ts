@@ -1,6 +1,6 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../shared/errors.js';
+import { idempotencyInProgress, idempotencyMismatch, RelayError, retryAfter } from '../../shared/errors.js';
 import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/ipc/idempotency.js';
 import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from '../store/contract/answers.js';
 
@@ -144,7 +144,7 @@ export class Claims {
 
 function tooMany(): RelayError {
   const message = 'too many requests with an Idempotency-Key are being answered';
-  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: retryAfter('idempotency_keys') });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

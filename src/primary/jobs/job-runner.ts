@@ -1,6 +1,6 @@
 import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
-import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
+import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -380,7 +380,7 @@ export class JobRunner {
   }
 
   #retryAfter(outcome: FailedOutcome): number | undefined {
-    if (outcome === 'shutting_down') return this.#advice.seconds(0); // the drain deadline has passed
+    if (outcome === 'shutting_down') return retryAfter('drain', 0); // the drain deadline has passed
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
   }
 }
@@ -419,6 +419,6 @@ export class RetryAdvice {
 
   /** Estimates the seconds until a job with this many jobs before it gets a slot; an integer from 1 to 300. */
   seconds(ahead: number): number {
-    return retrySeconds((ahead / this.#slots) * this.medianMs);
+    return retryAfter('queue', (ahead / this.#slots) * this.medianMs);
   }
 }

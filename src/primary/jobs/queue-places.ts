@@ -164,12 +164,12 @@ export class QueuePlaces<W extends Sharer> {
   #refuseFull(why: string): RelayError {
     this.#refusedFull++;
     const message = `all slots are taken and ${why} (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)`;
-    return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+    return new RelayError('concurrency_limited', message);
   }
 
   #refuseBound(why: string): RelayError {
     this.#refusedBound++;
-    return new RelayError('concurrency_limited', `this client may not wait: ${why}`, { retryAfterSeconds: 1 });
+    return new RelayError('concurrency_limited', `this client may not wait: ${why}`);
   }
 }
 

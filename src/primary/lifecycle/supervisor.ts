@@ -1,5 +1,5 @@
 import { type Clock, delay } from '../../shared/clock.js';
-import { retrySeconds, shuttingDown } from '../../shared/errors.js';
+import { retryAfter, shuttingDown } from '../../shared/errors.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Phase, type ServiceExit, serviceExits } from '../../shared/phase.js';
 
@@ -78,7 +78,7 @@ export class Supervisor {
 
   /** Remaining seconds of the drain, for refused clients: an integer from 1 to 300. */
   get drainSecondsLeft(): number {
-    return retrySeconds(this.#cutJobs !== null ? 0 : this.#drainLeftMs());
+    return retryAfter('drain', this.#cutJobs !== null ? 0 : this.#drainLeftMs());
   }
 
   /** Called when a worker listens. Returns whether it is the first one. */

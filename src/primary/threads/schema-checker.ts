@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import { LimitedThread, TooManyTasks } from './limited-thread.js';
 import type { SchemaFinding, SchemaTask } from './schema-thread.js';
 
@@ -80,5 +80,7 @@ export class SchemaChecker {
 }
 
 function tooManySchemas(): RelayError {
-  return new RelayError('concurrency_limited', 'too many schemas wait to be checked', { retryAfterSeconds: 2 });
+  return new RelayError('concurrency_limited', 'too many schemas wait to be checked', {
+    retryAfterSeconds: retryAfter('schemas'),
+  });
 }

@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type Clock, delay } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
 
@@ -91,7 +91,7 @@ export class WrongKeys {
   }
 }
 
-function blocked(retryAfterSeconds: number): RelayError {
+function blocked(seconds: number): RelayError {
   const message = 'too many wrong API keys came from this address: a valid key is still accepted';
-  return new RelayError('rate_limited', message, { retryAfterSeconds });
+  return new RelayError('rate_limited', message, { retryAfterSeconds: retryAfter('wrong_keys', seconds * 1000) });
 }

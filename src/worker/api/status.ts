@@ -1,7 +1,7 @@
 import { type SectionName, sectionNames } from '../../shared/api/status.js';
 import { withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import { EventStream, writtenEvent } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
@@ -11,7 +11,6 @@ import { untilGone } from '../http/responses.js';
 const maxViewers = 200;
 /** Interval of access checks: a stream may outlast its key by this time. */
 const betweenChecksMs = 5000;
-const retryAfterSeconds = 10;
 const tooMany = `${maxViewers} status streams are already open: close one, or poll GET /status`;
 
 /** Access of one viewer. `isAllowed` is checked repeatedly. */
@@ -71,7 +70,7 @@ export class StatusViewers {
     for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
     const [greediest, most] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
     if (most <= (counts.get(client) ?? 0) + 1)
-      throw new RelayError('concurrency_limited', tooMany, { retryAfterSeconds });
+      throw new RelayError('concurrency_limited', tooMany, { retryAfterSeconds: retryAfter('status_streams') });
     const [res, view] = [...this.#views].findLast(([, each]) => each.client === greediest) ?? [];
     if (res === undefined) return;
     this.#views.delete(res);

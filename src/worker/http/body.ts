@@ -8,7 +8,7 @@ import { toolRoutes } from '../../shared/api/endpoints.js';
 import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
-import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
+import { cancelled, type Detail, invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import { stopReads, stopReadsWhile } from '../../shared/node-internals/connections.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
@@ -112,7 +112,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
 
 function overShare(): RelayError {
   const message = "this client's open requests exceed its share of the memory for bodies, and other clients wait";
-  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: retryAfter('body_memory') });
 }
 
 /** Fields, of all APIs, whose strings contain JSON. */

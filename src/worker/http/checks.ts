@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { invalid, RelayError, shuttingDown } from '../../shared/errors.js';
+import { invalid, RelayError, retryAfter, shuttingDown } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
 import type { AsyncHandler, Handler, Primary, Reply } from './exchange.js';
@@ -165,6 +165,6 @@ export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings,
     if (isAllowed) return;
     const limit = key?.isCapped ? 'the rate of its API key' : 'MODEL_API_RATE_LIMIT_MAX_REQUESTS';
     const message = `this client may send ${maxRequests} requests in ${windowSeconds} s (${limit})`;
-    throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
+    throw new RelayError('rate_limited', message, { retryAfterSeconds: retryAfter('rate', resetSeconds * 1000) });
   };
 }

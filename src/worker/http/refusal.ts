@@ -2,7 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { brokenHttp } from '../../shared/api/endpoints.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import { httpStatusOf, type PublicCode, RelayError } from '../../shared/errors.js';
+import { httpStatusOf, type PublicCode, RelayError, retryAfter } from '../../shared/errors.js';
 import { commonHeaders, type Exchange, type ExchangeParts, maxPathLength, requestIdFrom } from './exchange.js';
 
 /** Reason why bytes on a socket are refused: HTTP status, error code and message. */
@@ -105,7 +105,7 @@ function answerOf(
     'X-Request-Id': requestId,
     ...commonHeaders,
     ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // empty: the target is no resource
-    ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': '1' }),
+    ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': String(retryAfter('connection')) }),
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',

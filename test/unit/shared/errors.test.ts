@@ -11,6 +11,7 @@ import {
   isDefect,
   publicCodes,
   RelayError,
+  retryAfter,
   shuttingDown,
   storeUnavailable,
   toRelayError,
@@ -69,6 +70,14 @@ describe('A RelayError', () => {
   it('has the retry time after a restart', () => {
     expect(shuttingDown()).toMatchObject({ code: 'shutting_down', retryAfterSeconds: 5 });
     expect(storeUnavailable()).toMatchObject({ code: 'store_unavailable', retryAfterSeconds: 5 });
+  });
+
+  it.each([
+    [-1, 1],
+    [1001, 2],
+    [400_000, 300],
+  ])('has a retry time of at least 1 s and at most the limit of the cause (%d ms)', (ms, seconds) => {
+    expect(retryAfter('queue', ms)).toBe(seconds);
   });
 
   it('is not a defect', () => {

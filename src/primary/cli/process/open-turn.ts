@@ -1,6 +1,6 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import { cliError, RelayError, retrySeconds } from '../../../shared/errors.js';
+import { cliError, RelayError, retryAfter } from '../../../shared/errors.js';
 import {
   type CallDelta,
   type CallStart,
@@ -168,7 +168,7 @@ export class OpenTurn implements Disposable {
     const { ms, failure } = waiting;
     const { reason, message, quota } = failure;
     const until = quota && { ...quota, resetsAt: quota.resetsAt ?? this.#clock.now() + ms };
-    const more = { retryAfterSeconds: retrySeconds(ms), ...(until && { quota: until }) };
+    const more = { retryAfterSeconds: retryAfter('cli_wait', ms), ...(until && { quota: until }) };
     this.#waitFailure = new RelayError('cli_error', message, { reason, ...more });
     if (this.#sink.waits?.(waiting) === false) this.fail(this.#waitFailure);
   }

@@ -1,5 +1,5 @@
 import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
-import { RelayError } from '../../../shared/errors.js';
+import { RelayError, retryAfter } from '../../../shared/errors.js';
 import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 
 /**
@@ -104,8 +104,6 @@ export const maxWaitingBytes = 64 * 1024 * 1024;
  * sub-client within the share of its key.
  */
 const clientShare = 3 / 4;
-/** Default of `Retry-After`, because no estimate exists. */
-const retrySeconds = 30;
 
 /** Returns the share of one key holder, including all its sub-clients, of a queue for `maxJobs` jobs. */
 export function holderRoom(maxJobs: number) {
@@ -127,5 +125,5 @@ const refusals = {
 /** Returns the error of a job that exceeds the limit of all jobs, of its key holder, or of its sub-client. */
 export function noRoom(limit: keyof typeof refusals): RelayError {
   const message = `${refusals[limit]} (MODEL_API_MAX_JOBS)`;
-  return new RelayError('concurrency_limited', message, { retryAfterSeconds: retrySeconds });
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: retryAfter('background_jobs') });
 }

@@ -117,10 +117,7 @@ export class SqliteClient {
 
   /** Runs a call that reads the whole file. A failure leaves the store up, because a turn may need less disk space. */
   askAside<R>(call: TableCall<R>): Promise<R> {
-    const faultOf = (reason: string) => {
-      const { retryAfterSeconds } = storeUnavailable();
-      return new RelayError('store_unavailable', `the store cannot do this now: ${reason}`, { retryAfterSeconds });
-    };
+    const faultOf = (reason: string) => storeUnavailable(`the store cannot do this now: ${reason}`);
     if (this.#isUnread) return Promise.reject(faultOf(this.#trouble));
     return this.#askLong('upkeep', call, faultOf);
   }

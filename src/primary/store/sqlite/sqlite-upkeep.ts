@@ -2,7 +2,7 @@ import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import { inLine } from '../../../shared/async.js';
-import { invalid, RelayError } from '../../../shared/errors.js';
+import { invalid, RelayError, storeUnavailable } from '../../../shared/errors.js';
 import type { Counts, Expiry, StoreUpkeep } from '../contract/store.js';
 import { call } from './calls.js';
 import type { SqliteClient } from './client.js';
@@ -78,7 +78,7 @@ function asRefusal(error: unknown, path: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof RelayError || code === undefined) return error;
   if (code === 'EEXIST') return invalid('name', `the file ${path} already exists`);
-  return new RelayError('store_unavailable', `${path} cannot be written (${code})`, { retryAfterSeconds: 5 });
+  return storeUnavailable(`${path} cannot be written (${code})`);
 }
 
 async function synced(path: string): Promise<void> {
