@@ -11,7 +11,7 @@ import {
   type AnswerFormat,
   answerWithJob,
   type CompletedAnswer,
-  type Ending,
+  finishReasons,
   type JobParts,
   type Opening,
   SdkStream,
@@ -21,14 +21,6 @@ import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
 import { type Block, blocksIn, type MessagesRequest, messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
-
-const stopReasons = {
-  whole: 'end_turn',
-  'stop-sequence': 'stop_sequence',
-  'tool-call': 'tool_use',
-  length: 'max_tokens',
-  refusal: 'refusal',
-} as const satisfies Record<Ending, string>;
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 function messageFormat(input: number): AnswerFormat {
@@ -73,7 +65,7 @@ function callBlock({ id, name }: Pick<WrittenCall, 'id' | 'name'>, input: unknow
 
 function endOf({ ending, stopSequence, end: { refusal } }: CompletedAnswer): object {
   const details = refusal === undefined ? null : { type: 'refusal', ...refusal };
-  return { stop_reason: stopReasons[ending], stop_sequence: stopSequence, stop_details: details };
+  return { stop_reason: finishReasons[ending].messages, stop_sequence: stopSequence, stop_details: details };
 }
 
 /** Returns the token counts. Anthropic's `input_tokens` does not include the cached tokens. */
@@ -191,7 +183,7 @@ async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: Pars
   const { model, job, ignored } = parsed;
   const input = await tokensOf(await requestOf(job, primary, res), primary);
   setIgnored(res, ignored);
-  const end = { stop_reason: stopReasons.length, stop_sequence: null, stop_details: null };
+  const end = { stop_reason: finishReasons.length.messages, stop_sequence: null, stop_details: null };
   const usage = usageOfPrompt(input);
   const message = messageOf({ requestId: res.locals.requestId, model }, []);
   if (!job.stream) return sendJson(res, { ...message, ...end, usage });

@@ -24,8 +24,19 @@ import { JobReport } from './job-report.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
 import { type WrittenCall, writtenCall } from './tool-offer.js';
 
-/** Why an answer ended. `whole` is a regular end; `length` means that it reached the maximum. */
-export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'length' | 'refusal';
+/**
+ * Names of the ends of an answer in each API: `whole` is a regular end; `length` means that the answer reached the
+ * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
+ */
+export const finishReasons = {
+  whole: { chat: 'stop', responses: null, messages: 'end_turn', ollama: 'stop' },
+  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence', ollama: 'stop' },
+  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use', ollama: 'stop' },
+  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens', ollama: 'length' },
+  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal', ollama: 'refusal' },
+} as const;
+
+export type Ending = keyof typeof finishReasons;
 
 /** Finished answer, as an API format gets it. */
 export interface CompletedAnswer {

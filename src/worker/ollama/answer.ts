@@ -4,7 +4,7 @@ import type { JobDone } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { jsonLines } from '../http/event-stream.js';
 import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
-import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
+import { type AnswerFormat, type CompletedAnswer, finishReasons, type StreamFormat } from '../jobs/run-job.js';
 import { ollamaErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject } from '../jobs/tool-offer.js';
 
@@ -67,7 +67,7 @@ function callsOf({ calls }: CompletedAnswer): object[] | undefined {
 function endOf({ ending, usage, end }: CompletedAnswer): object {
   return {
     done: true,
-    done_reason: ending === 'length' || ending === 'refusal' ? ending : 'stop',
+    done_reason: finishReasons[ending].ollama,
     ...durationsOf(end),
     prompt_eval_count: usage.input,
     eval_count: usage.output,

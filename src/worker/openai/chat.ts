@@ -6,7 +6,7 @@ import {
   type AnswerFormat,
   answerWithJob,
   type CompletedAnswer,
-  type Ending,
+  finishReasons,
   type JobParts,
   type Opening,
   SdkStream,
@@ -15,14 +15,6 @@ import {
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import { chatCompletionRequest, parseChat } from './chat-request.js';
-
-const finishReasons = {
-  whole: 'stop',
-  'stop-sequence': 'stop',
-  'tool-call': 'tool_calls',
-  length: 'length',
-  refusal: 'content_filter',
-} as const satisfies Record<Ending, string>;
 
 function usageOf({ usage }: CompletedAnswer): object {
   return {
@@ -58,7 +50,7 @@ function bodyOf(answer: CompletedAnswer, created: number, { isLegacyCall }: Chat
 }
 
 function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
-  return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending];
+  return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending].chat;
 }
 
 function messageOf({ text, hasText, calls, parts }: CompletedAnswer, isLegacyCall: boolean): object {

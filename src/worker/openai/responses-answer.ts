@@ -2,6 +2,7 @@ import { eventText } from '../http/event-stream.js';
 import {
   type AnswerFormat,
   type CompletedAnswer,
+  finishReasons,
   type Opening,
   SdkStream,
   type StreamFormat,
@@ -90,14 +91,13 @@ function endedResponse(
   frame: ResponseFrame,
   output = itemsOf(answer, statusOf(answer)),
 ): object {
-  const status = statusOf(answer);
-  const reason = answer.ending === 'refusal' ? 'content_filter' : 'max_output_tokens';
-  const details = status === 'incomplete' ? { reason } : null;
-  return { ...responseOf(answer, frame, status), incomplete_details: details, output, usage: usageOf(answer) };
+  const reason = finishReasons[answer.ending].responses;
+  const details = reason === null ? null : { reason };
+  return { ...responseOf(answer, frame, statusOf(answer)), incomplete_details: details, output, usage: usageOf(answer) };
 }
 
 function statusOf({ ending }: CompletedAnswer): 'completed' | 'incomplete' {
-  return ending === 'refusal' || ending === 'length' ? 'incomplete' : 'completed';
+  return finishReasons[ending].responses === null ? 'completed' : 'incomplete';
 }
 
 function usageOf({ usage }: CompletedAnswer): object {
