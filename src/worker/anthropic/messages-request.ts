@@ -3,14 +3,13 @@ import type { Effort, ThinkingForm } from '../../shared/job.js';
 import { foreignTypes } from '../jobs/foreign-parts.js';
 import {
   fieldsOf,
-  ignoredFields,
   ignoredIn,
   type ParsedRequest,
   partFieldIn,
   type RequestedSchema,
-  sdkJob,
+  sdkRequest,
 } from '../jobs/job-request.js';
-import { type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
+import { type ParsedTools, parsedTools, type SentTool } from '../jobs/tool-offer.js';
 import { clientToolOf } from './client-tools.js';
 import { blocksIn, conversationIn, type MessagesRequest, messagesRequest } from './messages-content.js';
 
@@ -80,21 +79,19 @@ const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'str
  * unsupported requests.
  */
 export function parseMessages(body: MessagesRequest, isCounted = false): ParsedRequest {
-  const { offer, forms, dropped } = toolsIn(body);
-  const { system, question, history } = conversationIn(body, offer !== undefined || isCounted, isCounted);
-  const { model, stop_sequences: sequences } = body;
+  const tools = toolsIn(body);
+  const conversation = conversationIn(body, tools.offer !== undefined || isCounted, isCounted);
   const schema = schemaOf(body);
-  const stop = schema === undefined ? (sequences ?? []).filter((sequence) => sequence !== '') : [];
+  const stop = schema === undefined ? (body.stop_sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
-  const stream = body.stream === true;
-  const { text, images, results } = question;
-  const prompt = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
-  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null });
-  return {
-    job: sdkJob({ ...prompt, model, schema, effort: effort.value, stop, sampling, stream }),
-    model,
-    forms,
-    droppedTools: dropped,
+  const thinking = thinkingOf(body, effort);
+  return sdkRequest({
+    body,
+    known,
+    conversation,
+    tools,
+    sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null },
+    job: { schema, effort: effort.value, stop, thinking, stream: body.stream === true },
     wishFields: {
       temperature: 'temperature',
       topP: 'top_p',
@@ -102,8 +99,6 @@ export function parseMessages(body: MessagesRequest, isCounted = false): ParsedR
       isParallel: 'tool_choice.disable_parallel_tool_use',
     },
     ignored: [
-      ...ignoredFields(body, known),
-      ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('output_config', [body.output_config], knownOutput),
       ...ineffectiveFields(body, schema !== undefined),
       ...effort.ignored,
@@ -112,7 +107,7 @@ export function parseMessages(body: MessagesRequest, isCounted = false): ParsedR
     effortField: effort.field,
     imageField: imageFieldOf(body),
     schemaWish: null,
-  };
+  });
 }
 
 /** Returns known fields that have no effect in this request. */

@@ -18,7 +18,7 @@ import type {
 import { chained, chainStart, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { checkedSchema, type WishFields } from './tool-offer.js';
+import { checkedSchema, type ParsedTools, samplingOf, type WishFields } from './tool-offer.js';
 
 /** JSON Schema with its field in the request. */
 export interface RequestedSchema {
@@ -187,12 +187,37 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
   return { job, model, ...nothing, effortField: null, imageField: null, schemaWish: null };
 }
 
+/** Request body of an SDK's API, with its parts translated. */
+interface SdkRequest
+  extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'imageField' | 'schemaWish'> {
+  readonly body: SentFields & { readonly model: string };
+  /** Fields of the body that the service supports, or that `ignored` has. */
+  readonly known: ReadonlySet<string>;
+  readonly conversation: Pick<RequestedJob, 'system' | 'history'> & { readonly question: Message };
+  readonly tools: ParsedTools;
+  readonly sampling: Parameters<typeof samplingOf>[0];
+  readonly job: Pick<RequestedJob, 'schema' | 'effort' | 'stop' | 'hasCallIds' | 'thinking' | 'earlier' | 'stream'>;
+}
+
 /**
- * Returns a job of an SDK: the client stores the conversation, and effort is ignored if the model CLI does not support
- * it.
+ * Returns the request of an SDK: the client stores the conversation, and effort is ignored if the model CLI does not
+ * support it.
  */
-export function sdkJob(job: Omit<RequestedJob, 'operation' | 'conversationId' | 'isEffortNeeded'>): RequestedJob {
-  return { operation: 'ask', ...job, isEffortNeeded: false };
+export function sdkRequest({ body, known, conversation, tools, sampling, job, ...fields }: SdkRequest): ParsedRequest {
+  const { model } = body;
+  const { system, history, question } = conversation;
+  const { text, images, results } = question;
+  const { offer, forms, dropped } = tools;
+  const prompt = { text, images, results, history, system, offer, sampling: samplingOf(sampling) };
+  const ignored = [...ignoredFields(body, known), ...dropped.map((type) => `tools.${type}`), ...fields.ignored];
+  return {
+    ...fields,
+    job: { operation: 'ask', ...prompt, ...job, model, isEffortNeeded: false },
+    model,
+    forms,
+    droppedTools: dropped,
+    ignored,
+  };
 }
 
 /** Fields in one header. Proxies often allow 4 KB for all headers. */

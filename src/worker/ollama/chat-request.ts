@@ -3,7 +3,7 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { callIdAt } from '../../shared/text/chain.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { fieldsOf, ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/job-request.js';
+import { fieldsOf, ignoredIn, type ParsedRequest, sdkRequest } from '../jobs/job-request.js';
 import {
   joined,
   lastOfUser,
@@ -170,24 +170,21 @@ export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
   const messages = body.messages ?? [];
   if (messages.length === 0) return null;
   const { job, ignored, ...wishes } = wishesIn(body);
-  const { offer, forms, dropped } = toolsIn(body);
-  const { system, question, history } = conversationIn(messages, offer !== undefined);
-  const { text, images: shown, results } = question;
-  const prompt = { text, images: shown, results, history, system, offer };
-  return {
-    job: sdkJob({ ...prompt, ...job, hasCallIds: false }),
+  const tools = toolsIn(body);
+  return sdkRequest({
+    body,
+    known,
+    conversation: conversationIn(messages, tools.offer !== undefined),
+    tools,
+    job: { ...job, hasCallIds: false },
     ...wishes,
-    forms,
-    droppedTools: dropped,
     ignored: [
-      ...ignoredFields(body, known),
-      ...dropped.map((type) => `tools.${type}`),
       ...ignored,
       ...ignoredIn('messages', messages, knownOfMessage),
       ...ignoredIn('tools', body.tools ?? [], knownOfTool),
     ],
     imageField: imageFieldOf(messages),
-  };
+  });
 }
 
 function imageFieldOf(messages: readonly OllamaMessage[]): string | null {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { fieldsOf, ignoredFields, type ParsedRequest, sdkJob } from '../jobs/job-request.js';
+import { fieldsOf, type ParsedRequest, sdkRequest } from '../jobs/job-request.js';
 import { joined, lastOfUser, messageOf, plainText } from '../jobs/message-parts.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
@@ -26,16 +26,15 @@ export function parseOllamaGenerate(body: OllamaGenerateRequest): ParsedRequest 
   if ((prompt ?? '') === '' && shown.length === 0) return null;
   if ((suffix ?? '') !== '')
     throw invalid('suffix', 'must not be sent: no model of this service fills in the middle of a text');
-  const { job, ignored, ...wishes } = wishesIn(body);
+  const { job, ...wishes } = wishesIn(body);
   const message = messageOf('user', [...imagesIn(shown, 'images'), { type: 'text', text: prompt ?? '' }]);
-  const { question, history } = lastOfUser([message], 'prompt');
-  const { text, images: parts } = question;
-  return {
-    job: sdkJob({ text, images: parts, history, system: joined([system ?? '']), ...job }),
+  return sdkRequest({
+    body,
+    known,
+    conversation: { system: joined([system ?? '']), ...lastOfUser([message], 'prompt') },
+    tools: { offer: undefined, forms: {}, dropped: [] },
+    job,
     ...wishes,
-    forms: {},
-    droppedTools: [],
-    ignored: [...ignoredFields(body, known), ...ignored],
     imageField: shown.length > 0 ? 'images.0' : null,
-  };
+  });
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { type Effort, imageTypes, type ThinkingForm } from '../../shared/job.js';
-import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '../jobs/job-request.js';
+import { fieldsOf, ignoredIn, type RequestedSchema } from '../jobs/job-request.js';
 import { askedModel, imageOf, imageOfUrl, type ShownPart, stopSequence, stopSequences } from '../jobs/message-parts.js';
-import { maxTokens, samplingOf, temperature, topP } from '../jobs/tool-offer.js';
+import { maxTokens, temperature, topP } from '../jobs/tool-offer.js';
 
 /** Fields that both endpoints for answers share. */
 
@@ -65,20 +65,18 @@ const schemaWish = 'format: {"type": "object", "properties": …}';
 
 /** Translates the fields that /api/chat and /api/generate have in common. Throws `validation_error`. */
 export function wishesIn(body: CommonRequest) {
-  const { model, options, format } = body;
+  const { options, format } = body;
   const schema = schemaIn(body);
   const stopTexts = [options?.stop ?? []].flat().filter((sequence) => sequence !== '');
   const { temperature, top_p: topP, num_predict: maxTokens } = options ?? {};
   return {
     job: {
-      model,
       schema,
       ...thinkingIn(body),
       stop: schema === undefined ? stopTexts : [],
-      sampling: samplingOf({ temperature, topP, maxTokens }),
       stream: body.stream !== false,
     },
-    model,
+    sampling: { temperature, topP, maxTokens },
     wishFields: { temperature: 'options.temperature', topP: 'options.top_p', maxTokens: 'options.num_predict' },
     ignored: [
       ...ignoredIn('options', [options], knownOptions),
@@ -86,7 +84,7 @@ export function wishesIn(body: CommonRequest) {
     ],
     effortField: 'think',
     schemaWish: format === 'json' ? schemaWish : null,
-  } satisfies Partial<Omit<ParsedRequest, 'job'>> & { readonly job: object };
+  };
 }
 
 /** First characters of each image type in base64. */

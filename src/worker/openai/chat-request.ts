@@ -6,12 +6,11 @@ import { foreignTypes } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   fieldsOf,
-  ignoredFields,
   ignoredIn,
   type ParsedRequest,
   partFieldIn,
   type RequestedSchema,
-  sdkJob,
+  sdkRequest,
 } from '../jobs/job-request.js';
 import {
   askedModel,
@@ -34,7 +33,6 @@ import {
   type ParsedTools,
   parsedTools,
   type SentTool,
-  samplingOf,
   type ToolWish,
   temperature,
   topP,
@@ -326,41 +324,32 @@ const schemaWish =
 /** Returns the job of a chat completion. Throws `validation_error` for unsupported requests. */
 export function parseChat(body: ChatCompletionRequest): ParsedChat {
   refuseUnsupported(body);
-  const { model, max_completion_tokens: most, max_tokens: older } = body;
-  const { offer, forms, dropped, isLegacy } = toolsIn(body);
-  const { system, question, history } = conversationIn(body, offer !== undefined);
+  const { max_completion_tokens: most, max_tokens: older } = body;
+  const tools = toolsIn(body);
+  const conversation = conversationIn(body, tools.offer !== undefined);
   const { schema, isBare, ignored } = formatIn(body);
-  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: most ?? older });
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
-  const stream = body.stream === true;
-  const { text, images, results } = question;
-  const thinking = effort === undefined ? undefined : ('summarized' as const);
-  const prompt = { text, images, results, history, system, offer, thinking };
-  return {
-    job: sdkJob({ ...prompt, model, schema, effort, stop, sampling, stream }),
-    model,
-    forms,
-    droppedTools: dropped,
+  const thinking = effort === undefined ? undefined : 'summarized';
+  const request = sdkRequest({
+    body,
+    known,
+    conversation,
+    tools,
+    sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: most ?? older },
+    job: { schema, effort, stop, thinking, stream: body.stream === true },
     wishFields: {
       temperature: 'temperature',
       topP: 'top_p',
       maxTokens: most == null ? 'max_tokens' : 'max_completion_tokens',
       isParallel: 'parallel_tool_calls',
     },
-    ignored: [
-      ...ignoredFields(body, known),
-      ...dropped.map((type) => `tools.${type}`),
-      ...ignored,
-      ...ineffectiveFields(body, schema !== undefined),
-      ...ignoredInMessages(body),
-    ],
+    ignored: [...ignored, ...ineffectiveFields(body, schema !== undefined), ...ignoredInMessages(body)],
     effortField: 'reasoning_effort',
     imageField: imageFieldOf(body),
     schemaWish: isBare ? schemaWish : null,
-    wantsUsage: body.stream_options?.include_usage === true,
-    isLegacyCall: isLegacy,
-  };
+  });
+  return { ...request, wantsUsage: body.stream_options?.include_usage === true, isLegacyCall: tools.isLegacy };
 }
 
 function refuseUnsupported({ n, logprobs, top_logprobs, audio, modalities }: ChatCompletionRequest): void {

@@ -93,7 +93,12 @@ function endedResponse(
 ): object {
   const reason = finishReasons[answer.ending].responses;
   const details = reason === null ? null : { reason };
-  return { ...responseOf(answer, frame, statusOf(answer)), incomplete_details: details, output, usage: usageOf(answer) };
+  return {
+    ...responseOf(answer, frame, statusOf(answer)),
+    incomplete_details: details,
+    output,
+    usage: usageOf(answer),
+  };
 }
 
 function statusOf({ ending }: CompletedAnswer): 'completed' | 'incomplete' {

@@ -1,14 +1,7 @@
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
-import {
-  fieldsOf,
-  ignoredFields,
-  ignoredIn,
-  type ParsedRequest,
-  type RequestedSchema,
-  sdkJob,
-} from '../jobs/job-request.js';
-import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf, type ToolWish } from '../jobs/tool-offer.js';
+import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema, sdkRequest } from '../jobs/job-request.js';
+import { nameOf, type ParsedTools, parsedTools, type SentTool, type ToolWish } from '../jobs/tool-offer.js';
 import { effortOf, schemaOf } from './content.js';
 import {
   conversationIn,
@@ -32,29 +25,18 @@ const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": 
  */
 export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | null = null): ParsedRequest {
   refuseUnsupported(body);
-  const { model } = body;
-  const { offer, forms, dropped } = toolsIn(body);
-  const { system, question, history } = conversationIn(body, offer !== undefined, earlier);
+  const tools = toolsIn(body);
+  const conversation = conversationIn(body, tools.offer !== undefined, earlier);
   const schema = formatOf(body);
   const effort = effortOf(body.reasoning?.effort);
-  const stream = body.stream === true;
-  const { text, images, results } = question;
-  const prompt = {
-    text,
-    images,
-    results,
-    history,
-    earlier: earlier ?? undefined,
-    system,
-    offer,
-    thinking: thinkingOf(body, effort),
-  };
-  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens });
-  return {
-    job: sdkJob({ ...prompt, model, schema, effort, sampling, stream }),
-    model,
-    forms,
-    droppedTools: dropped,
+  const thinking = thinkingOf(body, effort);
+  return sdkRequest({
+    body,
+    known,
+    conversation,
+    tools,
+    sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens },
+    job: { schema, effort, thinking, earlier: earlier ?? undefined, stream: body.stream === true },
     wishFields: {
       temperature: 'temperature',
       topP: 'top_p',
@@ -62,8 +44,6 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
       isParallel: 'parallel_tool_calls',
     },
     ignored: [
-      ...ignoredFields(body, known),
-      ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('text', [body.text], new Set(['format'])),
       ...ignoredIn('reasoning', [body.reasoning], new Set(['effort', 'summary'])),
       ...ineffectiveFields(body),
@@ -72,7 +52,7 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
     effortField,
     imageField: imageFieldOf(body),
     schemaWish: isBare(body) ? schemaWish : null,
-  };
+  });
 }
 
 /**
