@@ -123,7 +123,10 @@ describe('Background jobs on two hosts', () => {
     for (const id of [waits, runs])
       expect(await untilEnded(north, id, alice)).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
     await untilTreeGone(north);
-    const ended = south.logs.filter(({ event }) => event === 'job_ended_by_admin');
+    const ended = await until(() => {
+      const records = south.logs.filter(({ event }) => event === 'job_ended_by_admin');
+      return records.length === 3 ? records : null;
+    }, 'three log records');
     expect(ended.map(({ by, job_id, client }) => [by, job_id, client])).toEqual(
       [live, waits, runs].map((id) => ['key operator', id, 'key alice']),
     );
