@@ -37,6 +37,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_MAX_CONCURRENT: ['running jobs'],
   MODEL_API_MAX_QUEUE: ['waiting jobs; 64 MiB of text at most'],
   MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot'],
+  MODEL_API_CLIENT_MAX_CONCURRENT: ['running jobs of one client; 0 is no limit'],
   MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for jobs at shutdown'],
   MODEL_API_KILL_GRACE_MS: ['longest time between SIGTERM and SIGKILL; 400 ms at most while a slot waits'],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client'],
@@ -45,6 +46,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
+  MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: [
     'a conversation expires this long after its last activity',
     '`2592000` (30 days) with a `sqlite` or Redis store, else `86400`',

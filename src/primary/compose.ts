@@ -185,7 +185,7 @@ function createAccess({ config, host, store }: StartInput) {
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
   const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
-  const boundsOf = clientBounds((client) => clients.optionsOf(client));
+  const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const limits = { maxActive, maxWaiting, maxWaitingBytes, cliLimits };
   return new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
 }

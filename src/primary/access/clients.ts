@@ -149,13 +149,15 @@ const unbounded: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueue
 
 export const noBounds: BoundsOf = () => unbounded;
 
-/** Returns the limits that the keys of clients set. */
+/** Returns the limits of a client: from its key if set there, otherwise from the configuration. */
 export function clientBounds(
+  { clientMaxConcurrent }: Pick<Config, 'clientMaxConcurrent'>,
   optionsOf: (client: string) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued' | 'weight'>,
 ): BoundsOf {
+  const commonRunning = clientMaxConcurrent === 0 ? unbounded.maxRunning : clientMaxConcurrent;
   return (client) => {
     const { maxConcurrent, maxQueued, weight } = optionsOf(client);
-    return { maxRunning: maxConcurrent ?? unbounded.maxRunning, maxQueued, weight: weight ?? unbounded.weight };
+    return { maxRunning: maxConcurrent ?? commonRunning, maxQueued, weight: weight ?? unbounded.weight };
   };
 }
 

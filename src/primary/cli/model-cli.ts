@@ -107,12 +107,12 @@ export class ModelCli implements NamedAdapter {
     this.pool = pool;
     this.program = new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
     this.#findProgram = coalesced(() => this.program.findProgram());
-    const { readinessIntervalMs: intervalMs } = config;
+    const { readinessIntervalMs: intervalMs, historyLimit } = config;
     const publicName = (model: string | null) => this.publicName(model);
     const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
     const onSpoiled = () => void pool.endIdleProcesses();
     this.health = new CliHealth(
-      { cli: name, adapter: adapter.name, intervalMs, defaultCircuit: circuit },
+      { cli: name, adapter: adapter.name, intervalMs, historyLimit, defaultCircuit: circuit },
       { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled },
     );
     const load = new HostLoad(clock, host.freeMemory);

@@ -10,10 +10,9 @@ export interface CheckSettings {
    * Interval of the checks in milliseconds; 0: checks run only at the start, when forced, and after a suspicious job.
    */
   readonly intervalMs: number;
+  /** Number of checks in the history. */
+  readonly historyLimit: number;
 }
-
-/** Number of checks in the history, enough for an hour and a half at the default interval. */
-const historyLimit = 100;
 
 /**
  * Time limit of a check, after which the CLI counts as not ready. The programs started by a check have separate limits.
@@ -122,7 +121,7 @@ export class Checks {
     const found = { status, checkedAt, durationMs, trigger, version, error, ...(isHeld && { isHeld }) } as const;
     const entry = { ...this.#unchecked, ...found };
     this.#history.push(entry);
-    if (this.#history.length > historyLimit) this.#history.shift();
+    if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
     this.#onChecked(entry);
     return entry;
   }

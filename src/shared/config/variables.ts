@@ -88,12 +88,14 @@ export const variables = {
   MODEL_API_MAX_CONCURRENT: ['maxConcurrent', integer(1, 1024), '4'],
   MODEL_API_MAX_QUEUE: ['maxQueue', integer(0, 1_000_000), '100'],
   MODEL_API_QUEUE_TIMEOUT_MS: ['queueTimeoutMs', integer(1, daySeconds * 1000), '120000'],
+  MODEL_API_CLIENT_MAX_CONCURRENT: ['clientMaxConcurrent', integer(0, 1024), '0'],
   MODEL_API_DRAIN_TIMEOUT_SECONDS: ['drainMs', seconds(0, daySeconds), '30'],
   MODEL_API_KILL_GRACE_MS: ['killGraceMs', integer(0, 60_000), '2000'],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rateWindowMs', seconds(1, daySeconds), '60'],
   MODEL_API_RATE_LIMIT_MAX_REQUESTS: ['rateMaxRequests', integer(0, 1_000_000_000), '0'],
   MODEL_API_STRICT_HEALTH: ['strictHealth', flag, 'false'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['readinessIntervalMs', seconds(0, daySeconds), '60'],
+  MODEL_API_HEALTH_HISTORY_LIMIT: ['historyLimit', integer(1, 100_000), '100'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), null],
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
@@ -138,16 +140,13 @@ export const variables = {
   OTEL_TRACES_SAMPLER_ARG: [null, samplerRatio, '1'],
 } as const satisfies Record<string, Variable>;
 
-const keyOptions = 'lines of MODEL_API_KEYS_FILE limit clients';
 const conversationsOnly = 'the limits of conversations apply to responses';
 
 /** Variables of earlier versions without `MODEL_API_`, and what applies instead. */
 export const removedVariables: ReadonlyMap<string, string> = new Map([
-  ['CLIENT_MAX_CONCURRENT', `${keyOptions} (concurrent=2)`],
   ['CLIENT_MAX_CONVERSATIONS', 'a client has a quarter of MODEL_API_MAX_CONVERSATIONS'],
-  ['CLIENT_MAX_QUEUE', `${keyOptions} (queue=20)`],
+  ['CLIENT_MAX_QUEUE', 'a client has its share; the option queue of a key sets another limit'],
   ['CONVERSATION_MAX_MB', 'a conversation has 8 MB of text at most'],
-  ['HEALTH_HISTORY_LIMIT', 'the history has the last 100 checks'],
   ['MAX_RESPONSES', `${conversationsOnly} (MODEL_API_MAX_CONVERSATIONS)`],
   ['MAX_RESPONSE_BYTES', `${conversationsOnly} (a quarter of MODEL_API_CONVERSATION_MEMORY_MB)`],
 ]);

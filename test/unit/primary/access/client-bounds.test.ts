@@ -3,11 +3,16 @@ import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/acces
 const none = { maxConcurrent: null, maxQueued: null, weight: null };
 
 describe('The limits of a client', () => {
-  it('are those of its key', () => {
+  it('are primarily those of its key', () => {
     const optionsOf = (client: string) =>
       client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3, weight: 2 } : none;
-    const boundsOf = clientBounds(optionsOf);
+    const boundsOf = clientBounds({ clientMaxConcurrent: 2 }, optionsOf);
     expect(boundsOf('key alice')).toEqual({ maxRunning: 1, maxQueued: 3, weight: 2 });
+    expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: null, weight: 1 });
+  });
+
+  it('are otherwise those of the configuration, where 0 running jobs means no limit', () => {
+    const boundsOf = clientBounds({ clientMaxConcurrent: 0 }, () => none);
     expect(boundsOf('user alice')).toEqual(noBounds('user alice'));
     expect(noBounds('user alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 });
   });

@@ -225,6 +225,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '86400001'],
   },
+  MODEL_API_CLIENT_MAX_CONCURRENT: {
+    key: 'clientMaxConcurrent',
+    good: [['0', 0]],
+    bad: [...noWholeNumbers, '1025'],
+  },
   MODEL_API_DRAIN_TIMEOUT_SECONDS: {
     key: 'drainMs',
     good: [
@@ -270,6 +275,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', 'yes', 'TRUE', '2', ' true'],
   },
   MODEL_API_READINESS_INTERVAL_SECONDS: { key: 'readinessIntervalMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
+  MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
   MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
   MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
   MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
@@ -594,6 +600,7 @@ describe('The configuration', () => {
   it('has the documented defaults', async () => {
     const { warnings, production, ...values } = await load({});
     expect(values).toEqual({
+      historyLimit: 100,
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
@@ -639,6 +646,7 @@ describe('The configuration', () => {
       cli: 'auto',
       cliCommand: null,
       cliArgs: [],
+      clientMaxConcurrent: 0,
       clis: [],
       cliLimits: {},
       cliEnv: [],
@@ -968,7 +976,7 @@ describe('An unknown variable', () => {
   it('causes a warning that says what applies instead if it was removed', async () => {
     const { warnings } = await load({ MODEL_API_CLIENT_MAX_QUEUE: '5', MODEL_API_MAX_RESPONSES: '5' });
     expect(warnings).toEqual([
-      'MODEL_API_CLIENT_MAX_QUEUE was removed and has no effect: lines of MODEL_API_KEYS_FILE limit clients (queue=20)',
+      'MODEL_API_CLIENT_MAX_QUEUE was removed and has no effect: a client has its share; the option queue of a key sets another limit',
       expect.stringContaining('MODEL_API_MAX_RESPONSES was removed and has no effect'),
     ]);
   });
