@@ -1,4 +1,5 @@
 import { consolePart, type DrawnNode, drawn } from '../../support/console-parts.js';
+import { processorMs } from '../../support/processor-time.js';
 
 interface Block {
   readonly raw: string;
@@ -217,9 +218,9 @@ describe('An attack with Markdown', () => {
     ['brackets', '['.repeat(5000)],
     ['emphasis', '*a '.repeat(3000)],
   ])('with deep nesting or endless search ends quickly: %s', async (_, text) => {
-    const started = performance.now();
+    const started = processorMs();
     expect(textOf(await markdown(text)).length).toBeGreaterThan(0);
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(processorMs() - started).toBeLessThan(3000);
   });
 });
 
@@ -241,13 +242,13 @@ describe('Growing Markdown', () => {
     const reader = new MarkdownReader();
     const first = reader.growing(text)[0];
     expect(reader.growing(`${text}\n\nAnd on.`)[0]).toBe(first);
-    const started = performance.now();
+    const started = processorMs();
     let long = '';
     for (let count = 0; count < 2000; count++) {
       long += `Paragraph ${count} with *emphasis* and \`code\`.\n\n`;
       reader.growing(long);
     }
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(processorMs() - started).toBeLessThan(3000);
   });
 });
 
@@ -266,9 +267,9 @@ describe('Markdown that is slow to parse', () => {
   it.each(Object.keys(hostile))('is rendered quickly and completely: %s', async (name) => {
     const text = hostile[name] as string;
     const { MarkdownReader } = await part;
-    const before = performance.now();
+    const before = processorMs();
     const blocks = new MarkdownReader().whole(text);
-    expect(performance.now() - before).toBeLessThan(5000);
+    expect(processorMs() - before).toBeLessThan(5000);
     expect(blocks.map(({ raw }) => raw).join('')).toBe(text);
     expect(textOf(await markdown(text))).toContain('a');
   });

@@ -1,4 +1,5 @@
 import { Eliza } from '../../../src/demo/eliza.js';
+import { processorMs } from '../../support/processor-time.js';
 
 /** Returns the answers of one conversation to these prompts. */
 function answers(prompts: readonly string[], system?: string): readonly string[] {
@@ -104,9 +105,9 @@ describe('The model eliza', () => {
     'you are ',
   ])('handles a megabyte of %j quickly', (part) => {
     const text = part.repeat(1_000_000 / part.length);
-    const from = performance.now();
+    const from = processorMs();
     const [first] = answers([text], text);
-    expect(performance.now() - from).toBeLessThan(1000);
+    expect(processorMs() - from).toBeLessThan(1000);
     expect(first).toContain('a demo');
   });
 });

@@ -1,4 +1,5 @@
 import { withoutEcho } from '../../../../src/primary/jobs/echo.js';
+import { processorMs } from '../../../support/processor-time.js';
 
 const leftOut = '[a line that repeats the prompt]';
 
@@ -24,8 +25,8 @@ describe('The stderr of a program, without echoes of the prompt', () => {
   it('is compared with the start and the end of a long text quickly', () => {
     const middle = 'nothing to see here. '.repeat(500_000);
     const texts = [`It begins with one secret ${middle} and ends with another`, ...Array(1000).fill(middle)];
-    const startedMs = performance.now();
+    const startedMs = processorMs();
     expect(withoutEcho('It begins with one\nand ends with another\nfailed', texts)).toBe(`${leftOut}\nfailed`);
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(processorMs() - startedMs).toBeLessThan(500);
   });
 });

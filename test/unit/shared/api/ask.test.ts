@@ -11,6 +11,7 @@ import {
 } from '../../../../src/shared/api/ask.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Image } from '../../../../src/shared/job.js';
+import { processorMs } from '../../../support/processor-time.js';
 
 const beginnings: Readonly<Record<Image['mediaType'], Buffer>> = {
   'image/png': Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
@@ -60,9 +61,9 @@ describe('An image', () => {
 
   it('of 32 MB is checked quickly', () => {
     const data = fileOf('image/png', Buffer.alloc(32 * 1024 ** 2));
-    const startedMs = performance.now();
+    const startedMs = processorMs();
     expect(imageFault('image/png', data)).toBeNull();
-    expect(performance.now() - startedMs).toBeLessThan(2000);
+    expect(processorMs() - startedMs).toBeLessThan(2000);
   });
 });
 

@@ -7,6 +7,7 @@ import {
   messagesBefore,
   withDistinctIds,
 } from '../../../../src/shared/text/turns.js';
+import { processorMs } from '../../../support/processor-time.js';
 import { headOf } from '../../../support/response-store-contract.js';
 
 const image = { mediaType: 'image/png', data: 'abcd' } as const;
@@ -21,9 +22,9 @@ function model(text: string): Message {
 
 describe('A conversation', () => {
   it('of many messages with images is processed in linear time', () => {
-    const startedMs = performance.now();
+    const startedMs = processorMs();
     const [turn] = inTurns(Array.from({ length: 20_000 }, () => user('a', 1)));
-    expect(performance.now() - startedMs).toBeLessThan(1000);
+    expect(processorMs() - startedMs).toBeLessThan(1000);
     expect([turn?.images?.length, turn?.images?.at(-1)?.at]).toEqual([20_000, turn?.text.length]);
   });
 
@@ -58,9 +59,9 @@ describe('A conversation', () => {
 
   it('gets distinct ids quickly, however often one is repeated', () => {
     const ids = Array.from({ length: 50_000 }, () => 'a');
-    const startedMs = performance.now();
+    const startedMs = processorMs();
     expect(new Set(ids.map(distinctIds(ids))).size).toBe(ids.length);
-    expect(performance.now() - startedMs).toBeLessThan(1000);
+    expect(processorMs() - startedMs).toBeLessThan(1000);
   });
 
   it('counts the stored messages before a request too', () => {

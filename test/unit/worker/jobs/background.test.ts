@@ -4,6 +4,7 @@ import { acceptJob } from '../../../../src/worker/jobs/background.js';
 import { prefersAsync } from '../../../../src/worker/jobs/job-request.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
+import { processorMs } from '../../../support/processor-time.js';
 
 function prefers(prefer: string | undefined): boolean {
   return prefersAsync({ get: () => prefer } as unknown as Pick<Request, 'get'>);
@@ -38,9 +39,9 @@ describe('A Prefer header', () => {
   ])('requests no background job: %s', (prefer) => expect(prefers(prefer)).toBe(false));
 
   it('of any length is parsed quickly', () => {
-    const begunMs = performance.now();
+    const begunMs = processorMs();
     for (const part of ['"\\', '"', ',', ' ', 'respond-async ', '"\\"']) prefers(part.repeat(16_000));
-    expect(performance.now() - begunMs).toBeLessThan(500);
+    expect(processorMs() - begunMs).toBeLessThan(500);
   });
 });
 
