@@ -4,7 +4,7 @@ import type { ErrorBody } from '../../shared/api/error.js';
 import type { Api, StreamEvent } from '../base/api.mjs';
 import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
 import { DeltaBuffer, Observable } from '../base/observable.mjs';
-import type { PageClock } from '../base/page-clock.mjs';
+import { delay, type PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
 import {
@@ -302,22 +302,11 @@ export class Chat {
         if (waitMs === null) throw error;
         turn.state.set({ kind: 'retrying', atMs: this.#clock.now() + waitMs, error: asError(error) });
         this.#update();
-        await this.#pause(waitMs, signal);
+        await delay(this.#clock, waitMs, signal);
         turn.state.set({ kind: 'sent', sinceMs: this.#clock.now() });
         this.#update();
       }
     }
-  }
-
-  /** Resolves after `ms`; rejects with the reason of the signal. */
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const stopTimer = this.#clock.after(ms, resolve);
-      signal.addEventListener('abort', () => {
-        stopTimer();
-        reject(signal.reason);
-      });
-    });
   }
 
   /** Reads the stream of one answer to its end. */

@@ -30,8 +30,13 @@ export class Observable<T> {
 /** Returns the current value, and redraws the component when it changes. */
 export function useValue<T>(observable: Observable<T>): T {
   const [, setDrawn] = useState({});
-  useEffect(() => observable.subscribe(() => setDrawn({})), [observable]);
-  return observable.value;
+  const drawn = observable.value;
+  useEffect(() => {
+    const draw = () => setDrawn({});
+    if (!Object.is(observable.value, drawn)) draw(); // the value changed between the drawing and this effect
+    return observable.subscribe(draw);
+  }, [observable]);
+  return drawn;
 }
 
 /** Interval between redraws: short enough for a smooth stream, long enough to leave time for other work. */

@@ -8,6 +8,22 @@ export interface PageClock {
   every(ms: number, call: () => void): () => void;
 }
 
+/** Resolves after `ms`. Rejects with the reason of the signal if it aborts, or has aborted. */
+export function delay(clock: Pick<PageClock, 'after'>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      stopTimer();
+      reject(signal.reason);
+    };
+    const stopTimer = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
 export const browserClock: PageClock = {
   now: () => Date.now(),
   after: (ms, call) => {

@@ -7,7 +7,7 @@ import { useAction, useParts } from '../base/context.mjs';
 import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
 import { durationText, timeText } from '../base/format.mjs';
 import { Observable, useValue } from '../base/observable.mjs';
-import type { PageClock } from '../base/page-clock.mjs';
+import { delay, type PageClock } from '../base/page-clock.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { AnswerText, useMarkdown } from '../ui/answer.mjs';
 import { useCaller } from '../ui/caller.mjs';
@@ -265,7 +265,8 @@ interface ShownJob {
   readonly failure: Error | null;
 }
 
-const betweenStreamsMs = 1000;
+/** Pause before the next stream of events. Without it, a stream that ends at once would be opened again in a tight loop. */
+const betweenStreamsMs = 250;
 
 /** Follows one background job until the user leaves it. */
 class FollowedJob {
@@ -287,8 +288,7 @@ class FollowedJob {
     try {
       for (let isOpen = await this.#read(); isOpen; isOpen = await this.#read()) {
         await this.#readEvents();
-        await this.#pause();
-        signal.throwIfAborted();
+        await delay(this.#clock, betweenStreamsMs, signal);
       }
     } catch (error) {
       if (!isAbort(error)) this.#set({ failure: asError(error) });
@@ -327,14 +327,6 @@ class FollowedJob {
     } catch (error) {
       if (!(error instanceof ServerGone)) throw error;
     }
-  }
-
-  /** Delays the next stream. Without a pause, a stream that ends at once would be opened again in a tight loop. */
-  #pause(): Promise<void> {
-    const { job } = this.view.value;
-    return new Promise(
-      (resolve) => void this.#clock.after(job?.ended_at === null ? betweenStreamsMs / 4 : betweenStreamsMs, resolve),
-    );
   }
 
   #set(change: Partial<ShownJob>): void {

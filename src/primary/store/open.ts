@@ -64,7 +64,12 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
     await thread.start();
     const client = new SqliteClient(thread, clock);
     const store = { upkeep: new SqliteUpkeep(path, client), close: () => client.close() };
-    if (purpose === 'purge') await checkCurrent(store, path);
+    try {
+      if (purpose === 'purge') await checkCurrent(store.upkeep, path);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
     return store;
   } catch (error) {
     if (error instanceof HeldFault) return null;
@@ -79,10 +84,9 @@ async function checkThere(path: string): Promise<void> {
   if (!hasJournal && (await stat(path)).size === 0) throw new StoreFault(`${path} is empty`);
 }
 
-async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Promise<void> {
+async function checkCurrent(upkeep: SqliteUpkeep, path: string): Promise<void> {
   const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
   if (version === migrations.length) return;
-  await close();
   throw new StoreFault(`${path} has an older version: start the service with it once, then purge`);
 }
 
