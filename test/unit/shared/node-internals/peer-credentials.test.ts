@@ -40,6 +40,8 @@ async function helpers(): Promise<number[]> {
 }
 
 describe('The credentials of the peer of a Unix socket', () => {
+  afterEach(() => until(async () => (await helpers()).length === 0, 'the helper process to be gone'));
+
   it('are read from the kernel, and the connection stays usable', async () => {
     await using server = await listen();
     using credentials = new PeerCredentials(systemClock);
