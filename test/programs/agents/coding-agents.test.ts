@@ -3,6 +3,7 @@ import { type CodingAgent, installCodingAgent, settleAgent } from '../../support
 import { metric } from '../../support/exposition.js';
 import { conversationOf, says, startMessagesApi, systemOf } from '../../support/messages-api-stub.js';
 import { type LogRecord, type Service, script, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
 /** Agents that send the text of the user unchanged. `asides`: number of requests for titles. */
@@ -13,8 +14,14 @@ const agents = [
   { agent: 'Cline', asides: 0 },
 ] as const satisfies readonly { readonly agent: CodingAgent; readonly asides: number }[];
 
-function completions({ logs }: Service): LogRecord[] {
-  return logs.filter(({ event, path }) => event === 'http_request_completed' && path === '/v1/chat/completions');
+/** Returns the log records of all requests, once there are this many. The client may get its answer before the record. */
+function completions({ logs }: Service, count: number): Promise<LogRecord[]> {
+  return until(() => {
+    const records = logs.filter(
+      ({ event, path }) => event === 'http_request_completed' && path === '/v1/chat/completions',
+    );
+    return records.length >= count ? records : null;
+  }, 'the log records of the requests');
 }
 
 /** Returns how many later turns continued in the process of their conversation, and how many were replayed. */
@@ -33,7 +40,7 @@ describe.each(agents)('$agent as a client', ({ agent, asides }) => {
     expect(greeting).toContain('Nice to meet you, Ada.');
     expect(answer).toContain('Your name is Ada.');
     expect(await furtherTurns(service)).toEqual({ live: 1, replayed: 0 });
-    const outcomes = completions(service).map(({ status_code, outcome }) => [status_code, outcome]);
+    const outcomes = (await completions(service, 2 + asides)).map(({ status_code, outcome }) => [status_code, outcome]);
     expect(outcomes).toEqual(Array(2 + asides).fill([200, 'ok']));
   });
 
@@ -66,8 +73,9 @@ describe.each(agents)('$agent as a client', ({ agent, asides }) => {
     await using client = await settleAgent(agent, service.url);
     const [seen] = await client.chat('die');
     expect(seen).toContain('the model CLI exited with code 3');
-    const failed = completions(service).filter(({ outcome }) => outcome !== 'ok');
+    const records = await completions(service, 1 + asides);
+    const failed = records.filter(({ outcome }) => outcome !== 'ok');
     expect(failed.map(({ outcome, error }) => [outcome, error])).toEqual([['cli_error', 'cli_error']]);
-    expect(completions(service)).toHaveLength(1 + asides);
+    expect(records).toHaveLength(1 + asides);
   });
 });
