@@ -65,7 +65,10 @@ describe('A socket at the path of MODEL_API_SOCKET', () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     const killed = await startService({ env: { MODEL_API_SOCKET: path } });
-    for (const pid of [...(await killed.workers()), killed.pid]) process.kill(pid, 'SIGKILL');
+    const workers = await killed.workers();
+    // A killed service leaves the program of its readiness check behind, until the next service starts.
+    await until(async () => (await killed.jobProcesses()).length === 0, 'the readiness check to end');
+    for (const pid of [...workers, killed.pid]) process.kill(pid, 'SIGKILL');
     await killed.stop();
     const left = await stat(path);
     await using service = await startService({ env: { MODEL_API_SOCKET: path } });
