@@ -1,4 +1,5 @@
 import { consolePart } from '../../support/console-parts.js';
+import { FakeClock } from '../../support/fake-clock.js';
 
 describe('An address in the console', () => {
   interface Router {
@@ -112,5 +113,29 @@ describe('An image', () => {
     expect(tooMany(Array(100).fill({ data: 'x' }))).toBeNull();
     expect(tooMany(Array(101).fill({ data: 'x' }))).toContain('100 images');
     expect(tooMany([{ data: 'x'.repeat(15_500_001) }])).toContain('MB');
+  });
+});
+
+describe('A pause of the page', () => {
+  interface Clock {
+    delay(clock: Pick<FakeClock, 'after'>, ms: number, signal: AbortSignal): Promise<void>;
+  }
+  const part = consolePart<Clock>('base/page-clock.mjs');
+
+  it('ends after its time', async () => {
+    const clock = new FakeClock();
+    const paused = (await part).delay(clock, 100, new AbortController().signal);
+    await clock.advance(100);
+    expect(await paused).toBeUndefined();
+  });
+
+  it('fails at once if its signal aborts, or has aborted before, and leaves no timer', async () => {
+    const clock = new FakeClock();
+    const leaving = new AbortController();
+    const paused = (await part).delay(clock, 100, leaving.signal);
+    leaving.abort(new Error('the user has left'));
+    await expect(paused).rejects.toThrow('the user has left');
+    await expect((await part).delay(clock, 100, leaving.signal)).rejects.toThrow('the user has left');
+    expect(clock.pending).toBe(0);
   });
 });
