@@ -1,10 +1,10 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from '../../support/command.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { failingService, type Service, startService, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 function statusOverSocket(socketPath: string): Promise<number | undefined> {
@@ -15,6 +15,23 @@ function statusOverSocket(socketPath: string): Promise<number | undefined> {
     sent.once('error', reject).end();
   });
 }
+
+const typingErrors = { MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' };
+
+/** Has a Unix socket, and three unknown variables. */
+const relaxed = shared(async () => {
+  const folder = await temporaryFolder();
+  const socketPath = join(folder.path, 'relay.sock');
+  const service = await startService({ env: { ...typingErrors, MODEL_API_SOCKET: socketPath } });
+  return {
+    service,
+    socketPath,
+    async [Symbol.asyncDispose]() {
+      await service.stop();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+});
 
 describe('A service that cannot start', () => {
   it('lists all configuration faults at once, on stderr and in its log, and exits with 78', async () => {
@@ -85,7 +102,7 @@ describe('A service that cannot start', () => {
   });
 
   it('exits with 69 and logs one record with the remedy if its address is in use', async () => {
-    await using first = await startService();
+    const { service: first } = await relaxed();
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
     const error =
@@ -125,9 +142,7 @@ describe('A service that starts', () => {
   });
 
   it('warns about unknown variables, and suggests the correct name', async () => {
-    await using service = await startService({
-      env: { MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
-    });
+    const { service } = await relaxed();
     expect(warningsOf(service)).toEqual([
       'MODEL_API_TIMEOUTS is not a variable of prompt-relay: did you mean MODEL_API_TIMEOUT?',
       'MODEL_API_MAX_CONCURENT is not a variable of prompt-relay: did you mean MODEL_API_MAX_CONCURRENT?',
@@ -154,14 +169,11 @@ describe('A service that starts', () => {
   });
 
   it('also listens on its Unix socket, with mode 0660', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'prompt-relay-socket-'));
-    const socketPath = join(folder, 'relay.sock');
-    await using service = await startService({ env: { MODEL_API_SOCKET: socketPath } });
+    const { service, socketPath } = await relaxed();
     await until(async () => ((await stat(socketPath)).mode & 0o777) === 0o660, 'the mode of the socket');
     expect(await statusOverSocket(socketPath)).toBe(200);
     expect((await service.get('/version')).status).toBe(200);
     await service.stop();
     await expect(stat(socketPath)).rejects.toThrow('ENOENT');
-    await rm(folder, { recursive: true });
   });
 });

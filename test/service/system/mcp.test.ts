@@ -3,6 +3,7 @@ import { recovers, untilJobs } from '../../support/jobs.js';
 import { call, messagesIn, request, resultOf, send, textOf } from '../../support/mcp.js';
 import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
 import { fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 
 const events = { accept: 'application/json, text/event-stream' };
 const progress = { _meta: { progressToken: 'mine' } };
@@ -426,12 +427,12 @@ describe('With API keys', () => {
 });
 
 describe('A job whose model calls the tool ask', () => {
-  const asking = fixture('asks-a-relay.js');
+  const asking = shared(() => startWithProgram(fixture('asks-a-relay.js')));
   const answerIn = ({ body }: { readonly body: Readonly<Record<string, unknown>> }) =>
     JSON.parse(String(body.response));
 
   it.each(['', 'child '])('of the same service is refused: %s', async (from) => {
-    await using looping = await startWithProgram(asking);
+    const looping = await asking();
     const answer = answerIn(await looping.post('/ask', { prompt: `${from}${looping.url}` }));
     expect([answer.status, answer.body.error.data.error]).toEqual([403, 'forbidden']);
     expect(answer.body.error.message).toContain('a job of this service');
@@ -439,7 +440,7 @@ describe('A job whose model calls the tool ask', () => {
   });
 
   it('of another service is answered', async () => {
-    await using other = await startWithProgram(asking);
+    const other = await asking();
     const answer = answerIn(await other.post('/ask', { prompt: service.url }));
     expect([answer.status, answer.body.result.content[0].type]).toEqual([200, 'text']);
   });

@@ -4,6 +4,7 @@ import { startConverser } from '../../support/converser.js';
 import { metric } from '../../support/exposition.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { type Answer, fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { shared } from '../../support/shared.js';
 import { until } from '../../support/until.js';
 
 const operator = { 'x-api-key': 'operator' };
@@ -32,6 +33,9 @@ function checks(service: Service, count: number): Promise<boolean> {
   return until(async () => (await history(service)).length === count, `${count} checks`);
 }
 
+/** No key, no model CLI, strict mode. */
+const unready = shared(() => startWithProgram('/nonexistent/model', { MODEL_API_STRICT_HEALTH: 'true' }));
+
 describe('POST /health/recheck', () => {
   it('requires a key, and one must be configured', async () => {
     await using service = await startService({ env: withKey });
@@ -39,7 +43,7 @@ describe('POST /health/recheck', () => {
     expect((await service.post('/health/recheck', '', { 'x-api-key': 'guessed' })).status).toBe(401);
     const { status, body } = await service.post('/health/recheck', '', operator);
     expect([status, body.status]).toEqual([200, 'ok']);
-    await using open = await startService();
+    const open = await unready();
     for (const headers of [{}, operator]) {
       const refused = await open.post('/health/recheck', '', headers);
       expect([refused.status, refused.body.error]).toEqual([401, 'unauthorized']);
@@ -89,7 +93,7 @@ describe('A missing model CLI', () => {
   });
 
   it('makes /health a 503 in strict mode', async () => {
-    await using service = await startWithProgram('/nonexistent/model', { MODEL_API_STRICT_HEALTH: 'true' });
+    const service = await unready();
     await checks(service, 1);
     const { status, body } = await service.get('/health');
     expect([status, body.status, body.strict_mode]).toEqual([503, 'degraded', true]);

@@ -17,6 +17,7 @@ function orderOf(events: readonly StreamEvent[]): string {
 }
 
 const demo = shared(startService);
+const oneSlot = shared(() => startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' }));
 const converser = shared(() => startConverser({ MODEL_API_MAX_CONCURRENT: '4' }));
 
 function failureOf(events: readonly StreamEvent[]) {
@@ -91,7 +92,7 @@ describe('A waiting job', () => {
   it('receives its queue position, each change of it, and its start', async () => {
     await using folder = await temporaryFolder();
     const gates = ['a', 'b', 'c'].map((name) => join(folder.path, name));
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    const service = await oneSlot();
     const answers: StreamAnswer[] = [];
     for (const gate of gates) {
       answers.push(await stream(service, '/ask', { prompt: `wait ${gate}` }));
@@ -215,7 +216,7 @@ describe('A job that fails after its admission', () => {
   });
 
   it('sends an error if a shutdown cuts it off', async () => {
-    const service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' });
+    const service = await oneSlot(); // the last test that uses it
     const answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
     service.process.kill('SIGTERM');
