@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { parse } from 'yaml';
-import { root } from './sources.js';
+import { openApiJson } from './openapi-json.js';
 
 interface Content {
   readonly [mediaType: string]: { readonly schema: object };
@@ -34,8 +31,13 @@ export interface Exchange {
   readonly text: string;
 }
 
-export const openApiPath = join(root, 'docs', 'openapi.yaml');
-const document = parse(readFileSync(openApiPath, 'utf8')) as OpenApi;
+declare global {
+  /** Jest's environment provides it: that function keeps its result for the next test file. */
+  var openApiJsonOfProcess: (() => string) | undefined;
+}
+
+/** The committed OpenAPI document. */
+export const document = JSON.parse((globalThis.openApiJsonOfProcess ?? openApiJson)()) as OpenApi;
 const ajv = new Ajv2020({ allErrors: true, formats: { 'date-time': true, date: true }, strict: false });
 ajv.addSchema(document, 'openapi');
 

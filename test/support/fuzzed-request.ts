@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
-import { type OpenApi, openApiPath } from './contract.js';
+import { document } from './contract.js';
 
 /** Request as bytes, with the data to check its answer against the OpenAPI document. */
 export interface FuzzedRequest {
@@ -23,8 +21,6 @@ interface FuzzedOperation {
   readonly body: JsonSchema | null;
   readonly queries: readonly string[];
 }
-
-const document = parse(readFileSync(openApiPath, 'utf8')) as OpenApi;
 
 const operations: readonly FuzzedOperation[] = Object.entries(document.paths).flatMap(([route, item]) =>
   Object.entries(item).map(([method, operation]) => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { openApiPath } from '../../support/contract.js';
+import { openApiPath } from '../../support/openapi-json.js';
 import { root } from '../../support/sources.js';
 import { ofRedocly, ofSpectral } from './expected.js';
 import { runSuite } from './foreign-suite.js';
