@@ -191,6 +191,18 @@ export function untilMarked(mark: string, count: number): Promise<number[]> {
   return untilSome(() => marked(mark), count);
 }
 
+/**
+ * Resolves when several scans in a row find no process with this mark. One scan may miss processes that move from PID to
+ * PID while it reads.
+ */
+export async function untilNoneMarked(mark: string): Promise<void> {
+  let scans = 0;
+  await until(async () => {
+    scans = (await marked(mark)).length === 0 ? scans + 1 : 0;
+    return scans === 10;
+  }, 'the marked processes to be gone');
+}
+
 /** Resolves when at least `count` marked processes are `sleep`. */
 export function untilSleeping(mark: string, count: number): Promise<number[]> {
   return untilSome(() => sleeping(mark), count);

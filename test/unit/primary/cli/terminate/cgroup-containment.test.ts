@@ -15,6 +15,7 @@ import {
   marked,
   temporaryCgroup,
   untilMarked,
+  untilSleeping,
 } from '../../../../support/trees.js';
 
 interface Ran {
@@ -98,7 +99,7 @@ describeWithCgroups('A program that is started in a cgroup', () => {
     const containment = await containments.create(1);
     const mark = freshMark();
     const running = run(...containment.enter('/bin/sleep', [mark]));
-    await untilMarked(mark, 1);
+    await untilSleeping(mark, 1); // before, the shell may not be in the cgroup yet
     await containments.close();
     await running;
     expect(await marked(mark)).toEqual([]);
