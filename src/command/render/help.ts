@@ -25,7 +25,7 @@ export const exitMeanings: readonly (readonly [code: number, meaning: string])[]
 ];
 
 export const programFlags: readonly (readonly [label: string, text: string])[] = [
-  ['-h, --help', 'show this list help; after a command, its own'],
+  ['-h, --help', 'show this help; after a command, its own'],
   ['-v, --version', 'show the version'],
 ];
 

@@ -155,7 +155,7 @@ const tickMs = 1000;
  */
 const rateTicks = 30;
 
-/** Shows the progress of a batch: one line that is redrawn at a terminal, otherwise a line every 30 seconds. */
+/** Shows the progress of a batch. At a terminal, it redraws one line; otherwise it writes a line every 30 seconds. */
 class Display {
   readonly #job: KnownJob;
   readonly #terminal: Terminal;

@@ -16,8 +16,8 @@ export const imageTypesText = signatures.map(([mediaType]) => mediaType).join(',
 
 const maxImages = 100;
 /**
- * Maximum size of a message's images in base64. The default limit of the service for a request is 16 MB; the rest is
- * for the text.
+ * Maximum size of a message's images in base64. The default limit of the service for a request is 16 MB, which
+ * leaves 0.5 MB for the text.
  */
 const maxImageBytes = 15_500_000;
 const longestSignatureBytes = 12;
@@ -57,7 +57,7 @@ async function readImage(file: File): Promise<AttachedImage | string> {
   try {
     const begin = new Uint8Array(await file.slice(0, longestSignatureBytes).arrayBuffer());
     const mediaType = mediaTypeOf(begin);
-    if (mediaType === null) return `${file.name} is not a PNG, JPEG, GIF or WebP file image.`;
+    if (mediaType === null) return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
     return { name: file.name, mediaType, data: await base64Of(file) };
   } catch {
     return `${file.name} cannot be read.`;

@@ -190,8 +190,8 @@ function pathOfJob(id: string): string {
 }
 
 /**
- * Cancels a job that waits or runs. A background job that has ended is unchanged. After its end, a job of an open
- * request is unknown: its 404 is ignored.
+ * Cancels a job that waits or runs. A background job that has ended is unchanged. A job of an open request is
+ * unknown after its end, so this function ignores the status 404.
  */
 async function cancelJob(api: Pick<Api, 'json'>, id: string): Promise<void> {
   await api.json<DeletedJob>(`${pathOfJob(id)}?keep_ended=true`, { method: 'DELETE' }).catch((error: unknown) => {

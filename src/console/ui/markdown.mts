@@ -273,7 +273,7 @@ function plainTokens(text: string, tokens: Token[]): Token[] {
   return tokens;
 }
 
-/** Block of Markdown: its source and its token. A block never changes; another one replaces it. */
+/** Block of Markdown: its source and its token. A block never changes: if its text grows, a new block replaces it. */
 interface MarkdownBlock {
   readonly raw: string;
   readonly token: Token;

@@ -146,10 +146,10 @@ export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: bool
   const { kind, text, name, arguments: input } = parseExactly(value) as Envelope;
   if (kind === 'call') {
     if (name === undefined || input === undefined)
-      return { kind: 'fault', fault: 'a call must have a name and arguments' };
+      return { kind: 'fault', fault: 'an object of the kind call must have the fields name and arguments' };
     return { kind, name, input: stringifyExactly(input) };
   }
-  if (text === undefined) return { kind: 'fault', fault: 'a text must have a text' };
+  if (text === undefined) return { kind: 'fault', fault: 'an object of the kind text must have the field text' };
   return { kind, text: hasSchema ? stringifyExactly(text) : String(text) };
 }
 

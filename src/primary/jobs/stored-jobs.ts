@@ -83,7 +83,7 @@ export class StoredJobs {
     return text;
   }
 
-  /** Cancels an open job. `by`: an administrator; null for the client of the job. Resolves with the resulting view. */
+  /** Cancels an open job. `_by`: an administrator, or null for the job's client. Resolves with the resulting view. */
   async cancel(id: string, client: string, _by: string | null): Promise<JobView> {
     return viewOf(await this.find(id, client));
   }

@@ -29,7 +29,7 @@ export function sendableOf(socket: Socket): SendHandle | null {
   return (handle?.fd ?? -1) < 0 ? null : (handle as SendHandle);
 }
 
-/** Whether the socket is a Unix socket. The addresses of the socket would show this list only while it is connected. */
+/** Whether the socket is a Unix socket. Its addresses tell this only while it is connected. */
 export function isUnixSocket(socket: Socket): boolean {
   return handleOf(socket)?.constructor.name === 'Pipe';
 }

@@ -191,7 +191,7 @@ def f(x): return "<script>alert(1)</script>"
         { name: 'file.png', mimeType: 'image/png', buffer: pngBytes },
         { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('text') },
       ]);
-      await ask.page.getByText('text.png is not a PNG, JPEG, GIF or WebP file image.').waitFor();
+      await ask.page.getByText('text.png is not a PNG, JPEG, GIF or WebP image.').waitFor();
       for (const kind of ['paste', 'drop'] as const) {
         await give(kind);
         await ask.page.getByAltText(`${kind}.png`).waitFor();

@@ -90,8 +90,13 @@ describe('The answer to an emulated turn', () => {
       false,
       { kind: 'call', name: 'time', input: '{"a":1}' },
     ],
-    ['{"kind":"call","name":"time"}', offer, false, { kind: 'fault', fault: 'a call must have a name and arguments' }],
-    ['{"kind":"text"}', offer, false, { kind: 'fault', fault: 'a text must have a text' }],
+    [
+      '{"kind":"call","name":"time"}',
+      offer,
+      false,
+      { kind: 'fault', fault: 'an object of the kind call must have the fields name and arguments' },
+    ],
+    ['{"kind":"text"}', offer, false, { kind: 'fault', fault: 'an object of the kind text must have the field text' }],
     ['{"city":"Ulm"}', named, false, { kind: 'call', name: 'weather', input: '{"city":"Ulm"}' }],
   ])('%s is parsed', (value, wanted, hasSchema, answer) => {
     expect(readAnswer(value, wanted, hasSchema)).toEqual(answer);

@@ -17,7 +17,7 @@ import {
 } from './lines.js';
 import type { GivenVariables } from './presets.js';
 
-/** Returns why no session was opened. `asked`: the turn whose model is in the agent's arguments; else null. */
+/** Returns why no session was opened. `turn`: the turn whose model is in the agent's arguments, or null. */
 export type OpeningFailure = (turn: Turn | null) => TurnFailed;
 
 export type OpeningStep =
@@ -148,7 +148,7 @@ export class AcpLogin {
   #methods: readonly AuthMethod[] = [];
   #isUsed = false;
 
-  /** `given`: environment variables that the program inherits from the service. */
+  /** `variables`: environment variables that the program inherits from the service. */
   constructor(variables: GivenVariables) {
     this.#givenVariables = variables;
   }
