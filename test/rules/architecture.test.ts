@@ -366,7 +366,8 @@ describe('Side effects', () => {
   it('are built where the program is put together, and passed to everything else', () => {
     const isSetupReport = isOneOf('src/primary/api/setup-report'); // composes parts to inspect them
     const isParts = isOneOf('src/primary/compose', 'src/primary/service', 'src/primary/cli/model-cli');
-    const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
+    const isThread = isOneOf('src/shared/process/chase-thread'); // no clock can be passed to a thread
+    const isComposition = either(isMain, isCommandMain, isParts, isSetupReport, isThread);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [
       ...['StandbyKeeper', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
@@ -414,8 +415,12 @@ describe('Side effects', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/logger');
     const inMemory = isOneOf('src/shared/process/proc');
-    // These threads wait for the disk anyway.
-    const inThread = isOneOf('src/primary/store/sqlite/database', 'src/primary/store/sqlite/schema');
+    // These run in threads of their own, which may wait for a disk or a process.
+    const inThread = isOneOf(
+      'src/primary/store/sqlite/database',
+      'src/primary/store/sqlite/schema',
+      'src/shared/process/chase-thread',
+    );
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
   });
 });
@@ -563,6 +568,7 @@ describe('Every file that decides something', () => {
     'src/primary/hosts/': 'test/programs/store/redis.test.ts',
     'src/primary/store/sqlite/': 'test/programs/store/sqlite.test.ts',
     'src/primary/threads/token-thread': 'test/unit/primary/threads/token-counter.test.ts',
+    'src/shared/process/chase-thread': 'test/unit/shared/process/chase.test.ts',
   };
 
   function isTested(source: Source): boolean {

@@ -20,8 +20,8 @@ export class Children implements AsyncDisposable {
   }
 
   /** Starts a fixture program in a process tree that carries this cookie. */
-  startMarked(cookie: string, program: string): Promise<number> {
-    return this.start({ [cookieName]: cookie }, '/usr/bin/perl', `${programs}/${program}`);
+  startMarked(cookie: string, program: string, ...args: readonly string[]): Promise<number> {
+    return this.start({ [cookieName]: cookie }, '/usr/bin/perl', `${programs}/${program}`, ...args);
   }
 
   async end(pid: number): Promise<void> {

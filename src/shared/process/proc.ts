@@ -86,6 +86,17 @@ export function readInstance(text: string): Instance | null {
 
 /** Environment variable that marks every process of a tree. Children inherit it across fork and exec. */
 export const cookieName = 'PROMPT_RELAY_JOB';
+const cookieMarker = Buffer.from(`${cookieName}=`);
+
+/** Returns the cookie in an environment, as /proc/<pid>/environ shows it; null if it has none. */
+export function cookieIn(environ: Buffer): string | null {
+  for (let at = environ.indexOf(cookieMarker); at >= 0; at = environ.indexOf(cookieMarker, at + 1)) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString('utf8', at + cookieMarker.length, end < 0 ? undefined : end);
+  }
+  return null;
+}
 
 const cookieForm = /^([^:]+):\d+$/;
 

@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { type Clock, delay } from '../clock.js';
+import { type Chased, chase } from './chase.js';
 import {
-  cookieName,
+  cookieIn,
   hasEnded,
   isDead,
   isThere,
@@ -31,15 +32,13 @@ export type Owner =
   /** Two reads differ, such as during an exec, or a read failed. The process must be read again. */
   | { readonly kind: 'unclear' };
 
-const marker = Buffer.from(`${cookieName}=`);
-
 /**
  * Determines the owner of a process by its cookie. During an exec the cookie is invisible: only two equal reads prove
  * that a process has no cookie.
  */
 export async function readOwner(pid: number): Promise<Owner> {
   const environ = await readEnviron(pid);
-  const cookie = cookieIn(environ);
+  const cookie = environ instanceof Buffer ? cookieIn(environ) : null;
   if (cookie !== null) return { kind: 'cookie', cookie };
   const stat = await readStat(pid);
   if (stat === null) return { kind: (await isThere(`/proc/${pid}`)) ? 'unclear' : 'vanished' };
@@ -50,7 +49,7 @@ export async function readOwner(pid: number): Promise<Owner> {
 /** Reads the files in /proc a second time, and compares. */
 async function ownerAt(pid: number, place: number | string, first: ProcessRead): Promise<Owner> {
   const environ = await readEnviron(place);
-  const cookie = cookieIn(environ);
+  const cookie = environ instanceof Buffer ? cookieIn(environ) : null;
   if (cookie !== null) return { kind: 'cookie', cookie };
   const stat = await readStat(place);
   if (stat === null || !areAlike(first, [environ, stat])) return { kind: 'unclear' };
@@ -93,16 +92,6 @@ async function readEnviron(pid: number | string): Promise<Environ> {
     if (code === 'EACCES' || code === 'EPERM') return 'denied';
     return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads, zombies; newer kernels deny them
   }
-}
-
-function cookieIn(environ: Environ): string | null {
-  if (!(environ instanceof Buffer)) return null;
-  for (let at = environ.indexOf(marker); at >= 0; at = environ.indexOf(marker, at + 1)) {
-    if (at > 0 && environ[at - 1] !== 0) continue;
-    const end = environ.indexOf(0, at);
-    return environ.toString('utf8', at + marker.length, end < 0 ? undefined : end);
-  }
-  return null;
 }
 
 type ProcessRead = readonly [environ: Environ, stat: Stat];
@@ -164,10 +153,10 @@ export class ProcessScanner {
    */
   async find(fits: CookieFilter, onSight: (pid: number) => void = () => {}): Promise<ScanResult> {
     const pass = await this.#scanFromNow();
-    const candidates = await this.#carriers(fits);
-    const alive = await Promise.all(candidates.map((pid) => this.#isStillThere(pid, onSight)));
-    const pids = candidates.filter((_, index) => alive[index]);
-    return { ...pass, pids, hasVanished: pass.hasVanished || pids.length < candidates.length };
+    const carriers = await this.#carriers(fits);
+    const alive = await Promise.all(carriers.map((pid) => this.#isStillThere(pid, onSight)));
+    const pids = carriers.filter((_, index) => alive[index]);
+    return { ...pass, pids, hasVanished: pass.hasVanished || pids.length < carriers.length };
   }
 
   async #carriers(fits: CookieFilter): Promise<number[]> {
@@ -246,37 +235,53 @@ export class ProcessScanner {
 
 const pauseMs = 5;
 /**
- * Number of consecutive scans without a match after which the processes count as gone although unknown ones vanished.
- * On a busy host, unknown processes vanish in nearly every scan. After a match, more scans are needed.
+ * Number of consecutive scans without a match after which a sweep stops scanning although unknown processes vanished
+ * during each of them. On a busy host, processes of others vanish in nearly every scan.
  */
-const maxScansWithVanished = { beforeFind: 3, afterFind: 6 };
+const maxScansWithVanished = 3;
+/** Number of killed processes above which the rest of a tree is chased at once: a scan of a large tree takes long. */
+const maxSmallTree = 8;
 
 export interface Swept {
   /** Number of killed processes. */
   readonly killed: number;
-  /** PIDs of the processes that remained at the time limit. */
+  /** PIDs of the processes that remained at the time limit. If those moved on, PIDs of which they have moved. */
   readonly left: readonly number[];
 }
 
+const nothingToChase: Chased = { killed: [], isQuiet: true };
+
 /**
  * Kills all processes with a matching cookie, and scans until none is left, because a process may fork during a scan.
- * Processes with an unclear owner are read again.
+ * Processes with an unclear owner are read again. If processes vanish after some were found, the rest may move on faster
+ * than a scan reads, and is chased.
  */
 export async function sweep(
   scanner: ProcessScanner,
   fits: CookieFilter,
   clock: Clock,
   limitMs: number,
+  chaseRest = chase,
 ): Promise<Swept> {
   const until = clock.monotonicMs() + limitMs;
   const killed = new Set<number>();
+  const cookies = new Set<string>();
+  const isSought = async (cookie: string) => (await fits(cookie)) && cookies.add(cookie).size > 0;
+  let moving: readonly number[] = [];
   for (let scans = 1; ; scans++) {
-    const { pids, hasVanished, hasUnclear } = await scanner.find(fits, (pid) => killNow(pid) && killed.add(pid));
+    const { pids, hasVanished, hasUnclear } = await scanner.find(isSought, (pid) => killNow(pid) && killed.add(pid));
     if (pids.length > 0) scans = 0;
-    const needed = maxScansWithVanished[killed.size === 0 ? 'beforeFind' : 'afterFind'];
     const isClear = pids.length === 0 && !hasUnclear;
-    if (isClear && (!hasVanished || scans >= needed)) return { killed: killed.size, left: [] };
-    if (clock.monotonicMs() >= until) return { killed: killed.size, left: pids };
+    if (isClear && !hasVanished) break;
+    const restMs = until - clock.monotonicMs();
+    if (restMs <= 0) return { killed: killed.size, left: pids.length > 0 ? pids : moving };
+    if (isClear && (scans >= maxScansWithVanished || killed.size > maxSmallTree)) {
+      const chased = cookies.size === 0 ? nothingToChase : await chaseRest([...cookies], restMs, clock);
+      for (const pid of chased.killed) killed.add(pid);
+      if (chased.isQuiet) break;
+      moving = chased.killed;
+    }
     await delay(clock, pauseMs);
   }
+  return { killed: killed.size, left: [] };
 }

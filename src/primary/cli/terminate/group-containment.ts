@@ -4,8 +4,11 @@ import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scann
 import type { Containment, ContainmentFactory } from './containment.js';
 
 const sweepLimitMs = 10_000;
-/** Delay before a sweep is repeated that found processes: on a busy host, it may have missed the last child. */
-const secondSweepMs = 1000;
+/**
+ * After a sweep that found processes, another follows after each of these delays, because on a busy host the first may
+ * have missed the last child of a process that forks all the time.
+ */
+const laterSweepsMs = [1000, 1000, 2000, 4000];
 
 /** Returns the command that starts a program so that the kernel kills it when this process dies. */
 export function tied(setpriv: string, program: string, args: readonly string[]): [string, readonly string[]] {
@@ -27,7 +30,7 @@ export class GroupContainments implements ContainmentFactory {
   /** Processes that cannot be inspected and were already reported, by id and start time. */
   readonly #reported = new Set<string>();
   readonly #startTicks: number;
-  #isSecondSweepDue = false;
+  #isLaterSweepDue = false;
 
   /** `setpriv`: path of the program that ties another program's life to this process; null if it is missing. */
   constructor(instance: Instance, setpriv: string | null, clock: Clock) {
@@ -58,7 +61,7 @@ export class GroupContainments implements ContainmentFactory {
   async #clear(cookie: string): Promise<Swept> {
     this.#live.delete(cookie);
     const swept = await this.#sweep();
-    if (swept.killed > 0) this.#sweepAgainLater();
+    if (swept.killed > 0 || swept.left.length > 0) this.#sweepLater();
     return swept;
   }
 
@@ -86,13 +89,17 @@ export class GroupContainments implements ContainmentFactory {
     return isNew;
   }
 
-  #sweepAgainLater(): void {
-    if (this.#isSecondSweepDue) return;
-    this.#isSecondSweepDue = true;
-    this.#clock.after(secondSweepMs, () => {
-      this.#isSecondSweepDue = false;
-      void this.#sweep();
-    });
+  /** Sweeps after the first of these delays, and then after the rest. Begins anew when a sweep finds a process. */
+  #sweepLater([afterMs, ...rest]: readonly number[] = laterSweepsMs): void {
+    if (afterMs === undefined || this.#isLaterSweepDue) return;
+    this.#isLaterSweepDue = true;
+    this.#clock.after(afterMs, () => void this.#sweepOnceMore(rest));
+  }
+
+  async #sweepOnceMore(laterMs: readonly number[]): Promise<void> {
+    const { killed, left } = await this.#sweep();
+    this.#isLaterSweepDue = false;
+    this.#sweepLater(killed + left.length > 0 ? laterSweepsMs : laterMs);
   }
 }
 

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { ProcessScanner, type ScanResult, type Swept, sweep } from '../../../../src/shared/process/scanner.js';
+import type { chase } from '../../../../src/shared/process/chase.js';
+import {
+  type CookieFilter,
+  ProcessScanner,
+  type ScanResult,
+  type Swept,
+  sweep,
+} from '../../../../src/shared/process/scanner.js';
 import { Children } from '../../../support/children.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { isAlive } from '../../../support/processes.js';
@@ -122,6 +129,8 @@ describe('A scan', () => {
 
 const pauseMs = 5;
 const limitMs = 1000;
+/** Number above all PIDs of Linux. */
+const noPid = 5_000_000;
 const nothing: ScanResult = { pids: [], hasVanished: false, hasUnclear: false };
 const vanished: ScanResult = { ...nothing, hasVanished: true };
 const unclear: ScanResult = { ...nothing, hasUnclear: true };
@@ -137,16 +146,17 @@ class ScriptedScanner {
     this.#last = last;
   }
 
-  async find(_fits: unknown, onSight: (pid: number) => void): Promise<ScanResult> {
+  async find(fits: CookieFilter, onSight: (pid: number) => void): Promise<ScanResult> {
     const result = this.#results[this.scans++] ?? this.#last;
+    if (result.pids.length > 0) await fits('sought');
     for (const pid of result.pids) onSight(pid);
     return result;
   }
 }
 
-async function sweepWith(scanner: ScriptedScanner): Promise<Swept> {
+async function sweepWith(scanner: ScriptedScanner, chaseRest?: typeof chase): Promise<Swept> {
   const clock = new FakeClock();
-  const swept = sweep(scanner as unknown as ProcessScanner, () => true, clock, limitMs);
+  const swept = sweep(scanner as unknown as ProcessScanner, () => true, clock, limitMs, chaseRest);
   const state = { isOver: false };
   void swept.then(() => {
     state.isOver = true;
@@ -174,13 +184,22 @@ describe('A sweep', () => {
     expect(scanner.scans).toBe(3);
   });
 
-  it('scans six more times if foreign processes vanish after a find, counted from the last one', async () => {
-    await using children = new Children();
-    const pid = await children.start({}, '/bin/sleep', '60');
-    const find: ScanResult = { ...nothing, pids: [pid] };
-    const scanner = new ScriptedScanner([vanished, find, vanished, find], vanished);
-    expect(await sweepWith(scanner)).toEqual({ killed: 1, left: [] });
-    expect(scanner.scans).toBe(10);
+  it('chases the cookies it found if processes vanish in three scans after the last find', async () => {
+    const find: ScanResult = { ...nothing, pids: [noPid] };
+    const chases: (readonly string[])[] = [];
+    const scanner = new ScriptedScanner([vanished, find, vanished, vanished, find], vanished);
+    const chaseRest = async (cookies: readonly string[]) => {
+      chases.push(cookies);
+      return { killed: chases.length === 1 ? [7, 8] : [9], isQuiet: chases.length === 2 };
+    };
+    expect(await sweepWith(scanner, chaseRest)).toEqual({ killed: 3, left: [] });
+    expect([chases, scanner.scans]).toEqual([[['sought'], ['sought']], 9]);
+  });
+
+  it('reports processes that move on until the time limit', async () => {
+    const scanner = new ScriptedScanner([{ ...nothing, pids: [noPid] }], vanished);
+    const chaseRest = async () => ({ killed: [7], isQuiet: false });
+    expect(await sweepWith(scanner, chaseRest)).toEqual({ killed: 1, left: [7] });
   });
 
   it('reports the remaining processes at the time limit', async () => {

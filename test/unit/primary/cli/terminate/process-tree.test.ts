@@ -58,10 +58,9 @@ describeEachMeans('The end of a process tree', (open) => {
     const tree = await startFixture(trees, program, mark);
     await untilMarked(mark, processes);
     await tree.end(50, reason);
-    // On a busy host, the first sweep may miss the last child of a process that forks all the time.
+    // The first sweep may miss the last child of a process that forks all the time; a later one finds it.
     if (program === 'fork-storm.pl') await untilNoneMarked(mark);
-    expect(await marked(mark)).toEqual([]);
-    expect(trees.log.events).toEqual([]);
+    expect([await marked(mark), trees.log.events]).toEqual([[], []]);
   });
 
   it('is reached as soon as all have exited by themselves, without force', async () => {

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { withResolvers } from '../async.js';
+import type { Clock } from '../clock.js';
+
+/** Cookies of the processes to kill, and the time limit in milliseconds. */
+export interface Chase {
+  readonly cookies: readonly string[];
+  readonly limitMs: number;
+}
+
+export interface Chased {
+  readonly killed: readonly number[];
+  /** Whether the last passes found no process; false at the time limit. */
+  readonly isQuiet: boolean;
+}
+
+/**
+ * Kills all processes with one of these cookies, also those that move to another process several times a second. A pass
+ * over /proc blocks its thread, and therefore takes about a millisecond even on a busy host, while each asynchronous
+ * read may wait until the process has moved on. Runs in a thread of its own, because reading the environment of a
+ * process may wait for a disk. Never rejects: `isQuiet` is false if the thread fails or exceeds the limit.
+ */
+export async function chase(cookies: readonly string[], limitMs: number, clock: Clock): Promise<Chased> {
+  const data: Chase = { cookies, limitMs };
+  const worker = new Worker(join(__dirname, 'chase-thread.js'), { workerData: data, env: {}, execArgv: [] });
+  const failed: Chased = { killed: [], isQuiet: false };
+  const { promise, resolve } = withResolvers<Chased>();
+  worker.once('message', resolve);
+  worker.once('error', () => resolve(failed));
+  const stopTimer = clock.after(limitMs + 1000, () => resolve(failed));
+  const chased = await promise;
+  stopTimer();
+  void worker.terminate();
+  return chased;
+}

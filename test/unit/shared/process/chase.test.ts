@@ -1,0 +1,25 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { chase } from '../../../../src/shared/process/chase.js';
+import { Children } from '../../../support/children.js';
+import { isAlive } from '../../../support/processes.js';
+import { freshMark, marked, untilMarked } from '../../../support/trees.js';
+
+describe('A chase', () => {
+  it('kills processes that move on all the time, and spares a process with another cookie', async () => {
+    await using children = new Children();
+    const [cookie, mark] = [`test-${randomUUID()}`, freshMark()];
+    const other = await children.startMarked(`test-${randomUUID()}`, 'forever.pl');
+    await children.startMarked(cookie, 'fork-storm.pl', mark);
+    await untilMarked(mark, 100);
+    const { killed, isQuiet } = await chase([cookie], 10_000, systemClock);
+    expect(isQuiet).toBe(true);
+    expect(killed.length).toBeGreaterThanOrEqual(100);
+    expect(await marked(mark)).toEqual([]);
+    expect(isAlive(other)).toBe(true);
+  });
+
+  it('reports that it is not over if processes remain at its limit', async () => {
+    expect(await chase(['none'], 0, systemClock)).toEqual({ killed: [], isQuiet: false });
+  });
+});
