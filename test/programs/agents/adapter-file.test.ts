@@ -1,6 +1,6 @@
 import { jayFrom, type StartJay } from '../../support/adapter-files.js';
 import type { Model } from '../../support/contract/house.js';
-import { describeContract } from '../../support/contract/suite.js';
+import { describeModelContract } from '../../support/contract/suite.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { twoWorkers } from '../../support/service.js';
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-describeContract('an adapter in a file', (model, { env, ...options }) => {
+describeModelContract('an adapter in a file', (model, { env, ...options }) => {
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/jay' } : {};
   return startJay(moods[model], { env: { ...twoWorkers, ...absent, ...env }, ...options });
 });

@@ -1,6 +1,6 @@
 import { installCodex, startWithCodex } from '../../support/codex-service.js';
 import type { Model } from '../../support/contract/house.js';
-import { describeContract } from '../../support/contract/suite.js';
+import { describeModelContract } from '../../support/contract/suite.js';
 import {
   atCapacity,
   type ResponsesApi,
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 // The services can share the stub, because only one runs at a time.
-describeContract('codex', (model, { env, ...options }) => {
+describeModelContract('codex', (model, { env, ...options }) => {
   api.behave = () => behaviours[model];
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/codex' } : {};
   return startWithCodex(api, { env: { ...absent, ...env }, ...options });

@@ -1,5 +1,5 @@
 import type { Model } from '../../support/contract/house.js';
-import { describeContract } from '../../support/contract/suite.js';
+import { describeModelContract } from '../../support/contract/suite.js';
 import {
   type GeminiApi,
   type GeminiBehaviour,
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 // The services can share the stub, because only one runs at a time.
-describeContract('gemini', (model, { env, ...options }) => {
+describeModelContract('gemini', (model, { env, ...options }) => {
   api.behave = () => behaviours[model];
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/gemini' } : {};
   return startWithGemini(api, { env: { ...absent, ...env }, ...options });

@@ -14,19 +14,8 @@ import { describeBackgroundJobs } from './jobs.js';
 /** Tests the whole HTTP contract. The last test fails if a documented answer has not occurred. */
 export function describeContract(name: string, start: Start): void {
   describe(`The contract, with ${name},`, () => {
-    const contract = new Contract();
-    const open: Open = (model, env = {}) => start(model, { contract, env });
-
-    const answering = shared(() => open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' }));
-    const stalling = shared(() => open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '3' }));
-    const breaks = { MODEL_API_STANDBY: '0', NODE_OPTIONS: `--require=${join(programs, 'breaks-at-a-prompt.js')}` };
-    const failing = shared(() => open('fails', { ...oneKey, ...breaks }));
-
-    describeEndpoints(answering);
-    describeConversations(open);
-    describeBackgroundJobs(answering, stalling, failing);
+    const { contract, open, answering, stalling } = describeAnswers(start);
     describeDoor(answering);
-    describeFailures(open, failing);
     describeLimits(open);
     describeRetries(stalling);
 
@@ -38,6 +27,27 @@ export function describeContract(name: string, start: Start): void {
       expect(unseen).toEqual([]);
     });
   });
+}
+
+/** Tests that part of the HTTP contract that depends on the model CLI. */
+export function describeModelContract(name: string, start: Start): void {
+  describe(`The contract of jobs, with ${name},`, () => {
+    describeAnswers(start);
+  });
+}
+
+function describeAnswers(start: Start) {
+  const contract = new Contract();
+  const open: Open = (model, env = {}) => start(model, { contract, env });
+  const answering = shared(() => open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' }));
+  const stalling = shared(() => open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '3' }));
+  const breaks = { MODEL_API_STANDBY: '0', NODE_OPTIONS: `--require=${join(programs, 'breaks-at-a-prompt.js')}` };
+  const failing = shared(() => open('fails', { ...oneKey, ...breaks }));
+  describeEndpoints(answering);
+  describeConversations(open);
+  describeBackgroundJobs(answering, stalling, failing);
+  describeFailures(open, failing);
+  return { contract, open, answering, stalling };
 }
 
 const { alice } = keys;

@@ -169,10 +169,10 @@ describe('Positions', () => {
     expect(waiting.map(([, positions]) => positions)).toEqual(waiting.map(([position]) => [position]));
   });
 
-  // If each ticket searched for its position, this would be 10^10 steps and not end in time.
-  it('are told to 200,000 tickets of one client in one pass', async () => {
+  // If each ticket searched for its position, this would be three billion steps and not end in time.
+  it('are told to 80,000 tickets of one client in one pass', async () => {
     const { clock, admit } = busyRoom();
-    const tickets = Array.from({ length: 200_000 }, () => admit());
+    const tickets = Array.from({ length: 80_000 }, () => admit());
     let sum = 0;
     for (const ticket of tickets) {
       ticket.onPosition = (position) => {
@@ -181,6 +181,6 @@ describe('Positions', () => {
       };
     }
     await clock.advance(120 * tellEveryMs);
-    expect(sum).toBe((200_000 * 200_001) / 2);
+    expect(sum).toBe((80_000 * 80_001) / 2);
   });
 });
