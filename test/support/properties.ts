@@ -2,7 +2,7 @@ import { type Arbitrary, assert, asyncProperty } from 'fast-check';
 import { settled } from './settled.js';
 
 /** Sequences per property. `npm run test:properties` sets more. */
-const sequences = Number(process.env.PROPERTY_SEQUENCES ?? 100);
+const sequences = Number(process.env.PROPERTY_SEQUENCES ?? 200);
 /** Random seed; failures print the seed to repeat. */
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
 

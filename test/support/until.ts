@@ -1,6 +1,6 @@
 const limitMs = 15_000;
 const shortestPauseMs = 10;
-const longestPauseMs = 100;
+const longestPauseMs = 50;
 
 /**
  * Polls until the result is truthy, for conditions without an event. Rejects after 15 s, or `withinMs`. Each pause is a

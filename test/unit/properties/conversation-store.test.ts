@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
 import type { ConversationTurn } from '../../../src/primary/conversations/conversation-turn.js';
 import type { ConversationSnapshot } from '../../../src/shared/conversation.js';
@@ -100,12 +101,12 @@ class StorePlayer implements Player<StoreStep> {
     const { counts } = this.#harness.store;
     const bytes = allBytes(this.#kept);
     const tokens = this.#kept.reduce((sum, { texts }) => sum + texts.length, 0);
-    expect(counts).toEqual({ conversations: this.#kept.length, bytes, tokens, created: this.#created });
+    deepEqual(counts, { conversations: this.#kept.length, bytes, tokens, created: this.#created });
     const idle = this.#kept.filter(({ line }) => line.length === 0);
-    expect(idle.length === 0 || (counts.conversations <= 4 && bytes <= limits.maxBytes)).toBe(true);
-    expect(this.#harness.removed.length).toBe(this.#removed);
-    expect(this.#inUse.length).toBeLessThanOrEqual(limits.maxConversations);
-    for (const { turn, of } of this.#turns) expect(turn.mustWait).toBe(of.line[0]?.turn !== turn);
+    equal(idle.length === 0 || (counts.conversations <= 4 && bytes <= limits.maxBytes), true);
+    equal(this.#harness.removed.length, this.#removed);
+    ok(this.#inUse.length <= limits.maxConversations);
+    for (const { turn, of } of this.#turns) equal(turn.mustWait, of.line[0]?.turn !== turn);
   }
 
   finish(): void {
@@ -134,7 +135,7 @@ class StorePlayer implements Player<StoreStep> {
     const refusal = this.#refusalOf(entry, owner, Buffer.byteLength(text));
     const systemText = entry.systemBytes === 0 ? null : 's'.repeat(entry.systemBytes);
     const take = () => this.#harness.store.turn(entry.id, owner, systemText, Buffer.byteLength(text));
-    if (refusal !== null) return expect(failureOf(take)?.code).toBe(refusal);
+    if (refusal !== null) return equal(failureOf(take)?.code, refusal);
     const turn = { turn: take(), of: entry, text };
     turn.turn.open();
     if (entry.state === 'draft') this.#all.push(entry);
@@ -161,7 +162,7 @@ class StorePlayer implements Player<StoreStep> {
     of.texts.push(text, answer);
     of.activeMs = this.#harness.clock.monotonicMs();
     of.id = told.id;
-    expect(told.messageCount).toBe(of.texts.length);
+    equal(told.messageCount, of.texts.length);
     if (of.state === 'draft') this.#created++;
     if (of.state !== 'removed') {
       of.state = 'kept';
@@ -182,9 +183,13 @@ class StorePlayer implements Player<StoreStep> {
   #look(entry: ExpectedConversation | undefined): void {
     if (entry?.id == null) return;
     if (entry.line.length === 0 && this.#hasExpired(entry)) this.#drop(entry);
-    expect(this.#harness.has(entry.id, entry.owner)).toBe(entry.state === 'kept');
+    equal(this.#harness.has(entry.id, entry.owner), entry.state === 'kept');
     const running = entry.line[0]?.turn;
-    if (running !== undefined) expect(running.history.map(({ text }) => text)).toEqual(entry.texts);
+    if (running !== undefined)
+      deepEqual(
+        running.history.map(({ text }) => text),
+        entry.texts,
+      );
   }
 
   #remove(entry: ExpectedConversation | undefined, isOwner: boolean): void {
@@ -193,7 +198,7 @@ class StorePlayer implements Player<StoreStep> {
     if (isOwner && entry.line.length === 0 && this.#hasExpired(entry)) this.#drop(entry);
     const failure = failureOf(() => this.#harness.store.remove(id, ownerOf(entry, isOwner)));
     const isThere = entry.state === 'kept' && isOwner;
-    expect(failure?.code ?? null).toBe(isThere ? null : 'not_found');
+    equal(failure?.code ?? null, isThere ? null : 'not_found');
     if (isThere) this.#drop(entry);
   }
 
@@ -209,14 +214,14 @@ class StorePlayer implements Player<StoreStep> {
     const failure = failureOf(() => {
       made = this.#harness.fork(id, owner, messages);
     });
-    if (!isMade) return expect(failure?.code).toBe(this.#forkRefusalOf(origin, isOwner, count));
+    if (!isMade) return equal(failure?.code, this.#forkRefusalOf(origin, isOwner, count));
     const { id: forkId = this.#harness.removedIds.at(-1) ?? '' } = (made ?? {}) as Partial<ConversationSnapshot>;
     Object.assign(fork, { id: forkId, activeMs: this.#harness.clock.monotonicMs(), state: 'kept' });
     this.#all.push(fork);
     this.#kept.push(fork);
     this.#created++;
     this.#makeRoom();
-    expect(failure?.code ?? 'kept').toBe(fork.state === 'kept' ? 'kept' : 'concurrency_limited');
+    equal(failure?.code ?? 'kept', fork.state === 'kept' ? 'kept' : 'concurrency_limited');
   }
 
   #forkRefusalOf(origin: ExpectedConversation, isOwner: boolean, count: number): string | null {
@@ -236,7 +241,7 @@ class StorePlayer implements Player<StoreStep> {
       before = next;
     }
     const own = this.#kept.filter((entry) => entry.owner === owner);
-    expect(listed).toEqual(own.map(({ id }) => id).reverse());
+    deepEqual(listed, own.map(({ id }) => id).reverse());
   }
 
   #expire(): void {

@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { noBounds } from '../../../src/primary/access/clients.js';
 import type { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
@@ -60,21 +61,30 @@ class JobPlayer implements Player<JobStep> {
 
   check(): void {
     const { room, conversations, observer, processes, runner } = this.#harness;
-    expect(room.active).toBeLessThanOrEqual(limits.maxActive);
-    expect(room.waiting).toBeLessThanOrEqual(limits.maxWaiting);
+    ok(room.active <= limits.maxActive);
+    ok(room.waiting <= limits.maxWaiting);
     const released = processes.filter((process) => process.released.length > 0).length;
-    expect(processes.every((process) => process.released.length <= 1)).toBe(true);
-    expect(processes.length - released + this.#lingering.length).toBeLessThanOrEqual(room.active);
-    expect(runner.running.length).toBeLessThanOrEqual(room.active);
+    equal(
+      processes.every((process) => process.released.length <= 1),
+      true,
+    );
+    ok(processes.length - released + this.#lingering.length <= room.active);
+    ok(runner.running.length <= room.active);
     const ended = observer.ends.map(({ requestId }) => requestId);
-    expect(new Set(ended).size).toBe(ended.length);
-    expect(ended.length).toBeLessThanOrEqual(this.#accepted);
+    equal(new Set(ended).size, ended.length);
+    ok(ended.length <= this.#accepted);
     const refused = [room.refused, room.refusedByBound, conversations.refused];
-    expect(refused.reduce((sum, count) => sum + count)).toBe(this.#refused);
+    equal(
+      refused.reduce((sum, count) => sum + count),
+      this.#refused,
+    );
     this.#checkCounters([...refused, conversations.counts.created, ended.length]);
     const perClient = [...room.waitingByClient.values()];
-    expect(perClient.reduce((sum, count) => sum + count, 0)).toBe(room.waiting);
-    expect(room.waitingByClient.get('client 1') ?? 0).toBeLessThanOrEqual(2);
+    equal(
+      perClient.reduce((sum, count) => sum + count, 0),
+      room.waiting,
+    );
+    ok(room.waitingByClient.get('client 1') ?? 0 <= 2);
     checkCounts(conversations);
   }
 
@@ -86,14 +96,14 @@ class JobPlayer implements Player<JobStep> {
     const streams = await Promise.all(this.#read);
     await this.#harness.expectTidy();
     const ends = streams.map(endOf);
-    expect(ends.map(({ outcome }) => outcome).sort()).toEqual(observer.ends.map(({ end }) => end.outcome).sort());
-    expect(observer.ends.length).toBe(this.#accepted);
+    deepEqual(ends.map(({ outcome }) => outcome).sort(), observer.ends.map(({ end }) => end.outcome).sort());
+    equal(observer.ends.length, this.#accepted);
     for (const events of streams) checkOrder(events);
     for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none counts as in use
   }
 
   #checkCounters(counters: readonly number[]): void {
-    for (const [index, before] of this.#counters.entries()) expect(counters[index]).toBeGreaterThanOrEqual(before);
+    for (const [index, before] of this.#counters.entries()) ok((counters[index] ?? 0) >= before);
     this.#counters = counters;
   }
 
@@ -121,7 +131,7 @@ class JobPlayer implements Player<JobStep> {
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;
       if (error.code === 'concurrency_limited') this.#refuse(client, room.refused > full, room.refusedByBound > bound);
-      else expect(error.code).toBe('validation_error'); // the conversation has been deleted
+      else equal(error.code, 'validation_error'); // the conversation has been deleted
     }
   }
 
@@ -132,14 +142,14 @@ class JobPlayer implements Player<JobStep> {
   #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
     const { waitingByClient, waiting } = this.#harness.room;
     const own = waitingByClient.get(client) ?? 0;
-    if (wasFull && own === 0) expect(waiting).toBe(limits.maxWaiting);
-    if (wasBound) expect(own).toBeGreaterThanOrEqual(placesOf(client));
+    if (wasFull && own === 0) equal(waiting, limits.maxWaiting);
+    if (wasBound) ok(own >= placesOf(client));
     this.#refused++;
   }
 
   #remember(events: JobEvent[], isLate: boolean): JobEvent[] {
     const end = endOf(events);
-    if (isLate) expect(end.outcome).toBe('cancelled');
+    if (isLate) equal(end.outcome, 'cancelled');
     if (end.outcome === 'ok' && end.conversation !== null) this.#ids.add(end.conversation.id);
     return events;
   }
@@ -207,13 +217,16 @@ function checkOrder(events: readonly JobEvent[]): void {
     'job-end': 3,
   };
   const order = events.map(({ type }) => ranks[type]);
-  expect(order).toEqual([...order].sort((a, b) => a - b));
-  expect(events.filter(({ type }) => type === 'job-start').length).toBeLessThanOrEqual(1);
+  deepEqual(
+    order,
+    [...order].sort((a, b) => a - b),
+  );
+  ok(events.filter(({ type }) => type === 'job-start').length <= 1);
 }
 
 function checkCounts({ counts }: ConversationStore): void {
-  expect(Math.min(...Object.values(counts))).toBeGreaterThanOrEqual(0);
-  expect(counts.conversations).toBeLessThanOrEqual(Math.min(10, counts.created));
+  ok(Math.min(...Object.values(counts)) >= 0);
+  ok(counts.conversations <= Math.min(10, counts.created));
 }
 
 describe('Jobs', () => {

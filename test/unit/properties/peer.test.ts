@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, constant, constantFrom, nat, oneof, record } from 'fast-check';
 import { z } from 'zod';
 import { BoundedQueue, withResolvers } from '../../../src/shared/async.js';
@@ -85,11 +86,11 @@ class PeerPlayer implements Player<PeerStep> {
 
   check(): void {
     for (const call of this.#calls) {
-      expect(call.ends.length).toBeLessThanOrEqual(1);
-      expect(call.yielded).toBeGreaterThanOrEqual(call.taken);
-      expect(call.yielded - call.taken).toBeLessThanOrEqual(streamWindow + 1); // the last one waits for credit
+      ok(call.ends.length <= 1);
+      ok(call.yielded >= call.taken);
+      ok(call.yielded - call.taken <= streamWindow + 1); // the last one waits for credit
     }
-    expect(this.#faults).toEqual([]);
+    deepEqual(this.#faults, []);
   }
 
   async finish(): Promise<void> {
@@ -97,8 +98,14 @@ class PeerPlayer implements Player<PeerStep> {
     for (const call of this.#calls) await take(call, 1000);
     await settled();
     this.check();
-    expect(this.#calls.filter(({ isServed }) => isServed)).toEqual([]);
-    expect(this.#calls.map(({ ends }) => ends.length)).toEqual(this.#calls.map(() => 1));
+    deepEqual(
+      this.#calls.filter(({ isServed }) => isServed),
+      [],
+    );
+    deepEqual(
+      this.#calls.map(({ ends }) => ends.length),
+      this.#calls.map(() => 1),
+    );
     for (const peer of this.#peers) await expect(peer.call('ask', { number: 0 })).rejects.toMatchObject(asClosed);
   }
 
@@ -146,7 +153,7 @@ async function read(call: Watched, items: AsyncGenerator<number>): Promise<void>
     while (call.wanted > 0 && call.ends.length === 0 && !call.isLeft) {
       const { value, done } = await items.next();
       if (done === true) call.ends.push('finished');
-      else expect(value).toBe(++call.taken);
+      else equal(value, ++call.taken);
       call.wanted--;
     }
   } catch (error) {
@@ -164,7 +171,7 @@ async function leave(call: Watched): Promise<void> {
 }
 
 async function* serve(call: Watched, signal: AbortSignal): AsyncGenerator<number> {
-  expect(call.wasServed).toBe(false); // no call is served twice
+  equal(call.wasServed, false); // no call is served twice
   [call.isServed, call.wasServed] = [true, true];
   const stop = () => call.source.fail(signal.reason);
   signal.addEventListener('abort', stop, { once: true });

@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
 import type { CliLease } from '../../../src/primary/cli/pool/process-pool.js';
 import type { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
@@ -97,22 +98,25 @@ class PoolPlayer implements Player<PoolStep> {
   check(): void {
     const { pool, trees } = this.#house;
     const processes = this.#held.map(({ lease }) => lease.process);
-    expect(new Set(processes).size).toBe(processes.length);
+    equal(new Set(processes).size, processes.length);
     const sessions = pool.sessions.map(({ process, conversation }) => {
-      expect(this.#owners.get(process)).toBe(conversation.id);
+      equal(this.#owners.get(process), conversation.id);
       expect(processes).not.toContain(process);
       return conversation.id;
     });
-    expect(new Set(sessions).size).toBe(sessions.length);
-    expect(sessions.length).toBeLessThanOrEqual(maxSessions);
+    equal(new Set(sessions).size, sessions.length);
+    ok(sessions.length <= maxSessions);
     for (const [process] of pool.processes) {
-      if (process.state.name === 'standby') expect(this.#owners.has(process)).toBe(false);
+      if (process.state.name === 'standby') equal(this.#owners.has(process), false);
     }
     const { standby, live, busy, stopping } = pool.counts();
-    expect(standby + live + busy + stopping).toBeLessThanOrEqual(pool.processes.length);
-    expect(busy).toBeLessThanOrEqual(this.#held.length);
-    expect(live).toBe(sessions.length);
-    expect(trees.every(({ ends }) => ends.length <= 1)).toBe(true);
+    ok(standby + live + busy + stopping <= pool.processes.length);
+    ok(busy <= this.#held.length);
+    equal(live, sessions.length);
+    equal(
+      trees.every(({ ends }) => ends.length <= 1),
+      true,
+    );
   }
 
   async finish(): Promise<void> {
@@ -122,9 +126,12 @@ class PoolPlayer implements Player<PoolStep> {
     for (const vanish of this.#lingering.splice(0)) vanish();
     await closed;
     await settled();
-    expect(pool.processes).toEqual([]);
-    expect(trees.map(({ ends }) => ends.length)).toEqual(trees.map(() => 1));
-    expect(this.#house.isStopped).toBe(true);
+    deepEqual(pool.processes, []);
+    deepEqual(
+      trees.map(({ ends }) => ends.length),
+      trees.map(() => 1),
+    );
+    equal(this.#house.isStopped, true);
   }
 
   /** Acquires a process. Does nothing for a conversation whose process is in use: it has one turn at a time. */
@@ -139,7 +146,7 @@ class PoolPlayer implements Player<PoolStep> {
     try {
       const lease = await pool.acquire(program, pick(launches, launch) ?? usual, state, caller.signal);
       expect([undefined, owner]).toContain(this.#owners.get(lease.process));
-      if (lease.origin === 'live') expect([this.#owners.get(lease.process), isBehind]).toEqual([owner, false]);
+      if (lease.origin === 'live') deepEqual([this.#owners.get(lease.process), isBehind], [owner, false]);
       this.#owners.set(lease.process, owner);
       this.#held = [...this.#held, { lease, conversation: id, caller, isInTurn: false }];
     } catch (error) {

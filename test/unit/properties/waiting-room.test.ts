@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, constant, constantFrom, nat, oneof, record, tuple } from 'fast-check';
 import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
@@ -81,36 +82,51 @@ class RoomPlayer implements Player<RoomStep> {
 
   check(): void {
     const [active, waiting] = [this.#expected.in('active').length, this.#expected.waiting.length];
-    expect([this.#room.active, this.#room.waiting]).toEqual([active, waiting]);
-    expect(active).toBeLessThanOrEqual(limits.maxActive);
-    expect(waiting).toBeLessThanOrEqual(limits.maxWaiting);
-    expect({ full: this.#room.refused, bound: this.#room.refusedByBound }).toEqual(this.#expected.refused);
-    expect(this.#expected.in('waiting').some((entry) => this.#expected.mayRun(entry))).toBe(false); // no slot is idle
+    deepEqual([this.#room.active, this.#room.waiting], [active, waiting]);
+    ok(active <= limits.maxActive);
+    ok(waiting <= limits.maxWaiting);
+    deepEqual({ full: this.#room.refused, bound: this.#room.refusedByBound }, this.#expected.refused);
+    equal(
+      this.#expected.in('waiting').some((entry) => this.#expected.mayRun(entry)),
+      false,
+    ); // no slot is idle
     this.#checkClients();
     const order = this.#expected.order();
-    expect(order.map(({ ticket }) => ticket.position)).toEqual(order.map((_, index) => index + 1));
+    deepEqual(
+      order.map(({ ticket }) => ticket.position),
+      order.map((_, index) => index + 1),
+    );
     const upcoming = order.filter(({ rank, isReady }) => rank !== 'background' && isReady);
-    expect(this.#room.upcoming(order.length + 1)).toEqual(upcoming.map(({ ticket }) => ticket));
+    deepEqual(
+      this.#room.upcoming(order.length + 1),
+      upcoming.map(({ ticket }) => ticket),
+    );
     const wrong = this.#expected.all.filter(({ ticket, state, results }) => {
       const isSettled = results.length === 1 && (state !== 'active' || results[0] === 'granted');
       return ticket.isWaiting !== (state === 'waiting') || (ticket.isWaiting ? results.length > 0 : !isSettled);
     });
-    expect(wrong).toEqual([]);
-    expect(this.#expected.all.filter(({ results }) => results.includes('lost'))).toEqual([]);
-    for (const entry of order) expect(entry.ticket.reason).toBe(this.#reasonOf(entry));
+    deepEqual(wrong, []);
+    deepEqual(
+      this.#expected.all.filter(({ results }) => results.includes('lost')),
+      [],
+    );
+    for (const entry of order) equal(entry.ticket.reason, this.#reasonOf(entry));
   }
 
   async finish(): Promise<void> {
     const idle = this.#room.idle();
     for (const entry of this.#expected.all) this.#release(entry);
     await idle;
-    expect([this.#room.active, this.#room.waiting, this.#room.waitingInBackground]).toEqual([0, 0, []]);
+    deepEqual([this.#room.active, this.#room.waiting, this.#room.waitingInBackground], [0, 0, []]);
     await this.#clock.advance(3000);
-    expect(this.#clock.pending).toBe(0);
+    equal(this.#clock.pending, 0);
     const again = Array.from({ length: limits.maxActive }, () => this.#room.admit(entrant('after', 60)));
-    expect(again.map((ticket) => ticket.isWaiting)).toEqual(again.map(() => false));
+    deepEqual(
+      again.map((ticket) => ticket.isWaiting),
+      again.map(() => false),
+    );
     const held = entrant('after', limits.maxWaitingBytes, { heldBy: () => 'conversation' });
-    expect(this.#room.admit(held).isWaiting).toBe(true); // no byte is still counted
+    equal(this.#room.admit(held).isWaiting, true); // no byte is still counted
   }
 
   /** Returns the first gate that is closed. */
@@ -127,11 +143,14 @@ class RoomPlayer implements Player<RoomStep> {
   #checkClients(): void {
     const clients = [...new Set(this.#expected.all.map(({ client }) => client))];
     const running = (client: string) => this.#expected.in('active').filter((entry) => entry.client === client).length;
-    expect(clients.filter((client) => running(client) > boundsOf(client).maxRunning)).toEqual([]);
+    deepEqual(
+      clients.filter((client) => running(client) > boundsOf(client).maxRunning),
+      [],
+    );
     const beyond = clients.filter((client) => isBeyond(client, this.#expected.waitingOf(client)));
-    expect(beyond.length).toBeLessThanOrEqual(1);
+    ok(beyond.length <= 1);
     const counts = clients.map((client) => [client, this.#expected.waitingOf(client).length] as const);
-    expect(this.#room.waitingByClient).toEqual(new Map(counts.filter(([, count]) => count > 0)));
+    deepEqual(this.#room.waitingByClient, new Map(counts.filter(([, count]) => count > 0)));
   }
 
   async #pass(ms: number): Promise<void> {
@@ -149,7 +168,7 @@ class RoomPlayer implements Player<RoomStep> {
     const refusal = hasSlot ? null : this.#expected.refusalReason(client, bytes);
     try {
       const ticket = this.#room.admit(visitor);
-      expect(refusal).toBe(null);
+      equal(refusal, null);
       this.#expected.enter(this.#add(visitor, ticket, 'caller'));
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;

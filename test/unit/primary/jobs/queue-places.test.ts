@@ -1,3 +1,4 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
 import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
@@ -368,17 +369,17 @@ it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', a
         reasons.add('granted');
         const isAlone = others.every((other) => countOf(other) === 0) && reserving === 0;
         const share = holder === 'key a' ? 6 : isAlone ? maxWaiting : quarterOf(maxWaiting);
-        expect(countOf(holder)).toBeLessThanOrEqual(share);
-        if (hadPlace) expect(waiting.length + reserved).toBeLessThanOrEqual(maxWaiting);
+        ok(countOf(holder) <= share);
+        if (hadPlace) ok(waiting.length + reserved <= maxWaiting);
       } else {
         reasons.add(result.includes('reserved') ? 'reserved' : result.includes('full') ? 'full' : 'share');
-        if (!hadPlace) expect(waiting.length).toBe(maxWaiting); // a first job takes any free place
+        if (!hadPlace) equal(waiting.length, maxWaiting); // a first job takes any free place
       }
-      expect(waiting.slice(0, before.length)).toEqual(before); // no job loses its place
+      deepEqual(waiting.slice(0, before.length), before); // no job loses its place
     }
-    expect(waiting.length).toBeLessThanOrEqual(maxWaiting);
-    expect(places.taken).toBe(waiting.length);
-    expect(places.counts).toEqual(countByClient(waiting));
+    ok(waiting.length <= maxWaiting);
+    equal(places.taken, waiting.length);
+    deepEqual(places.counts, countByClient(waiting));
   }
   expect(reasons).toEqual(new Set(['granted', 'share', 'full', 'reserved']));
   for (const waiter of waiting) places.leave(waiter);
