@@ -1,6 +1,6 @@
-import { runWithFaults, startFaulty } from '../test/support/faulty-run.js';
-import { total } from '../test/support/job-ledger.js';
-import { everyKind } from '../test/support/random-faults.js';
+import { total } from '../test/support/jobs/job-ledger.js';
+import { runWithFaults, startFaulty } from '../test/support/service/faulty-run.js';
+import { everyKind } from '../test/support/service/random-faults.js';
 import type { Row } from './support/table.js';
 
 const jobs = Number(process.env.FAULT_JOBS ?? 10_000);

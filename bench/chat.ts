@@ -1,4 +1,4 @@
-import { type Service, startService, twoWorkers } from '../test/support/service.js';
+import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
 import { Generator } from './support/generator.js';
 import type { OneShot } from './support/one-shots.js';
 import { alternately } from './support/pairs.js';

@@ -1,4 +1,4 @@
-import { saysSlowly } from '../test/support/messages-api-stub.js';
+import { saysSlowly } from '../test/support/agents/messages-api-stub.js';
 import { type ClaudeBench, slots, withClaude } from './support/claude-bench.js';
 import { alternately } from './support/pairs.js';
 import { ratioRow } from './support/ratio-row.js';

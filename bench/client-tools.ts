@@ -1,6 +1,6 @@
-import { KeepAliveClient } from '../test/support/keep-alive.js';
-import { type MessagesRequest, says, saysAndCalls } from '../test/support/messages-api-stub.js';
-import { note, ToolClient } from '../test/support/tool-client.js';
+import { type MessagesRequest, says, saysAndCalls } from '../test/support/agents/messages-api-stub.js';
+import { KeepAliveClient } from '../test/support/clients/keep-alive.js';
+import { note, ToolClient } from '../test/support/clients/tool-client.js';
 import { type ClaudeBench, withClaude } from './support/claude-bench.js';
 import { alternately } from './support/pairs.js';
 import { ratioRow } from './support/ratio-row.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KeepAliveClient } from '../test/support/keep-alive.js';
-import { startWithProgram } from '../test/support/service.js';
+import { KeepAliveClient } from '../test/support/clients/keep-alive.js';
+import { startWithProgram } from '../test/support/service/service.js';
 import { memoryOf } from './support/memory-of.js';
 import type { Row } from './support/table.js';
 

@@ -1,5 +1,5 @@
-import { KeepAliveClient } from '../test/support/keep-alive.js';
-import { startService } from '../test/support/service.js';
+import { KeepAliveClient } from '../test/support/clients/keep-alive.js';
+import { startService } from '../test/support/service/service.js';
 import { type ClaudeBench, withClaude } from './support/claude-bench.js';
 import { alternately } from './support/pairs.js';
 import { type Pair, ratioRow } from './support/ratio-row.js';

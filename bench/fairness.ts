@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { temporaryFolder } from '../test/support/folder.js';
-import { type Answer, type Service, startWithProgram, twoWorkers } from '../test/support/service.js';
+import { temporaryFolder } from '../test/support/basics/folder.js';
+import { type Answer, type Service, startWithProgram, twoWorkers } from '../test/support/service/service.js';
 import { median, spread } from './support/statistics.js';
 import type { Row } from './support/table.js';
 import { prompt } from './support/task.js';

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { startService } from '../test/support/service.js';
+import { startService } from '../test/support/service/service.js';
 import { dropLog } from './support/service-log.js';
 import { readStream } from './support/sse-client.js';
 import { quantile } from './support/statistics.js';

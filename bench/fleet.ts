@@ -1,5 +1,5 @@
-import { killWorkersUnderLoad } from '../test/support/killed-workers.js';
-import { startService, twoWorkers } from '../test/support/service.js';
+import { killWorkersUnderLoad } from '../test/support/processes/killed-workers.js';
+import { startService, twoWorkers } from '../test/support/service/service.js';
 import { dropLog } from './support/service-log.js';
 import type { Row } from './support/table.js';
 

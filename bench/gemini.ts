@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
-import { startGeminiApi } from '../test/support/gemini-api-stub.js';
-import { installGemini, startWithGemini } from '../test/support/gemini-service.js';
-import { KeepAliveClient } from '../test/support/keep-alive.js';
+import { startGeminiApi } from '../test/support/agents/gemini-api-stub.js';
+import { installGemini, startWithGemini } from '../test/support/agents/gemini-service.js';
+import { KeepAliveClient } from '../test/support/clients/keep-alive.js';
 import { DirectGemini } from './support/direct-gemini.js';
 import { alternately } from './support/pairs.js';
 import { type Pair, ratioRow } from './support/ratio-row.js';

@@ -1,5 +1,5 @@
-import { HostFleet } from '../test/support/fleet/host-fleet.js';
-import { askMany } from '../test/support/fleet/load.js';
+import { HostFleet } from '../test/support/service/host-fleet.js';
+import { askMany } from '../test/support/service/load.js';
 import { median, spread } from './support/statistics.js';
 import type { Row } from './support/table.js';
 

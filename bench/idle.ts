@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startService, twoWorkers } from '../test/support/service.js';
+import { startService, twoWorkers } from '../test/support/service/service.js';
 import { ownProcessorMs, processorMs } from './support/processor-time.js';
 import type { Row } from './support/table.js';
 

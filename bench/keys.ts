@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, scopes } from '../src/shared/config/api-keys.js';
 import { KeyRing } from '../src/worker/access/keys.js';
-import { type Service, startService } from '../test/support/service.js';
+import { type Service, startService } from '../test/support/service/service.js';
 import type { Guesses } from './support/guesser.js';
 import { keyedGet } from './support/keyed-get.js';
 import { dropLog } from './support/service-log.js';

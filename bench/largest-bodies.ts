@@ -1,7 +1,7 @@
-import { largestBodies } from '../test/support/largest-bodies.js';
-import type { Service } from '../test/support/service.js';
-import type { Stall } from '../test/support/stall-probe.js';
-import { type Stalls, startWatched } from '../test/support/stalls.js';
+import { largestBodies } from '../test/support/doors/largest-bodies.js';
+import type { Service } from '../test/support/service/service.js';
+import type { Stall } from '../test/support/service/stall-probe.js';
+import { type Stalls, startWatched } from '../test/support/service/stalls.js';
 import { dropLog } from './support/service-log.js';
 import { median } from './support/statistics.js';
 import type { Row } from './support/table.js';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { temporaryFolder } from '../test/support/folder.js';
-import { randomNumbers } from '../test/support/random.js';
-import type { Service } from '../test/support/service.js';
-import { script } from '../test/support/service.js';
+import { temporaryFolder } from '../test/support/basics/folder.js';
+import { randomNumbers } from '../test/support/basics/random.js';
+import type { Service } from '../test/support/service/service.js';
+import { script } from '../test/support/service/service.js';
 import { Leaver } from './support/leaver.js';
 import { describeMachine } from './support/machine.js';
 import { type Footprint, ObservedService } from './support/observed-service.js';

@@ -1,6 +1,6 @@
-import { tryLogin } from '../test/support/login-trial.js';
-import { startMessagesApi } from '../test/support/messages-api-stub.js';
-import { TokenEndpoint } from '../test/support/token-endpoint.js';
+import { tryLogin } from '../test/support/agents/login-trial.js';
+import { startMessagesApi } from '../test/support/agents/messages-api-stub.js';
+import { TokenEndpoint } from '../test/support/agents/token-endpoint.js';
 import type { Row } from './support/table.js';
 
 const perRound = 20;

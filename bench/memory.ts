@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KeepAliveClient } from '../test/support/keep-alive.js';
-import { type Service, startService, twoWorkers } from '../test/support/service.js';
+import { KeepAliveClient } from '../test/support/clients/keep-alive.js';
+import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
 import { type Memory, memoryOf } from './support/memory-of.js';
 import { median, spread, sum } from './support/statistics.js';
 import type { Row } from './support/table.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { installSdks } from '../test/support/sdk-client.js';
-import { startService } from '../test/support/service.js';
+import { installSdks } from '../test/support/clients/sdk-client.js';
+import { startService } from '../test/support/service/service.js';
 import { alternately } from './support/pairs.js';
 import { ratioRow } from './support/ratio-row.js';
 import { dropLog } from './support/service-log.js';

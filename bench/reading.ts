@@ -1,4 +1,4 @@
-import { type Service, startService } from '../test/support/service.js';
+import { type Service, startService } from '../test/support/service/service.js';
 import { BareCluster } from './support/bare-cluster.js';
 import { Generator } from './support/generator.js';
 import { alternately } from './support/pairs.js';

@@ -1,4 +1,4 @@
-import { startService, twoWorkers } from '../test/support/service.js';
+import { startService, twoWorkers } from '../test/support/service/service.js';
 import { ownProcessorMs } from './support/processor-time.js';
 import { dropLog } from './support/service-log.js';
 import { median, spread } from './support/statistics.js';

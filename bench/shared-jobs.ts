@@ -2,8 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { systemClock } from '../src/shared/clock.js';
-import { type RedisServer, startRedis } from '../test/support/redis-server.js';
-import { until } from '../test/support/until.js';
+import { until } from '../test/support/basics/until.js';
+import { type RedisServer, startRedis } from '../test/support/stores/redis-server.js';
 import { openJobs } from './support/jobs-host.js';
 import { quantile } from './support/statistics.js';
 

@@ -1,5 +1,5 @@
-import { startService, twoWorkers } from '../test/support/service.js';
-import { healthTimes, SlowClients, slowKinds } from '../test/support/slow-clients.js';
+import { healthTimes, SlowClients, slowKinds } from '../test/support/clients/slow-clients.js';
+import { startService, twoWorkers } from '../test/support/service/service.js';
 import { dropLog } from './support/service-log.js';
 import { quantile } from './support/statistics.js';
 import type { Row } from './support/table.js';

@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Ledger, ledgerOf, total } from '../test/support/job-ledger.js';
-import { untilJobs } from '../test/support/jobs.js';
-import { randomNumbers } from '../test/support/random.js';
-import { everyKind, RandomFaults } from '../test/support/random-faults.js';
-import { script } from '../test/support/service.js';
-import { until } from '../test/support/until.js';
+import { randomNumbers } from '../test/support/basics/random.js';
+import { until } from '../test/support/basics/until.js';
+import { type Ledger, ledgerOf, total } from '../test/support/jobs/job-ledger.js';
+import { untilJobs } from '../test/support/jobs/jobs.js';
+import { everyKind, RandomFaults } from '../test/support/service/random-faults.js';
+import { script } from '../test/support/service/service.js';
 import { drawChart } from './support/chart.js';
 import { HealthProbe } from './support/health-probe.js';
 import { describeMachine } from './support/machine.js';

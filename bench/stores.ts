@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { isSqliteThere } from '../src/primary/store/sqlite/node-sqlite.js';
-import { temporaryFolder } from '../test/support/folder.js';
-import { startRedis } from '../test/support/redis-server.js';
-import { type Service, startService, twoWorkers } from '../test/support/service.js';
+import { temporaryFolder } from '../test/support/basics/folder.js';
+import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
+import { startRedis } from '../test/support/stores/redis-server.js';
 import { Generator } from './support/generator.js';
 import { alternately } from './support/pairs.js';
 import { dropLog } from './support/service-log.js';

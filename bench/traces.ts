@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Collector } from '../test/support/collector.js';
-import { metric } from '../test/support/exposition.js';
-import { type Service, startService, twoWorkers } from '../test/support/service.js';
+import { metric } from '../test/support/documents/exposition.js';
+import { Collector } from '../test/support/service/collector.js';
+import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
 import { ownProcessorMs } from './support/processor-time.js';
 import { dropLog } from './support/service-log.js';
 import { median, spread } from './support/statistics.js';

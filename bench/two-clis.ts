@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killIfAlive, programsOf } from '../test/support/processes.js';
-import { type Service, script, startService } from '../test/support/service.js';
+import { killIfAlive, programsOf } from '../test/support/processes/processes.js';
+import { type Service, script, startService } from '../test/support/service/service.js';
 import { alternately } from './support/pairs.js';
 import { type Pair, ratioRow } from './support/ratio-row.js';
 import { median } from './support/statistics.js';

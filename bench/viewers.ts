@@ -1,6 +1,6 @@
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Service, startService, twoWorkers } from '../test/support/service.js';
+import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
 import { ownProcessorMs } from './support/processor-time.js';
 import { dropLog } from './support/service-log.js';
 import { median, spread } from './support/statistics.js';

@@ -5,8 +5,8 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { optionalPackages, packages, type Suite, suites, type Variant } from './suites.js';
-import { cacheFor, installNode } from './support/install-once.js';
-import { root } from './support/sources.js';
+import { cacheFor, installNode } from './support/agents/install-once.js';
+import { root } from './support/documents/sources.js';
 
 const usage = `Usage: npm run suite NAME [-- ARGUMENTS OF JEST]
        npm run test:all     every suite but those on demand

@@ -236,11 +236,11 @@ export function jestConfig(name: string, variantName?: string): object {
   return {
     roots: ['<rootDir>/dist/test'],
     testRegex: `/dist/test/(${(variant?.files ?? suite.files).join('|')})\\.test\\.js$`,
-    testEnvironment: '<rootDir>/dist/test/support/environment.js',
+    testEnvironment: '<rootDir>/dist/test/support/basics/environment.js',
     transform: {},
     // Jest loads every module anew for each test file, and the fifty translations of zod are a tenth of that.
     moduleNameMapper: { '^\\.\\./locales/index\\.cjs$': '<rootDir>/node_modules/zod/v4/locales/en.cjs' },
-    setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-try.js'],
+    setupFilesAfterEnv: ['<rootDir>/dist/test/support/basics/second-try.js'],
     coverageProvider: 'v8',
     testTimeout: suite.timeLimitMs,
     maxWorkers: suite.workers,

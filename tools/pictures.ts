@@ -1,12 +1,12 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { startBrowser } from '../test/support/browser.js';
-import { openConsole } from '../test/support/console.js';
-import { Screen } from '../test/support/screen.js';
-import { type Service, startService } from '../test/support/service.js';
-import { root } from '../test/support/sources.js';
-import { until } from '../test/support/until.js';
+import { until } from '../test/support/basics/until.js';
+import { startBrowser } from '../test/support/clients/browser.js';
+import { openConsole } from '../test/support/clients/console.js';
+import { Screen } from '../test/support/clients/screen.js';
+import { root } from '../test/support/documents/sources.js';
+import { type Service, startService } from '../test/support/service/service.js';
 import { terminalPage } from './terminal-page.js';
 
 const maxBytes = 80_000;

@@ -1,5 +1,5 @@
-import { KeepAliveClient } from '../../test/support/keep-alive.js';
-import type { Service } from '../../test/support/service.js';
+import { KeepAliveClient } from '../../test/support/clients/keep-alive.js';
+import type { Service } from '../../test/support/service/service.js';
 import { dropLog } from './service-log.js';
 import { settled } from './settled.js';
 import { prompt } from './task.js';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bodyBytes, DrippingBodies, headerOf, jsonType } from '../../test/support/dripping-bodies.js';
-import { chunk, jsonPost, request } from '../../test/support/raw-http.js';
+import { bodyBytes, DrippingBodies, headerOf, jsonType } from '../../test/support/clients/dripping-bodies.js';
+import { chunk, jsonPost, request } from '../../test/support/clients/raw-http.js';
 
 /**
  * Program that sends hostile bodies with the key of `greedy` until it is killed. Arguments: port, kind of body, and

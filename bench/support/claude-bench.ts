@@ -1,10 +1,10 @@
 import { Agent } from 'node:http';
-import { installClaude, startWithClaude } from '../../test/support/claude-service.js';
-import { makeClaudeHome } from '../../test/support/claude-session.js';
-import { KeepAliveClient } from '../../test/support/keep-alive.js';
-import { type MessagesApi, startMessagesApi } from '../../test/support/messages-api-stub.js';
-import type { Service } from '../../test/support/service.js';
-import { until } from '../../test/support/until.js';
+import { installClaude, startWithClaude } from '../../test/support/agents/claude-service.js';
+import { makeClaudeHome } from '../../test/support/agents/claude-session.js';
+import { type MessagesApi, startMessagesApi } from '../../test/support/agents/messages-api-stub.js';
+import { until } from '../../test/support/basics/until.js';
+import { KeepAliveClient } from '../../test/support/clients/keep-alive.js';
+import type { Service } from '../../test/support/service/service.js';
 import { DirectClaude } from './direct-claude.js';
 import { dropLog } from './service-log.js';
 import { settled } from './settled.js';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { codexAdapter } from '../../src/primary/cli/adapters/codex/adapter.js';
 import { type Consult, filePlace, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
-import { installCodex, startWithCodex, stubKey, toStub } from '../../test/support/codex-service.js';
-import { temporaryFolder } from '../../test/support/folder.js';
-import { startResponsesApi } from '../../test/support/responses-api-stub.js';
+import { installCodex, startWithCodex, stubKey, toStub } from '../../test/support/agents/codex-service.js';
+import { startResponsesApi } from '../../test/support/agents/responses-api-stub.js';
+import { temporaryFolder } from '../../test/support/basics/folder.js';
 import { asByItself, type BenchedAgent, type OpenAgent } from './agent-bench.js';
 import { prompt } from './task.js';
 

@@ -1,4 +1,4 @@
-import { startWithProgram, twoWorkers } from '../../test/support/service.js';
+import { startWithProgram, twoWorkers } from '../../test/support/service/service.js';
 import { Generator } from './generator.js';
 import type { OneShot } from './one-shots.js';
 import { alternately } from './pairs.js';

@@ -10,7 +10,7 @@ import {
   type Tool,
   type ToolOffer,
 } from '../../src/primary/cli/contract/adapter.js';
-import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
+import { type ClaudeHome, consultIn } from '../../test/support/agents/claude-session.js';
 import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
 

@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { acpAdapter } from '../../src/primary/cli/adapters/acp/adapter.js';
 import { presets } from '../../src/primary/cli/adapters/acp/presets.js';
-import { temporaryFolder } from '../../test/support/folder.js';
-import { installGemini } from '../../test/support/gemini-service.js';
+import { installGemini } from '../../test/support/agents/gemini-service.js';
+import { temporaryFolder } from '../../test/support/basics/folder.js';
 import { prompt } from './task.js';
 
 type Variables = Readonly<Record<string, string>>;

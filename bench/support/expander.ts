@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { headerOf } from '../../test/support/dripping-bodies.js';
-import { type ExpandingKind, expandingRequests } from '../../test/support/expanding.js';
+import { headerOf } from '../../test/support/clients/dripping-bodies.js';
+import { type ExpandingKind, expandingRequests } from '../../test/support/clients/expanding.js';
 
 /**
  * Program that sends requests which could expand in the service, with the key of `greedy`, until it is killed.

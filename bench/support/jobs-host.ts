@@ -1,7 +1,7 @@
 import type { RedisStore } from '../../src/primary/hosts/hosts.js';
 import { systemClock } from '../../src/shared/clock.js';
-import { openRedisAt } from '../../test/support/redis-server.js';
-import { acceptedJob, answerOf, endedAt } from '../../test/support/shared-jobs.js';
+import { openRedisAt } from '../../test/support/stores/redis-server.js';
+import { acceptedJob, answerOf, endedAt } from '../../test/support/stores/shared-jobs.js';
 
 const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
 const jobLimits = { maxJobs: 100_000, maxBytes: 1e9, ttlMs: 3_600_000 };

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jsonPost } from '../../test/support/raw-http.js';
+import { jsonPost } from '../../test/support/clients/raw-http.js';
 
 /** Client that sends one of several requests, and disconnects in one of several ways at a random moment. */
 export class Leaver {

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Fate, fateOf, type JobOrder } from '../../test/support/job-fates.js';
-import { randomNumbers } from '../../test/support/random.js';
-import type { Service } from '../../test/support/service.js';
+import { randomNumbers } from '../../test/support/basics/random.js';
+import { type Fate, fateOf, type JobOrder } from '../../test/support/jobs/job-fates.js';
+import type { Service } from '../../test/support/service/service.js';
 
 const callers = 12;
 const maxPauseMs = 600;

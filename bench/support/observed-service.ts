@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { processCounts } from '../../test/support/converser.js';
-import { runtimeOf } from '../../test/support/jobs.js';
-import { mainProgram, type Service, startService, twoWorkers } from '../../test/support/service.js';
-import { until } from '../../test/support/until.js';
+import { processCounts } from '../../test/support/agents/converser.js';
+import { until } from '../../test/support/basics/until.js';
+import { runtimeOf } from '../../test/support/jobs/jobs.js';
+import { mainProgram, type Service, startService, twoWorkers } from '../../test/support/service/service.js';
 import type { SelfReport } from './self-probe.js';
 import { sum } from './statistics.js';
 

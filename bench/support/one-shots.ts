@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { programs } from '../../test/support/service.js';
+import { programs } from '../../test/support/service/service.js';
 import { prompt } from './task.js';
 
 /** Program that reads a prompt from stdin, answers, and exits. */

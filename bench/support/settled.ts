@@ -1,5 +1,5 @@
-import type { Service } from '../../test/support/service.js';
-import { until } from '../../test/support/until.js';
+import { until } from '../../test/support/basics/until.js';
+import type { Service } from '../../test/support/service/service.js';
 import { processorMs } from './processor-time.js';
 
 const quietMs = 150;

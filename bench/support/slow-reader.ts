@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { jsonPost } from '../../test/support/raw-http.js';
+import { jsonPost } from '../../test/support/clients/raw-http.js';
 
 export interface SlowReader {
   readonly bytes: number;

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Exposition } from '../../test/support/exposition.js';
+import { Exposition } from '../../test/support/documents/exposition.js';
 import type { HealthProbe } from './health-probe.js';
 import type { ObservedService } from './observed-service.js';
 import { quantile } from './statistics.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { browserPackages } from '../../tools/browser-files.js';
-import { publishedDependencies, readSources, root, Source } from '../support/sources.js';
+import { publishedDependencies, readSources, root, Source } from '../support/documents/sources.js';
 
 const sources = readSources('src');
 const known = new Map(sources.map((source) => [source.name, source]));

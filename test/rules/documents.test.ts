@@ -6,9 +6,9 @@ import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/e
 import { logEvents } from '../../src/shared/log/logger.js';
 import { serviceExits } from '../../src/shared/phase.js';
 import { configurationRows } from '../../tools/configuration-table.js';
-import { families } from '../support/families.js';
-import { tableUnder } from '../support/markdown.js';
-import { readSources, root } from '../support/sources.js';
+import { families } from '../support/documents/families.js';
+import { tableUnder } from '../support/documents/markdown.js';
+import { readSources, root } from '../support/documents/sources.js';
 
 const maxReadmeWords = 700;
 const maxPictureBytes = 80_000;

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { anchorsOf } from '../support/anchors.js';
-import { root } from '../support/sources.js';
+import { anchorsOf } from '../support/documents/anchors.js';
+import { root } from '../support/documents/sources.js';
 
 /** Returns every page of the repository that people read. */
 function pages(): string[] {

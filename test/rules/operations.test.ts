@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { variables } from '../../src/shared/config/variables.js';
 import { cliReasons, publicCodes } from '../../src/shared/errors.js';
 import { logEvents } from '../../src/shared/log/logger.js';
-import { families } from '../support/families.js';
-import { tableUnder } from '../support/markdown.js';
-import { root } from '../support/sources.js';
+import { families } from '../support/documents/families.js';
+import { tableUnder } from '../support/documents/markdown.js';
+import { root } from '../support/documents/sources.js';
 
 const page = 'docs/operations.md';
 const errors = 'docs/errors.md';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readSources, root } from '../support/sources.js';
+import { readSources, root } from '../support/documents/sources.js';
 
 const maxWords = 30;
 /** Maximum number of long sentences in all pages together. */

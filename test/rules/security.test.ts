@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../support/sources.js';
+import { root } from '../support/documents/sources.js';
 
 describe.each(['docs/security.md', 'bench/RESULTS.md', 'docs/dependencies.md'])('%s', (page) => {
   const text = readFileSync(join(root, page), 'utf8');

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { parseCommandLine } from '../../src/command/command-line.js';
 import { shellWords } from '../../src/shared/config/clis.js';
 import { loadConfig } from '../../src/shared/config/config.js';
-import { commandsOf, isRunBy, pagesWithSnippets, runners, snippetsOf } from '../support/snippets.js';
-import { readSources, root } from '../support/sources.js';
+import { commandsOf, isRunBy, pagesWithSnippets, runners, snippetsOf } from '../support/documents/snippets.js';
+import { readSources, root } from '../support/documents/sources.js';
 
 const minReasonLength = 12;
 const snippets = pagesWithSnippets().flatMap(snippetsOf);

@@ -8,9 +8,9 @@ import { dependencyRows } from '../../tools/dependency-table.js';
 import { readInstalled } from '../../tools/licences.js';
 import { importNameOf, productionFolders, readLockfile } from '../../tools/lockfile.js';
 import { productionSbom, readSbom } from '../../tools/sbom.js';
-import { temporaryFolder } from '../support/folder.js';
-import { tableUnder } from '../support/markdown.js';
-import { root } from '../support/sources.js';
+import { temporaryFolder } from '../support/basics/folder.js';
+import { tableUnder } from '../support/documents/markdown.js';
+import { root } from '../support/documents/sources.js';
 
 const page = 'docs/dependencies.md';
 const lockfile = readLockfile(root);

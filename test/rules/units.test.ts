@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { variables } from '../../src/shared/config/variables.js';
-import { root } from '../support/sources.js';
+import { root } from '../support/documents/sources.js';
 
 const folder = join(root, 'deploy', 'systemd');
 const units = readdirSync(folder).filter((name) => /\.(service|socket)$/.test(name));

@@ -1,10 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installAgent, type PackagedAgent } from '../../support/coding-agents.js';
-import { type CompletionsApi, completionTokens, startCompletionsApi } from '../../support/completions-api-stub.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { type Service, startService } from '../../support/service.js';
+import { installAgent, type PackagedAgent } from '../../support/agents/coding-agents.js';
+import {
+  type CompletionsApi,
+  completionTokens,
+  startCompletionsApi,
+} from '../../support/agents/completions-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 type Variables = Readonly<Record<string, string>>;
 

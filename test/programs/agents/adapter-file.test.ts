@@ -1,8 +1,8 @@
-import { jayFrom, type StartJay } from '../../support/adapter-files.js';
-import type { Model } from '../../support/contract/house.js';
-import { describeModelContract } from '../../support/contract/suite.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { twoWorkers } from '../../support/service.js';
+import { jayFrom, type StartJay } from '../../support/agents/adapter-files.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import type { Model } from '../../support/doors/contract/house.js';
+import { describeModelContract } from '../../support/doors/contract/suite.js';
+import { twoWorkers } from '../../support/service/service.js';
 
 const moods: Readonly<Record<Model, string>> = {
   answers: '',

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startWithClaude } from '../../support/claude-service.js';
-import { codingAgents, type FileTools, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
-import { metric } from '../../support/exposition.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
+import { codingAgents, type FileTools, installCodingAgent, settleAgent } from '../../support/agents/coding-agents.js';
 import {
   type Behaviour,
   type MessagesApi,
@@ -12,8 +11,9 @@ import {
   says,
   saysAndCalls,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import { canBecomeOthers, strangers } from '../../support/other-users.js';
+} from '../../support/agents/messages-api-stub.js';
+import { canBecomeOthers, strangers } from '../../support/clients/other-users.js';
+import { metric } from '../../support/documents/exposition.js';
 
 const model = 'claude-sonnet-5';
 

@@ -1,6 +1,4 @@
-import { installCodex, startWithCodex } from '../../support/codex-service.js';
-import type { Model } from '../../support/contract/house.js';
-import { describeModelContract } from '../../support/contract/suite.js';
+import { installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   atCapacity,
   type ResponsesApi,
@@ -8,7 +6,9 @@ import {
   responds,
   responseStalls,
   startResponsesApi,
-} from '../../support/responses-api-stub.js';
+} from '../../support/agents/responses-api-stub.js';
+import type { Model } from '../../support/doors/contract/house.js';
+import { describeModelContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, ResponsesBehaviour>> = {
   answers: responds('Good ', 'day'),

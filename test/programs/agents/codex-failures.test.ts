@@ -1,5 +1,4 @@
-import { installCodex, startWithCodex } from '../../support/codex-service.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
+import { installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   atCapacity,
   completed,
@@ -11,8 +10,9 @@ import {
   sends,
   startResponsesApi,
   usageLimit,
-} from '../../support/responses-api-stub.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/responses-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
 
 /** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };

@@ -1,8 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installCodex, startWithCodex } from '../../support/codex-service.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers } from '../../support/jobs.js';
+import { installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   completed,
   messagesOf,
@@ -11,8 +9,10 @@ import {
   responseStalls,
   sends,
   startResponsesApi,
-} from '../../support/responses-api-stub.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/responses-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { recovers } from '../../support/jobs/jobs.js';
 
 const canary = 'a-canary-that-no-model-may-see';
 

@@ -1,10 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ModelEntry } from '../../../src/shared/api/models.js';
-import { codexVersion, installCodex, startWithCodex, toStub } from '../../support/codex-service.js';
-import { namesOf, stream, textOf } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
+import { codexVersion, installCodex, startWithCodex, toStub } from '../../support/agents/codex-service.js';
 import {
   messagesOf,
   type ResponsesApi,
@@ -14,7 +11,10 @@ import {
   respondsSlowly,
   responseTokens,
   startResponsesApi,
-} from '../../support/responses-api-stub.js';
+} from '../../support/agents/responses-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { namesOf, stream, textOf } from '../../support/clients/event-stream.js';
+import { metric } from '../../support/documents/exposition.js';
 
 /** Settings with processes that wait for the next turn of their conversation. */
 const lives = { MODEL_API_LIVE_SESSIONS: '4' };

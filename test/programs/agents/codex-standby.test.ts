@@ -1,14 +1,14 @@
-import { installCodex, startWithCodex } from '../../support/codex-service.js';
-import { metric } from '../../support/exposition.js';
+import { installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   messagesOf,
   type ResponsesApi,
   repeats,
   respondsInMessages,
   startResponsesApi,
-} from '../../support/responses-api-stub.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/responses-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import type { Service } from '../../support/service/service.js';
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const strict = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false };

@@ -1,4 +1,4 @@
-import { codexVersion, installCodex, startWithCodex } from '../../support/codex-service.js';
+import { codexVersion, installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   calls,
   messagesOf,
@@ -6,9 +6,9 @@ import {
   type ResponsesRequest,
   responds,
   startResponsesApi,
-} from '../../support/responses-api-stub.js';
-import { twoWorkers } from '../../support/service.js';
-import { note, ToolClient } from '../../support/tool-client.js';
+} from '../../support/agents/responses-api-stub.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { twoWorkers } from '../../support/service/service.js';
 
 const oneWorker = { ...twoWorkers, MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4' };
 

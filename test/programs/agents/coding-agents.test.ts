@@ -1,9 +1,9 @@
-import { startWithClaude } from '../../support/claude-service.js';
-import { type CodingAgent, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
-import { metric } from '../../support/exposition.js';
-import { conversationOf, says, startMessagesApi, systemOf } from '../../support/messages-api-stub.js';
-import { type LogRecord, type Service, script, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
+import { type CodingAgent, installCodingAgent, settleAgent } from '../../support/agents/coding-agents.js';
+import { conversationOf, says, startMessagesApi, systemOf } from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type LogRecord, type Service, script, startService } from '../../support/service/service.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
 /** Agents that send the text of the user unchanged. `asides`: number of requests for titles. */

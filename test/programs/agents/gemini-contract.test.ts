@@ -1,5 +1,3 @@
-import type { Model } from '../../support/contract/house.js';
-import { describeModelContract } from '../../support/contract/suite.js';
 import {
   type GeminiApi,
   type GeminiBehaviour,
@@ -7,8 +5,10 @@ import {
   geminiSays,
   geminiStalls,
   startGeminiApi,
-} from '../../support/gemini-api-stub.js';
-import { installGemini, startWithGemini } from '../../support/gemini-service.js';
+} from '../../support/agents/gemini-api-stub.js';
+import { installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import type { Model } from '../../support/doors/contract/house.js';
+import { describeModelContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, GeminiBehaviour>> = {
   answers: geminiSays('Good ', 'day'),

@@ -1,6 +1,5 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
 import {
   type GeminiApi,
   geminiEchoes,
@@ -8,9 +7,10 @@ import {
   geminiSaysAndRuns,
   lastSaidIn,
   startGeminiApi,
-} from '../../support/gemini-api-stub.js';
-import { installGemini, startWithGemini } from '../../support/gemini-service.js';
-import type { Service } from '../../support/service.js';
+} from '../../support/agents/gemini-api-stub.js';
+import { installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import type { Service } from '../../support/service/service.js';
 
 const canary = 'canary-in-a-file';
 

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
 import {
   callsIn,
   type GeminiApi,
@@ -11,13 +10,14 @@ import {
   saidIn,
   startGeminiApi,
   toolsIn,
-} from '../../support/gemini-api-stub.js';
-import { installGemini, startWithGemini } from '../../support/gemini-service.js';
-import { untilJobs } from '../../support/jobs.js';
-import { isAlive, killIfAlive } from '../../support/processes.js';
-import { type Service, twoWorkers } from '../../support/service.js';
-import { note, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/gemini-api-stub.js';
+import { installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { isAlive, killIfAlive } from '../../support/processes/processes.js';
+import { type Service, twoWorkers } from '../../support/service/service.js';
 
 const oneWorker = { ...twoWorkers, MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4', MODEL_API_STANDBY: '1' };
 

@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { stream, textOf } from '../../support/event-stream.js';
 import {
   type GeminiApi,
   geminiBreaksAfter,
@@ -12,10 +11,11 @@ import {
   geminiTokens,
   saidIn,
   startGeminiApi,
-} from '../../support/gemini-api-stub.js';
-import { geminiVersion, installGemini, startWithGemini } from '../../support/gemini-service.js';
-import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/gemini-api-stub.js';
+import { geminiVersion, installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import { until } from '../../support/basics/until.js';
+import { stream, textOf } from '../../support/clients/event-stream.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 
 /** Returns the files below a folder that contain this text now. Links are not followed. */
 async function filesHolding(folder: string, text: string): Promise<string[]> {

@@ -2,19 +2,19 @@ import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { loopbackOnly } from '../../support/agent-runs.js';
-import { installClaude } from '../../support/claude-service.js';
-import { agentPackages, installPackage } from '../../support/coding-agents.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { mcpSettingsOf } from '../../support/mcp-settings.js';
+import { loopbackOnly } from '../../support/agents/agent-runs.js';
+import { installClaude } from '../../support/agents/claude-service.js';
+import { agentPackages, installPackage } from '../../support/agents/coding-agents.js';
+import { mcpSettingsOf } from '../../support/agents/mcp-settings.js';
 import {
   type MessagesApi,
   type MessagesRequest,
   says,
   saysAndCalls,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import { type Service, startService } from '../../support/service.js';
+} from '../../support/agents/messages-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const prompt = 'Hello, my name is Ada';
 const limitMs = 90_000;

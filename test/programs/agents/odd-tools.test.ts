@@ -1,13 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startWithClaude } from '../../support/claude-service.js';
-import { installCodingAgent, settleAgent } from '../../support/coding-agents.js';
-import { type MessagesRequest, says, saysAndCalls, startMessagesApi } from '../../support/messages-api-stub.js';
-import { oddMcpTools } from '../../support/odd-mcp-server.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
+import { installCodingAgent, settleAgent } from '../../support/agents/coding-agents.js';
+import { type MessagesRequest, says, saysAndCalls, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { oddMcpTools } from '../../support/agents/odd-mcp-server.js';
 
 const model = 'claude-sonnet-5';
 const prefix = 'mcp__odd__';
-const program = join(__dirname, '..', '..', 'support', 'odd-mcp-server.js');
+const program = join(__dirname, '..', '..', 'support', 'agents', 'odd-mcp-server.js');
 
 /** Configures the MCP server in Claude Code, with the permission to call its tools. */
 async function addServer(home: string): Promise<void> {

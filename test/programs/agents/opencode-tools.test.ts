@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installAgent } from '../../support/coding-agents.js';
-import { type CompletionsApi, startCompletionsApi } from '../../support/completions-api-stub.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { type Service, startService } from '../../support/service.js';
-import { note, ToolClient } from '../../support/tool-client.js';
+import { installAgent } from '../../support/agents/coding-agents.js';
+import { type CompletionsApi, startCompletionsApi } from '../../support/agents/completions-api-stub.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 let api: CompletionsApi;
 let folder: TemporaryFolder;

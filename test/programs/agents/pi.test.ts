@@ -1,11 +1,11 @@
 import { access, chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type CompletionsApi, startCompletionsApi } from '../../support/completions-api-stub.js';
-import { metric } from '../../support/exposition.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { cacheFor, installNode, installOnce, npmInstall } from '../../support/install-once.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { type CompletionsApi, startCompletionsApi } from '../../support/agents/completions-api-stub.js';
+import { cacheFor, installNode, installOnce, npmInstall } from '../../support/agents/install-once.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 /** Newest versions that npm could install together when this test was written. */
 const packages = ['pi-acp@0.0.34', '@earendil-works/pi-coding-agent@0.87.1'] as const;

@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { plainLaunch, type Turn } from '../../../src/primary/cli/contract/adapter.js';
-import { claudeVersion, installClaude } from '../../support/claude-service.js';
+import { claudeVersion, installClaude } from '../../support/agents/claude-service.js';
 import {
   type Answer,
   apiKey,
@@ -11,7 +11,7 @@ import {
   type KnownClaude,
   learnClaude,
   openLab,
-} from '../../support/claude-session.js';
+} from '../../support/agents/claude-session.js';
 import {
   type Behaviour,
   breaksAfter,
@@ -25,8 +25,8 @@ import {
   stalls,
   systemOf,
   tokens,
-} from '../../support/messages-api-stub.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
 
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;
 

@@ -1,6 +1,4 @@
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
-import type { Model } from '../../support/contract/house.js';
-import { describeContract } from '../../support/contract/suite.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   type Behaviour,
   type MessagesApi,
@@ -8,7 +6,9 @@ import {
   says,
   stalls,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
+} from '../../support/agents/messages-api-stub.js';
+import type { Model } from '../../support/doors/contract/house.js';
+import { describeContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, Behaviour>> = {
   answers: says('Good ', 'day'),

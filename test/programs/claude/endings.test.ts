@@ -1,6 +1,4 @@
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
-import { askDoor, type Door, type DoorAnswer, doors } from '../../support/door-answers.js';
-import { answerFor, cells, contents, type Manner, manners, messageFor, nameOf, second } from '../../support/endings.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   type Behaviour,
   breaksAfter,
@@ -13,10 +11,21 @@ import {
   says,
   saysInBlocks,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import type { Answer, Service } from '../../support/service.js';
-import { note, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { askDoor, type Door, type DoorAnswer, doors } from '../../support/doors/door-answers.js';
+import {
+  answerFor,
+  cells,
+  contents,
+  type Manner,
+  manners,
+  messageFor,
+  nameOf,
+  second,
+} from '../../support/doors/endings.js';
+import type { Answer, Service } from '../../support/service/service.js';
 
 const model = 'claude-sonnet-5';
 const concurrent = 3;

@@ -1,13 +1,13 @@
 import { type Arbitrary, array, assert, asyncProperty, constantFrom, integer, oneof, record, string } from 'fast-check';
-import { startWithClaude } from '../../support/claude-service.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
 import {
   type MessagesApi,
   type MessagesRequest,
   says,
   saysAndCalls,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import type { Service } from '../../support/service.js';
+} from '../../support/agents/messages-api-stub.js';
+import type { Service } from '../../support/service/service.js';
 
 /** Number of random histories of other models. ODD_HISTORIES=500 tests more. */
 const count = Number(process.env.ODD_HISTORIES ?? 60);

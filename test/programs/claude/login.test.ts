@@ -1,9 +1,9 @@
-import { installClaude } from '../../support/claude-service.js';
-import { metric } from '../../support/exposition.js';
-import { startWithLogin, tryLogin } from '../../support/login-trial.js';
-import { echoes, type MessagesApi, startMessagesApi } from '../../support/messages-api-stub.js';
-import { TokenEndpoint } from '../../support/token-endpoint.js';
-import { until } from '../../support/until.js';
+import { installClaude } from '../../support/agents/claude-service.js';
+import { startWithLogin, tryLogin } from '../../support/agents/login-trial.js';
+import { echoes, type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { TokenEndpoint } from '../../support/agents/token-endpoint.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
 
 const hourMs = 3_600_000;
 /** Delays of the endpoint's first responses, in milliseconds. */

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { echoes, startMessagesApi } from '../../support/messages-api-stub.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
+import { echoes, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
 
 /** Returns a command that mounts a folder over /etc/claude-code, for one program and its children. */
 const hidden = (below: string, managed: string) =>

@@ -1,10 +1,16 @@
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
-import { metric } from '../../support/exposition.js';
-import { recovers } from '../../support/jobs.js';
-import { echoes, fiveHours, type MessagesApi, refusals, startMessagesApi } from '../../support/messages-api-stub.js';
-import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-keys.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
+import {
+  echoes,
+  fiveHours,
+  type MessagesApi,
+  refusals,
+  startMessagesApi,
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import type { Service } from '../../support/service/service.js';
 
 /** Token of a subscription. With an API key, claude does not report quota windows. */
 const token = { ANTHROPIC_API_KEY: '', MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };

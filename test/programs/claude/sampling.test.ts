@@ -1,12 +1,12 @@
-import { startWithClaude } from '../../support/claude-service.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
 import {
   echoes,
   type MessagesApi,
   type MessagesRequest,
   refuses,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import type { Service } from '../../support/service.js';
+} from '../../support/agents/messages-api-stub.js';
+import type { Service } from '../../support/service/service.js';
 
 let api: MessagesApi;
 let service: Service;

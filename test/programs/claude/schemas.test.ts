@@ -1,4 +1,4 @@
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   type MessagesApi,
   type MessagesRequest,
@@ -6,9 +6,9 @@ import {
   saysAndCalls,
   saysAndGives,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import { lossySchemas, oddSchemas } from '../../support/odd-schemas.js';
-import type { Service } from '../../support/service.js';
+} from '../../support/agents/messages-api-stub.js';
+import { lossySchemas, oddSchemas } from '../../support/doors/odd-schemas.js';
+import type { Service } from '../../support/service/service.js';
 
 const model = 'claude-sonnet-5';
 const oddTools = [...oddSchemas, ...lossySchemas].map(({ schema, value }, at) => ({

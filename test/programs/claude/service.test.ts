@@ -1,9 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ModelEntry } from '../../../src/shared/api/models.js';
-import { claudeVersion, installClaude, startWithClaude } from '../../support/claude-service.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
+import { claudeVersion, installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   conversationOf,
   echoes,
@@ -16,7 +14,9 @@ import {
   startMessagesApi,
   systemOf,
   tokens,
-} from '../../support/messages-api-stub.js';
+} from '../../support/agents/messages-api-stub.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
 
 /** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };

@@ -1,5 +1,4 @@
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
-import { metric } from '../../support/exposition.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   conversationOf,
   echoes,
@@ -8,9 +7,10 @@ import {
   saysAndGives,
   startMessagesApi,
   systemOf,
-} from '../../support/messages-api-stub.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import type { Service } from '../../support/service/service.js';
 
 const oneWaits = { MODEL_API_STANDBY: '1' };
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';

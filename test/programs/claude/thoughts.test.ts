@@ -1,7 +1,7 @@
 import { plainLaunch, type Turn } from '../../../src/primary/cli/contract/adapter.js';
-import { installClaude } from '../../support/claude-service.js';
-import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../../support/claude-session.js';
-import { says, saysAndCalls, thinking } from '../../support/messages-api-stub.js';
+import { installClaude } from '../../support/agents/claude-service.js';
+import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../../support/agents/claude-session.js';
+import { says, saysAndCalls, thinking } from '../../support/agents/messages-api-stub.js';
 
 let known: KnownClaude;
 let lab: ClaudeLab;

@@ -2,7 +2,7 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Image, type LaunchOptions, plainLaunch, type Turn } from '../../../src/primary/cli/contract/adapter.js';
-import { claudeVersion, installClaude } from '../../support/claude-service.js';
+import { claudeVersion, installClaude } from '../../support/agents/claude-service.js';
 import {
   apiKey,
   type ClaudeLab,
@@ -11,7 +11,7 @@ import {
   learnClaude,
   loginToken,
   openLab,
-} from '../../support/claude-session.js';
+} from '../../support/agents/claude-session.js';
 import {
   conversationOf,
   declines,
@@ -22,7 +22,7 @@ import {
   saysAndGives,
   startMessagesApi,
   systemOf,
-} from '../../support/messages-api-stub.js';
+} from '../../support/agents/messages-api-stub.js';
 
 /** Oldest version, which needs arguments for what later versions receive over stdin. */
 const isOlder = claudeVersion === '2.1.197';

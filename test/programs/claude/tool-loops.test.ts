@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installClaude, startWithClaude } from '../../support/claude-service.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
 import {
   type MessagesApi,
   type MessagesRequest,
   says,
   saysAndCalls,
   startMessagesApi,
-} from '../../support/messages-api-stub.js';
-import type { Service } from '../../support/service.js';
-import { note, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import type { Service } from '../../support/service/service.js';
 
 const model = 'claude-sonnet-5';
 const live = { MODEL_API_LIVE_SESSIONS: '4' };

@@ -9,7 +9,7 @@ import {
   type ToolResult,
   type Turn,
 } from '../../../src/primary/cli/contract/adapter.js';
-import { installClaude } from '../../support/claude-service.js';
+import { installClaude } from '../../support/agents/claude-service.js';
 import {
   apiKey,
   type ClaudeLab,
@@ -17,7 +17,7 @@ import {
   type KnownClaude,
   learnClaude,
   openLab,
-} from '../../support/claude-session.js';
+} from '../../support/agents/claude-session.js';
 import {
   conversationOf,
   type MessagesApi,
@@ -25,7 +25,7 @@ import {
   says,
   saysAndCalls,
   saysAndGives,
-} from '../../support/messages-api-stub.js';
+} from '../../support/agents/messages-api-stub.js';
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 

@@ -1,9 +1,9 @@
-import { AskPage } from '../../support/ask-page.js';
-import { startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { freePort } from '../../support/free-port.js';
-import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { startService } from '../../support/service.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { AskPage } from '../../support/clients/ask-page.js';
+import { startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-this-test';
 

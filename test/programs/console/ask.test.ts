@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AskPage, pngBytes } from '../../support/ask-page.js';
-import { type Browser, itInChromium, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { AskPage, pngBytes } from '../../support/clients/ask-page.js';
+import { type Browser, itInChromium, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 const markdown = `# A heading
 

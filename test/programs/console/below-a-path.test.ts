@@ -1,7 +1,7 @@
-import { AskPage } from '../../support/ask-page.js';
-import { startBrowser } from '../../support/browser.js';
-import { startPathProxy } from '../../support/path-proxy.js';
-import { startService } from '../../support/service.js';
+import { AskPage } from '../../support/clients/ask-page.js';
+import { startBrowser } from '../../support/clients/browser.js';
+import { startPathProxy } from '../../support/service/path-proxy.js';
+import { startService } from '../../support/service/service.js';
 
 const limitMs = 30_000;
 

@@ -1,10 +1,10 @@
 import type { Locator } from 'playwright-core';
-import { AskPage } from '../../support/ask-page.js';
-import { type Browser, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { untilJobs } from '../../support/jobs.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { AskPage } from '../../support/clients/ask-page.js';
+import { type Browser, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 const schema = '{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}';
 const conversationCount = 40;

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { AskPage } from '../../support/ask-page.js';
-import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { AskPage } from '../../support/clients/ask-page.js';
+import { type Browser, isFirefox, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 describe('Conversations', () => {
   let browser: Browser;

@@ -1,8 +1,8 @@
 import { doorEndpoints, endpoints } from '../../../src/shared/api/endpoints.js';
-import { type Browser, browserProgram, startBrowser } from '../../support/browser.js';
-import { violationsOf } from '../../support/console.js';
-import { describeWith } from '../../support/needs.js';
-import { type Service, startService } from '../../support/service.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { type Browser, browserProgram, startBrowser } from '../../support/clients/browser.js';
+import { violationsOf } from '../../support/clients/console.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const all = [...endpoints, ...doorEndpoints];
 

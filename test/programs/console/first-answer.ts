@@ -1,5 +1,5 @@
-import { startBrowser } from '../../support/browser.js';
-import { openConsole } from '../../support/console.js';
+import { startBrowser } from '../../support/clients/browser.js';
+import { openConsole } from '../../support/clients/console.js';
 
 /**
  * Sends a prompt to the demo model in the console of the service at this URL, in a real Chromium. Waits until the

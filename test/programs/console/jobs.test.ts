@@ -1,8 +1,8 @@
-import { type Browser, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { createGate } from '../../support/gate.js';
-import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { startService, startWithProgram } from '../../support/service.js';
+import { createGate } from '../../support/agents/gate.js';
+import { type Browser, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { startService, startWithProgram } from '../../support/service/service.js';
 
 describe('The page Jobs', () => {
   let browser: Browser;

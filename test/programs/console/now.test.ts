@@ -1,15 +1,22 @@
 import type { Locator, Page } from 'playwright-core';
-import { Account } from '../../support/account.js';
-import { untilEnded } from '../../support/background.js';
-import { type Browser, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { freePort } from '../../support/free-port.js';
-import { createGate } from '../../support/gate.js';
-import { enterKey, forgetKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { describeWith } from '../../support/needs.js';
-import { redisServer, startRedis } from '../../support/redis-server.js';
-import { type Service, startService, startWithProgram } from '../../support/service.js';
+import { Account } from '../../support/agents/account.js';
+import { createGate } from '../../support/agents/gate.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { untilEnded } from '../../support/clients/background.js';
+import { type Browser, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import {
+  enterKey,
+  forgetKey,
+  headersOf,
+  type KeyHolder,
+  keyOf,
+  writeNamedKeys,
+} from '../../support/doors/named-keys.js';
+import { type Service, startService, startWithProgram } from '../../support/service/service.js';
+import { redisServer, startRedis } from '../../support/stores/redis-server.js';
 
 /** The page Now of the console, with its parts found as a user finds them. */
 class NowPage {

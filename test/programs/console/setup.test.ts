@@ -1,9 +1,9 @@
-import { anchorsOf } from '../../support/anchors.js';
-import { type Browser, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { type Browser, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { anchorsOf } from '../../support/documents/anchors.js';
+import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { startService } from '../../support/service/service.js';
 
 describe('The page Set-up', () => {
   let browser: Browser;

@@ -1,6 +1,6 @@
-import { startBrowser } from '../../support/browser.js';
-import { expectClean, openConsole } from '../../support/console.js';
-import { startService } from '../../support/service.js';
+import { startBrowser } from '../../support/clients/browser.js';
+import { expectClean, openConsole } from '../../support/clients/console.js';
+import { startService } from '../../support/service/service.js';
 
 const maxFirstPaintBytes = 100_000;
 

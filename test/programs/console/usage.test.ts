@@ -1,8 +1,8 @@
-import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
-import { writeBudgetKey } from '../../support/budget-key.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { enterKey, forgetKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { startService } from '../../support/service.js';
+import { type Browser, isFirefox, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { writeBudgetKey } from '../../support/doors/budget-key.js';
+import { enterKey, forgetKey, headersOf, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { startService } from '../../support/service/service.js';
 
 /** Expression for the cumulative layout shift, computed as in Lighthouse. */
 const layoutShift = `new Promise((resolve) => new PerformanceObserver((list, observer) => {

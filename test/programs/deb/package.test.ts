@@ -5,10 +5,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readProduct } from '../../../src/shared/config/product.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { root } from '../../support/sources.js';
-import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { root } from '../../support/documents/sources.js';
+import { describeInLab, SystemdLab } from '../../support/service/systemd-lab.js';
 
 const run = promisify(execFile);
 /** Maximum time from the start of apt to the first answer of the demo model, requested with the key. */

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { checkDelivered, checkOfPage, HaProxy, haproxy } from '../../support/fleet/haproxy.js';
-import { HostFleet } from '../../support/fleet/host-fleet.js';
-import { postJson } from '../../support/fleet/load.js';
-import { untilJobs } from '../../support/jobs.js';
-import { describeWith } from '../../support/needs.js';
-import { script } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { checkDelivered, checkOfPage, HaProxy, haproxy } from '../../support/service/haproxy.js';
+import { HostFleet } from '../../support/service/host-fleet.js';
+import { postJson } from '../../support/service/load.js';
+import { script } from '../../support/service/service.js';
 
 /** A model that reports its process and the messages it received. Processes stay with their conversations. */
 const talkers = {

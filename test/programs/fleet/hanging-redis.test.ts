@@ -1,9 +1,9 @@
 import { quantile } from '../../../bench/support/statistics.js';
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { HostFleet } from '../../support/fleet/host-fleet.js';
-import { askMany, askOnce } from '../../support/fleet/load.js';
-import { describeWith } from '../../support/needs.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { HostFleet } from '../../support/service/host-fleet.js';
+import { askMany, askOnce } from '../../support/service/load.js';
+import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 const hangsForMs = 20_000;
 /** Time in which the hosts notice that Redis hangs. */

@@ -1,8 +1,8 @@
-import { CountedProgram } from '../../support/fleet/counted-program.js';
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { HostFleet } from '../../support/fleet/host-fleet.js';
-import { askMany, askOnce, byStatus, type Fate } from '../../support/fleet/load.js';
-import { describeWith } from '../../support/needs.js';
+import { CountedProgram } from '../../support/agents/counted-program.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { HostFleet } from '../../support/service/host-fleet.js';
+import { askMany, askOnce, byStatus, type Fate } from '../../support/service/load.js';
 
 /** More slots than the load has clients: no job ever waits for one. */
 const slots = '9';

@@ -1,12 +1,12 @@
 import { delay, systemClock } from '../../../src/shared/clock.js';
-import { CountedProgram } from '../../support/fleet/counted-program.js';
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { HostFleet } from '../../support/fleet/host-fleet.js';
-import { postJson } from '../../support/fleet/load.js';
-import { describeWith } from '../../support/needs.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { CountedProgram } from '../../support/agents/counted-program.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { HostFleet } from '../../support/service/host-fleet.js';
+import { postJson } from '../../support/service/load.js';
+import type { Service } from '../../support/service/service.js';
+import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 /**
  * For 10,000 jobs with a host killed every 10 s: FLEET_JOBS=10000 FLEET_KILLS=1000 FLEET_KILL_SECONDS=10 npm run

@@ -1,8 +1,8 @@
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { HostFleet } from '../../support/fleet/host-fleet.js';
-import { askMany, askOnce, byStatus } from '../../support/fleet/load.js';
-import { describeWith } from '../../support/needs.js';
-import { startRedis } from '../../support/redis-server.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { HostFleet } from '../../support/service/host-fleet.js';
+import { askMany, askOnce, byStatus } from '../../support/service/load.js';
+import { startRedis } from '../../support/stores/redis-server.js';
 
 const cap = 30;
 

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { type FleetHost, HostFleet } from '../../support/fleet/host-fleet.js';
-import { postJson } from '../../support/fleet/load.js';
-import { describeWith } from '../../support/needs.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
-import { script } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { type FleetHost, HostFleet } from '../../support/service/host-fleet.js';
+import { postJson } from '../../support/service/load.js';
+import { script } from '../../support/service/service.js';
+import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 /** Time for which a dead host holds the lock of a turn. */
 const lockMs = 10_000;

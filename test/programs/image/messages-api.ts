@@ -1,4 +1,4 @@
-import { echoes, startMessagesApi } from '../../support/messages-api-stub.js';
+import { echoes, startMessagesApi } from '../../support/agents/messages-api-stub.js';
 
 /** messages-api PORT: a stub of the Messages API that repeats each prompt, until it is terminated. */
 async function main(port: number): Promise<void> {

@@ -1,5 +1,5 @@
-import { families } from '../../support/families.js';
-import { expressionsOf, metricsOf, type Panel, readDashboard, readRules } from '../../support/monitoring.js';
+import { families } from '../../support/documents/families.js';
+import { expressionsOf, metricsOf, type Panel, readDashboard, readRules } from '../../support/documents/monitoring.js';
 
 const dashboard = readDashboard();
 const { panels } = dashboard;

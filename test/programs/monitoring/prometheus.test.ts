@@ -4,13 +4,20 @@ import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { Account } from '../../support/account.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../../support/monitoring.js';
-import { describeWith } from '../../support/needs.js';
-import { programs, type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { Account } from '../../support/agents/account.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../../support/documents/monitoring.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import {
+  programs,
+  type Service,
+  script,
+  startService,
+  startWithProgram,
+  twoWorkers,
+} from '../../support/service/service.js';
 
 const prometheusProgram = '/usr/bin/prometheus';
 

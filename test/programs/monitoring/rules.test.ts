@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
-import { tableUnder } from '../../support/markdown.js';
-import { monitoringFolder, readAlertTests, readRules } from '../../support/monitoring.js';
-import { describeWith } from '../../support/needs.js';
-import { startService, twoWorkers } from '../../support/service.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { tableUnder } from '../../support/documents/markdown.js';
+import { monitoringFolder, readAlertTests, readRules } from '../../support/documents/monitoring.js';
+import { startService, twoWorkers } from '../../support/service/service.js';
 
 const promtool = '/usr/bin/promtool';
 const run = promisify(execFile);

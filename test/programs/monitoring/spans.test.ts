@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { Collector } from '../../support/collector.js';
-import { cacheFor, installOnce, npmInstall } from '../../support/install-once.js';
-import { startService } from '../../support/service.js';
+import { cacheFor, installOnce, npmInstall } from '../../support/agents/install-once.js';
+import { Collector } from '../../support/service/collector.js';
+import { startService } from '../../support/service/service.js';
 
 /** Last version of the package that contains code generated from the protocol buffers of OTLP. */
 const version = '0.203.0';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { installNode } from '../../support/install-once.js';
-import { root } from '../../support/sources.js';
+import { installNode } from '../../support/agents/install-once.js';
+import { root } from '../../support/documents/sources.js';
 
 const mains = ['primary', 'command', 'worker'].map((folder) => join(root, 'dist', 'src', folder, 'main.js'));
 

@@ -1,7 +1,7 @@
-import { startWithClaude } from '../../support/claude-service.js';
-import { startMessagesApi } from '../../support/messages-api-stub.js';
-import { startSdkClient } from '../../support/sdk-client.js';
-import type { SdkLab } from '../../support/sdk-lab.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
+import { startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { startSdkClient } from '../../support/clients/sdk-client.js';
+import type { SdkLab } from '../../support/clients/sdk-lab.js';
 import { describeLoops } from './loops.js';
 
 const lab: { -readonly [Name in 'client' | 'claude' | 'api']?: SdkLab[Name] } = {};

@@ -1,4 +1,4 @@
-import { type SdkFace, sdkLab } from '../../support/sdk-lab.js';
+import { type SdkFace, sdkLab } from '../../support/clients/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';

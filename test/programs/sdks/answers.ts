@@ -1,7 +1,7 @@
-import { recovers } from '../../support/jobs.js';
-import type { SdkInput } from '../../support/sdk-client.js';
-import { pixel, type SdkFace, type SdkLab } from '../../support/sdk-lab.js';
-import type { Service } from '../../support/service.js';
+import type { SdkInput } from '../../support/clients/sdk-client.js';
+import { pixel, type SdkFace, type SdkLab } from '../../support/clients/sdk-lab.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import type { Service } from '../../support/service/service.js';
 
 const some = expect.any(Number);
 const tool = 'note_person';

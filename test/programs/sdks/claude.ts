@@ -8,11 +8,11 @@ import {
   saysSlowly,
   systemOf,
   tokens,
-} from '../../support/messages-api-stub.js';
-import { isAlive } from '../../support/processes.js';
-import type { SdkInput } from '../../support/sdk-client.js';
-import { pixel, type SdkFace, type SdkLab } from '../../support/sdk-lab.js';
-import { until } from '../../support/until.js';
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import type { SdkInput } from '../../support/clients/sdk-client.js';
+import { pixel, type SdkFace, type SdkLab } from '../../support/clients/sdk-lab.js';
+import { isAlive } from '../../support/processes/processes.js';
 import { failureForms } from './failures.js';
 
 const used = { input: tokens.input + tokens.cacheCreation + tokens.cacheRead, output: tokens.output };

@@ -1,7 +1,7 @@
-import { recovers } from '../../support/jobs.js';
-import type { SdkInput } from '../../support/sdk-client.js';
-import { keys, occupied, type SdkFace, type SdkLab, startHasty } from '../../support/sdk-lab.js';
-import type { Service } from '../../support/service.js';
+import type { SdkInput } from '../../support/clients/sdk-client.js';
+import { keys, occupied, type SdkFace, type SdkLab, startHasty } from '../../support/clients/sdk-lab.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import type { Service } from '../../support/service/service.js';
 
 /** Failures as each API reports them: status, type, and the code, which only OpenAI's API has. */
 const request = 'invalid_request_error';

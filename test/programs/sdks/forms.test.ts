@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import { type Door, doors, eventsIn, sentByDoor } from '../../support/door-answers.js';
-import { cells } from '../../support/endings.js';
-import { type PlayedClaude, promptAt, startPlayedClaude } from '../../support/played-claude.js';
-import { installSdks } from '../../support/sdk-client.js';
-import { type Service, startService } from '../../support/service.js';
+import { type PlayedClaude, promptAt, startPlayedClaude } from '../../support/agents/played-claude.js';
+import { installSdks } from '../../support/clients/sdk-client.js';
+import { type Door, doors, eventsIn, sentByDoor } from '../../support/doors/door-answers.js';
+import { cells } from '../../support/doors/endings.js';
 import {
   added,
   type Difference,
@@ -12,7 +11,8 @@ import {
   type TypedAnswer,
   typeFaults,
   withoutDifferences,
-} from '../../support/typed-answers.js';
+} from '../../support/doors/typed-answers.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const schema = { type: 'object', properties: { who: { type: 'string' } }, required: ['who'] };
 

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { installFrom } from '../../support/sdk-client.js';
-import { pixel } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
+import { installFrom } from '../../support/clients/sdk-client.js';
+import { pixel } from '../../support/clients/sdk-lab.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 /** Folder with the packages and the program of the grid. */
 const folder = 'grid';

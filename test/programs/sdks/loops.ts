@@ -1,5 +1,5 @@
-import { type MessagesRequest, says, saysAndCalls } from '../../support/messages-api-stub.js';
-import type { SdkLab } from '../../support/sdk-lab.js';
+import { type MessagesRequest, says, saysAndCalls } from '../../support/agents/messages-api-stub.js';
+import type { SdkLab } from '../../support/clients/sdk-lab.js';
 
 const model = 'claude-sonnet-5';
 

@@ -1,8 +1,8 @@
-import { recovers } from '../../support/jobs.js';
-import { type ToolResult, textOf } from '../../support/mcp.js';
-import { type SdkClient, startSdkClient } from '../../support/sdk-client.js';
-import { orderedProgram } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
+import { type ToolResult, textOf } from '../../support/clients/mcp.js';
+import { type SdkClient, startSdkClient } from '../../support/clients/sdk-client.js';
+import { orderedProgram } from '../../support/clients/sdk-lab.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 

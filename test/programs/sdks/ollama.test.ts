@@ -1,10 +1,16 @@
-import { startWithClaude } from '../../support/claude-service.js';
-import { echoes, type MessagesApi, saysSlowly, startMessagesApi, thinking } from '../../support/messages-api-stub.js';
-import { isAlive } from '../../support/processes.js';
-import { type SdkAnswer, type SdkClient, type SdkInput, startSdkClient } from '../../support/sdk-client.js';
-import { pixel } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { startWithClaude } from '../../support/agents/claude-service.js';
+import {
+  echoes,
+  type MessagesApi,
+  saysSlowly,
+  startMessagesApi,
+  thinking,
+} from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
+import { type SdkAnswer, type SdkClient, type SdkInput, startSdkClient } from '../../support/clients/sdk-client.js';
+import { pixel } from '../../support/clients/sdk-lab.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, startService } from '../../support/service/service.js';
 import { describeLoops } from './loops.js';
 
 const key = 'a-key-of-some-length';

@@ -1,8 +1,8 @@
-import { freePort } from '../../support/free-port.js';
-import type { SeenAnswer } from '../../support/sdk-client.js';
-import { keys, occupied, orderedProgram, type SdkFace, type SdkLab } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { until } from '../../support/basics/until.js';
+import type { SeenAnswer } from '../../support/clients/sdk-client.js';
+import { keys, occupied, orderedProgram, type SdkFace, type SdkLab } from '../../support/clients/sdk-lab.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 /** Tests when the SDK sends a request again. */
 export function describeRetries(lab: SdkLab, face: SdkFace): void {

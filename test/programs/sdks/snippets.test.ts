@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { installPythonSdks, installSdks, type SdkPackages } from '../../support/sdk-client.js';
-import { type Service, startService } from '../../support/service.js';
-import { snippetsFor } from '../../support/snippets.js';
+import { installPythonSdks, installSdks, type SdkPackages } from '../../support/clients/sdk-client.js';
+import { snippetsFor } from '../../support/documents/snippets.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const run = promisify(execFile);
 const installLimitMs = 600_000;

@@ -1,6 +1,6 @@
-import { echoes, says, thinking } from '../../support/messages-api-stub.js';
-import type { SdkFace, SdkLab } from '../../support/sdk-lab.js';
-import type { Service } from '../../support/service.js';
+import { echoes, says, thinking } from '../../support/agents/messages-api-stub.js';
+import type { SdkFace, SdkLab } from '../../support/clients/sdk-lab.js';
+import type { Service } from '../../support/service/service.js';
 
 interface Turn {
   readonly thoughts: readonly string[];

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { cacheFor, installNode, installOnce, npmInstall } from '../../support/install-once.js';
+import { cacheFor, installNode, installOnce, npmInstall } from '../../support/agents/install-once.js';
 
 /** Node for suites that need a newer version than the service. */
 const nodeVersion = '24.21.0';

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { type Service, startService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { type Service, startService } from '../../support/service/service.js';
 import { ofMcp } from './expected.js';
 import { runSuite } from './foreign-suite.js';
 

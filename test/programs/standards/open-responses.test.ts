@@ -1,5 +1,5 @@
-import { pixel } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
+import { pixel } from '../../support/clients/sdk-lab.js';
+import { type Service, startService } from '../../support/service/service.js';
 import { event, response } from './response-schema.js';
 
 /**

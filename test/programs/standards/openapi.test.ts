@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { openApiPath } from '../../support/openapi-json.js';
-import { root } from '../../support/sources.js';
+import { openApiPath } from '../../support/documents/openapi-json.js';
+import { root } from '../../support/documents/sources.js';
 import { ofRedocly, ofSpectral } from './expected.js';
 import { runSuite } from './foreign-suite.js';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { type BudgetKey, writeBudgetKey } from '../../support/budget-key.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { startRedis } from '../../support/redis-server.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { type BudgetKey, writeBudgetKey } from '../../support/doors/budget-key.js';
+import { type Service, startService } from '../../support/service/service.js';
+import { startRedis } from '../../support/stores/redis-server.js';
 
 const question = { prompt: 'Hello' };
 

@@ -4,10 +4,10 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
-import { chat, chatOf, startListener } from '../../support/chat.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { failingService } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { chat, chatOf, startListener } from '../../support/clients/chat.js';
+import { failingService } from '../../support/service/service.js';
 
 const run = promisify(execFile);
 const diskBytes = 16 * 1024 * 1024;

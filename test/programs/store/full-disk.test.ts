@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
 import { delay, systemClock } from '../../../src/shared/clock.js';
-import { type Service, startService } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
-import { until } from '../../support/until.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { until } from '../../support/basics/until.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const clients = 4;
 const mebibyte = 1024 * 1024;

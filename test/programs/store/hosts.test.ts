@@ -1,9 +1,9 @@
 import type { UsageReport } from '../../../src/shared/api/usage.js';
-import { chat, chatOf, startListener } from '../../support/chat.js';
-import { metric } from '../../support/exposition.js';
-import { startRedis } from '../../support/redis-server.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { chat, chatOf, startListener } from '../../support/clients/chat.js';
+import { metric } from '../../support/documents/exposition.js';
+import type { Service } from '../../support/service/service.js';
+import { startRedis } from '../../support/stores/redis-server.js';
 
 async function messagesOf(service: Service, id: string): Promise<unknown> {
   return (await service.get(`/chat/${id}/messages`)).body.messages;

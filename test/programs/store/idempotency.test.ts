@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { startRedis } from '../../support/redis-server.js';
-import { type Service, startService, startWithProgram } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
+import { createGate } from '../../support/agents/gate.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService, startWithProgram } from '../../support/service/service.js';
+import { startRedis } from '../../support/stores/redis-server.js';
 
 const key = { 'idempotency-key': 'k' };
 

@@ -1,12 +1,12 @@
-import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
-import { chat, startListener } from '../../support/chat.js';
-import { follow, namesOf, textOf } from '../../support/event-stream.js';
-import { createGate, type Gate } from '../../support/gate.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate, type Gate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
+import { chat, startListener } from '../../support/clients/chat.js';
+import { follow, namesOf, textOf } from '../../support/clients/event-stream.js';
+import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
+import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 /** Two hosts on one Redis. Jobs at the first one wait for the gate. */
 interface Hosts {

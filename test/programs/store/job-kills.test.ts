@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
-import { askInBackground } from '../../support/background.js';
-import { follow } from '../../support/event-stream.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground } from '../../support/clients/background.js';
+import { follow } from '../../support/clients/event-stream.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const kills = Number(process.env.STORE_KILLS ?? 6);
 const clients = 4;

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
-import { chatOf, startListener } from '../../support/chat.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { chatOf, startListener } from '../../support/clients/chat.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import type { Service } from '../../support/service/service.js';
 
 const kills = Number(process.env.STORE_KILLS ?? 6);
 const clients = 6;

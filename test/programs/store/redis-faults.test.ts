@@ -3,10 +3,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import type { RedisStore } from '../../../src/primary/hosts/hosts.js';
 import type { StoreObserver } from '../../../src/primary/store/contract/store.js';
 import { systemClock } from '../../../src/shared/clock.js';
-import { KeptRun } from '../../support/kept.js';
-import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
-import { acceptedJob, endedAt } from '../../support/shared-jobs.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { KeptRun } from '../../support/stores/kept.js';
+import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
+import { acceptedJob, endedAt } from '../../support/stores/shared-jobs.js';
 
 /** Proxy to a port of loopback that can lose responses. */
 class DeafProxy implements AsyncDisposable {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { freePort } from '../../support/free-port.js';
-import { RedisServer } from '../../support/redis-server.js';
-import { startService } from '../../support/service.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { startService } from '../../support/service/service.js';
+import { RedisServer } from '../../support/stores/redis-server.js';
 
 interface Place extends TemporaryFolder {
   readonly port: number;

@@ -3,13 +3,13 @@ import { linkTo, readScripts } from '../../../src/primary/hosts/redis-link.js';
 import { RedisUpkeep } from '../../../src/primary/hosts/redis-upkeep.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../../src/shared/config/values.js';
-import { chat, startListener } from '../../support/chat.js';
-import { envFor, runCommand } from '../../support/command.js';
-import { metric } from '../../support/exposition.js';
-import { headersOf, keyOf, type NamedKeys, writeNamedKeys } from '../../support/named-keys.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { chat, startListener } from '../../support/clients/chat.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
+import { metric } from '../../support/documents/exposition.js';
+import { headersOf, keyOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
+import type { Service } from '../../support/service/service.js';
+import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 const secret = 'wombat';
 

@@ -2,14 +2,14 @@ import type { SharedConversations } from '../../../src/primary/hosts/redis-conve
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
-import { describeAnswerStore } from '../../support/answer-store-contract.js';
-import { recordedAnswer } from '../../support/claims.js';
-import { describeJobStore } from '../../support/job-store-contract.js';
-import { KeptRun, usualLimits } from '../../support/kept.js';
-import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
-import { describeResponseStore, nodeOf, turnOf } from '../../support/response-store-contract.js';
-import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { recordedAnswer } from '../../support/jobs/claims.js';
+import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
+import { describeJobStore } from '../../support/stores/job-store-contract.js';
+import { KeptRun, usualLimits } from '../../support/stores/kept.js';
+import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
+import { describeResponseStore, nodeOf, turnOf } from '../../support/stores/response-store-contract.js';
+import { describeStore, type StorePlaceForTests } from '../../support/stores/store-contract.js';
 
 let server: RedisServer;
 

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
 import { migrations } from '../../../src/primary/store/sqlite/schema.js';
-import { chat, chatOf, startListener } from '../../support/chat.js';
-import { metric } from '../../support/exposition.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { failingService, type Service, startService } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { until } from '../../support/basics/until.js';
+import { chat, chatOf, startListener } from '../../support/clients/chat.js';
+import { metric } from '../../support/documents/exposition.js';
+import { failingService, type Service, startService } from '../../support/service/service.js';
 
 const run = promisify(execFile);
 

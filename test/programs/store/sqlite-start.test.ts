@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { chat, startListener } from '../../support/chat.js';
-import { temporaryFolder } from '../../support/folder.js';
-import type { Service } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { chat, startListener } from '../../support/clients/chat.js';
+import type { Service } from '../../support/service/service.js';
 
 const run = promisify(execFile);
 

@@ -9,14 +9,14 @@ import { SqliteStore } from '../../../src/primary/store/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../../src/primary/store/sqlite/sqlite-thread.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { outcomes } from '../../../src/shared/job.js';
-import { describeAnswerStore } from '../../support/answer-store-contract.js';
-import { recordedAnswer } from '../../support/claims.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { describeJobStore } from '../../support/job-store-contract.js';
-import { KeptRun } from '../../support/kept.js';
-import { describeResponseStore } from '../../support/response-store-contract.js';
-import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { recordedAnswer } from '../../support/jobs/claims.js';
+import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
+import { describeJobStore } from '../../support/stores/job-store-contract.js';
+import { KeptRun } from '../../support/stores/kept.js';
+import { describeResponseStore } from '../../support/stores/response-store-contract.js';
+import { describeStore, type StorePlaceForTests } from '../../support/stores/store-contract.js';
 
 async function openAt(path: string, steps = migrations, clock = systemClock): Promise<Store> {
   await prepareFile(path);

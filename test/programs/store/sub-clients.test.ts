@@ -1,5 +1,5 @@
-import { startRedis } from '../../support/redis-server.js';
-import { SubClientsHouse } from '../../support/sub-clients.js';
+import { SubClientsHouse } from '../../support/clients/sub-clients.js';
+import { startRedis } from '../../support/stores/redis-server.js';
 
 describe('The sub-clients of one key, with a store that hosts share', () => {
   it('share its rate limit on all hosts', async () => {

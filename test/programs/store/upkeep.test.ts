@@ -1,10 +1,10 @@
 import { chmod, copyFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
-import { chat, startListener } from '../../support/chat.js';
-import { envFor, runCommand } from '../../support/command.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import type { Service } from '../../support/service.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { chat, startListener } from '../../support/clients/chat.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
+import type { Service } from '../../support/service/service.js';
 
 const key = 'a-key-that-is-long-enough-for-this';
 const operator = { 'x-api-key': key };

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
-import { haproxy } from '../../support/fleet/haproxy.js';
-import { redisServer } from '../../support/redis-server.js';
-import { snippetsFor } from '../../support/snippets.js';
-import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { snippetsFor } from '../../support/documents/snippets.js';
+import { haproxy } from '../../support/service/haproxy.js';
+import { describeInLab, SystemdLab } from '../../support/service/systemd-lab.js';
+import { redisServer } from '../../support/stores/redis-server.js';
 
 const describeFleet = existsSync(haproxy) && existsSync(redisServer) ? describeInLab() : describe.skip;
 const json = 'Content-Type: application/json';

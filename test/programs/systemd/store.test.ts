@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installNode } from '../../support/install-once.js';
-import { snippetsFor } from '../../support/snippets.js';
-import { root } from '../../support/sources.js';
-import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
-import { until } from '../../support/until.js';
+import { installNode } from '../../support/agents/install-once.js';
+import { until } from '../../support/basics/until.js';
+import { snippetsFor } from '../../support/documents/snippets.js';
+import { root } from '../../support/documents/sources.js';
+import { describeInLab, SystemdLab } from '../../support/service/systemd-lab.js';
 
 const unit = 'prompt-relay.service';
 const folder = '/var/lib/prompt-relay';

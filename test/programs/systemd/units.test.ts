@@ -1,7 +1,14 @@
 import { median } from '../../../bench/support/statistics.js';
 import { readEnvFile } from '../../../src/command/base/unit-environment.js';
-import { checkout, describeInLab, packBuilt, SystemdLab, serviceCgroup, steps } from '../../support/systemd-lab.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import {
+  checkout,
+  describeInLab,
+  packBuilt,
+  SystemdLab,
+  serviceCgroup,
+  steps,
+} from '../../support/service/systemd-lab.js';
 
 const demo = { MODEL_API_CLI: 'demo' };
 const unit = 'prompt-relay.service';

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { describeWith } from '../../support/needs.js';
-import { Screen } from '../../support/screen.js';
-import { startService, startWithProgram } from '../../support/service.js';
-import { setupReport } from '../../support/setup-report.js';
-import { root } from '../../support/sources.js';
+import { createGate } from '../../support/agents/gate.js';
+import { setupReport } from '../../support/agents/setup-report.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { Screen } from '../../support/clients/screen.js';
+import { root } from '../../support/documents/sources.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { startService, startWithProgram } from '../../support/service/service.js';
 
 /** Starts a stand-in for a busy service. Its responses are constant, so that a screen can be compared with a file. */
 async function stubStatus(isTroubled = false): Promise<AsyncDisposable & { readonly port: number }> {

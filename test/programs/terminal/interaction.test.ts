@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ResendingService } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { describeWith } from '../../support/needs.js';
-import { Screen } from '../../support/screen.js';
-import { script, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { ResendingService } from '../../support/clients/command.js';
+import { Screen } from '../../support/clients/screen.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { script, startService, startWithProgram } from '../../support/service/service.js';
 
 const cancelled = 'Cancelled. The conversation is unchanged.';
 

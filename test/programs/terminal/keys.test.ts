@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { chmod, chown, link, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { runCommand } from '../../support/clients/command.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
 

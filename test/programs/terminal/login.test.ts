@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { describeWith } from '../../support/needs.js';
-import { Screen } from '../../support/screen.js';
-import { startService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { runCommand } from '../../support/clients/command.js';
+import { Screen } from '../../support/clients/screen.js';
+import { startService } from '../../support/service/service.js';
 
 const key = 'pr_a-key-for-the-tests-of-the-login';
 

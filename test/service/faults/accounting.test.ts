@@ -1,6 +1,6 @@
-import { runWithFaults, startFaulty } from '../../support/faulty-run.js';
-import { total } from '../../support/job-ledger.js';
-import { everyKind } from '../../support/random-faults.js';
+import { total } from '../../support/jobs/job-ledger.js';
+import { runWithFaults, startFaulty } from '../../support/service/faulty-run.js';
+import { everyKind } from '../../support/service/random-faults.js';
 
 /** FAULT_JOBS and FAULT_SEED select another run; `npm run bench -- accounting` runs ten thousand jobs. */
 const jobs = Number(process.env.FAULT_JOBS ?? 500);

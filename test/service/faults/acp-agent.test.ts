@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { fixture, type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { fixture, type Service, startService } from '../../support/service/service.js';
 
 describe('An agent that requests capabilities it does not have', () => {
   it('is refused each time, with log records and a metric, and its answer still arrives', async () => {

@@ -1,11 +1,11 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jayFrom, type StartJay } from '../../support/adapter-files.js';
-import { stream } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { failingService, fixture, startService } from '../../support/service.js';
+import { jayFrom, type StartJay } from '../../support/agents/adapter-files.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { stream } from '../../support/clients/event-stream.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { failingService, fixture, startService } from '../../support/service/service.js';
 
 let folder: TemporaryFolder;
 let startJay: StartJay;

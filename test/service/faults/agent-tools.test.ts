@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { isAlive, killIfAlive } from '../../support/processes.js';
-import { fixture, type Service, startService } from '../../support/service.js';
-import { ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { ToolClient } from '../../support/clients/tool-client.js';
+import { isAlive, killIfAlive } from '../../support/processes/processes.js';
+import { fixture, type Service, startService } from '../../support/service/service.js';
 
 function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const agent = { MODEL_API_CLI: 'gemini', MODEL_API_CLI_COMMAND: fixture('calling-agent.js') };

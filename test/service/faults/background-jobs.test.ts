@@ -1,8 +1,8 @@
-import { askInBackground, untilEnded, untilStatus } from '../../support/background.js';
-import { follow, namesOf, type StreamEvent, textOf } from '../../support/event-stream.js';
-import { createGate } from '../../support/gate.js';
-import { fixture, type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground, untilEnded, untilStatus } from '../../support/clients/background.js';
+import { follow, namesOf, type StreamEvent, textOf } from '../../support/clients/event-stream.js';
+import { fixture, type Service, script, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 

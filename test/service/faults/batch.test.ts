@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { envFor, runCommand, spawnCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { freePort } from '../../support/free-port.js';
-import { startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { until } from '../../support/basics/until.js';
+import { envFor, runCommand, spawnCommand } from '../../support/clients/command.js';
+import { startService } from '../../support/service/service.js';
 
 const count = 60;
 

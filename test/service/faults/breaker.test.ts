@@ -1,9 +1,9 @@
-import { Account } from '../../support/account.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import type { Answer, Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { Account } from '../../support/agents/account.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import type { Answer, Service } from '../../support/service/service.js';
 
 interface BreakerView {
   readonly state: string;

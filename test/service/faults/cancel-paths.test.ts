@@ -1,10 +1,10 @@
-import { confess, startConverser, untilProcesses } from '../../support/converser.js';
-import { stream } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { jsonPost, RawConnection } from '../../support/raw-http.js';
-import { type Service, script } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { confess, startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { until } from '../../support/basics/until.js';
+import { stream } from '../../support/clients/event-stream.js';
+import { jsonPost, RawConnection } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script } from '../../support/service/service.js';
 
 interface Leaving {
   readonly name: string;

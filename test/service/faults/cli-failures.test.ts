@@ -1,9 +1,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers } from '../../support/jobs.js';
-import { memoryOf } from '../../support/processes.js';
-import { fixture, script, startWithProgram } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import { memoryOf } from '../../support/processes/processes.js';
+import { fixture, script, startWithProgram } from '../../support/service/service.js';
 
 const largePrompt = 'x'.repeat(1_000_000);
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };

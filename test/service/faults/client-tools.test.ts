@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { type Service, startService } from '../../support/service.js';
-import { note, orderFor, type Round, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { note, orderFor, type Round, ToolClient } from '../../support/clients/tool-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 type Five<T> = [T, T, T, T, T];
 

@@ -1,11 +1,11 @@
 import { chmod, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/other-users.js';
-import { exchangeFrom, jsonPost } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/clients/other-users.js';
+import { exchangeFrom, jsonPost } from '../../support/clients/raw-http.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const { ada, bob } = strangers;
 const ask: UserRequest = { method: 'POST', path: '/ask', body: { prompt: 'hello' } };

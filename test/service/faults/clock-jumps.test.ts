@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { type Service, script, startService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startService } from '../../support/service/service.js';
 
 const libraries = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64'].map(
   (folder) => `${folder}/faketime/libfaketimeMT.so.1`,

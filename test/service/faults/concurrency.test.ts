@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { recovers, runtimeOf, untilJobs } from '../../support/jobs.js';
-import { randomNumbers } from '../../support/random.js';
-import { type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { until } from '../../support/basics/until.js';
+import { recovers, runtimeOf, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const seed = 20_240_607;
 

@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { attempts, chat, chatAndLeave, startListener, unusable } from '../../support/chat.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, runtimeOf, untilJobs } from '../../support/jobs.js';
-import { type Service, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { attempts, chat, chatAndLeave, startListener, unusable } from '../../support/clients/chat.js';
+import { metric } from '../../support/documents/exposition.js';
+import { recovers, runtimeOf, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 const alice = { 'x-api-key': 'key-of-alice' };
 const bob = { authorization: 'Bearer key-of-bob' };

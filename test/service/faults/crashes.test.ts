@@ -2,11 +2,11 @@ import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { isAlive } from '../../support/processes.js';
-import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 interface Answer {
   readonly status: number;

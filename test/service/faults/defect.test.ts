@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { failingService, programs, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { failingService, programs, startWithProgram } from '../../support/service/service.js';
 
 const loading = (program: string) => ({ NODE_OPTIONS: `--require=${join(programs, program)}` });
 const record = { level: 'error', error: expect.stringMatching(/^Error: a defect of the test\n {4}at /) };

@@ -1,7 +1,13 @@
-import { type DoorShape, doorShapes, type OddRequest, oddButGood, oddRequests } from '../../support/door-bodies.js';
-import { metric } from '../../support/exposition.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import {
+  type DoorShape,
+  doorShapes,
+  type OddRequest,
+  oddButGood,
+  oddRequests,
+} from '../../support/doors/door-bodies.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 let service: Service;
 

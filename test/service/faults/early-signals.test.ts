@@ -4,10 +4,10 @@ import { constants, existsSync, watch } from 'node:fs';
 import { type FileHandle, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { temporaryFolder } from '../../support/folder.js';
-import { ownCgroupFolder } from '../../support/scratch-cgroup.js';
-import { failingService, programs, type Service, spawnService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { ownCgroupFolder } from '../../support/processes/scratch-cgroup.js';
+import { failingService, programs, type Service, spawnService } from '../../support/service/service.js';
 
 /** A start that waits for its API keys. */
 interface HeldStart extends AsyncDisposable {

@@ -1,8 +1,8 @@
-import { askDoor, type DoorAnswer } from '../../support/door-answers.js';
-import { answerFor, type Cell, cells, manners, nameOf, unknownCells } from '../../support/endings.js';
-import { type PlayedClaude, promptAt, startPlayedClaude } from '../../support/played-claude.js';
-import { note, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { type PlayedClaude, promptAt, startPlayedClaude } from '../../support/agents/played-claude.js';
+import { until } from '../../support/basics/until.js';
+import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { askDoor, type DoorAnswer } from '../../support/doors/door-answers.js';
+import { answerFor, type Cell, cells, manners, nameOf, unknownCells } from '../../support/doors/endings.js';
 
 const concurrent = 12;
 const all = [...cells, ...unknownCells];

@@ -1,11 +1,18 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { describeWith } from '../../support/needs.js';
-import { workersOf } from '../../support/processes.js';
-import { mainProgram, programs, type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { workersOf } from '../../support/processes/processes.js';
+import {
+  mainProgram,
+  programs,
+  type Service,
+  script,
+  startService,
+  startWithProgram,
+} from '../../support/service/service.js';
 
 const secrets = { MODEL_API_KEY: 'key-of-the-service-0123', MODEL_CODE_OAUTH_TOKEN: 'token-of-the-cli-0123' };
 const key = { 'x-api-key': secrets.MODEL_API_KEY };

@@ -1,5 +1,5 @@
-import { type ExpandingKind, expandingRequests } from '../../support/expanding.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { type ExpandingKind, expandingRequests } from '../../support/clients/expanding.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 let service: Service;
 let workers: readonly number[];

@@ -1,11 +1,11 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { Exposition, metric } from '../../support/exposition.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { type Answer, type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { Exposition, metric } from '../../support/documents/exposition.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Answer, type Service, script, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const slots = 2;
 const places = 100;

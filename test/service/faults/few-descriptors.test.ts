@@ -1,9 +1,9 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createGate, type Gate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { mainProgram, programs, type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate, type Gate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { mainProgram, programs, type Service, startService } from '../../support/service/service.js';
 
 /** Number of slots. Each running program uses three sockets of the primary, so that not all slots can be filled. */
 const slots = 20;

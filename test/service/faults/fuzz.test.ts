@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { withResolvers } from '../../../src/shared/async.js';
-import { Contract } from '../../support/contract.js';
-import { metric } from '../../support/exposition.js';
-import { type FuzzedRequest, RequestMaker } from '../../support/fuzzed-request.js';
-import { recovers, runtimeOf } from '../../support/jobs.js';
-import { randomNumbers } from '../../support/random.js';
-import { startWithProgram, twoWorkers } from '../../support/service.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { type FuzzedRequest, RequestMaker } from '../../support/clients/fuzzed-request.js';
+import { metric } from '../../support/documents/exposition.js';
+import { Contract } from '../../support/doors/contract.js';
+import { recovers, runtimeOf } from '../../support/jobs/jobs.js';
+import { startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const requests = Number(process.env.FUZZ_REQUESTS ?? 2000);
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);

@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
 import {
   bodyBytes,
   DrippingBodies,
@@ -9,14 +11,12 @@ import {
   keyOf,
   manners,
   writeHolders,
-} from '../../support/dripping-bodies.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { memoryOf } from '../../support/processes.js';
-import { chunk, jsonPost, RawConnection, request } from '../../support/raw-http.js';
-import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { healthTimes } from '../../support/slow-clients.js';
-import { until } from '../../support/until.js';
+} from '../../support/clients/dripping-bodies.js';
+import { chunk, jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
+import { healthTimes } from '../../support/clients/slow-clients.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { memoryOf } from '../../support/processes/processes.js';
+import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const megabyte = 1024 ** 2;
 

@@ -1,10 +1,10 @@
 import { type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
-import { answerTo, expectSound, failure } from '../../support/door.js';
-import { metric } from '../../support/exposition.js';
-import { untilJobs } from '../../support/jobs.js';
-import { jsonPost, RawConnection, receive, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { jsonPost, RawConnection, receive, request } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
+import { answerTo, expectSound, failure } from '../../support/doors/door.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'key-of-the-service-0001';
 const withKey = `X-API-Key: ${key}`;

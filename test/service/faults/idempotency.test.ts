@@ -1,7 +1,7 @@
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const key = { 'idempotency-key': 'k' };
 

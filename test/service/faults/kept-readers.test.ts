@@ -1,11 +1,11 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { startConverser } from '../../support/converser.js';
-import { memoryOf } from '../../support/processes.js';
-import { jsonPost, request } from '../../support/raw-http.js';
-import type { Service } from '../../support/service.js';
-import { healthTimes } from '../../support/slow-clients.js';
-import { until } from '../../support/until.js';
+import { startConverser } from '../../support/agents/converser.js';
+import { until } from '../../support/basics/until.js';
+import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { healthTimes } from '../../support/clients/slow-clients.js';
+import { memoryOf } from '../../support/processes/processes.js';
+import type { Service } from '../../support/service/service.js';
 
 const megabyte = 1024 ** 2;
 const answerBytes = 8 * megabyte;

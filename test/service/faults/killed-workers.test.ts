@@ -1,5 +1,5 @@
-import { killWorkersUnderLoad } from '../../support/killed-workers.js';
-import { startService, twoWorkers } from '../../support/service.js';
+import { killWorkersUnderLoad } from '../../support/processes/killed-workers.js';
+import { startService, twoWorkers } from '../../support/service/service.js';
 
 describe('Workers killed one after the other under load', () => {
   it('lose their requests only: 20 connections, 15 s', async () => {

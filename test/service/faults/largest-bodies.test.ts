@@ -1,5 +1,5 @@
-import { largestBody } from '../../support/largest-bodies.js';
-import { startWatched, type WatchedService } from '../../support/stalls.js';
+import { largestBody } from '../../support/doors/largest-bodies.js';
+import { startWatched, type WatchedService } from '../../support/service/stalls.js';
 
 /**
  * Limit of the processor time that the longest block of an event loop takes. The goal is 50 ms for GET /health, which

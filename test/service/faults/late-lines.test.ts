@@ -1,6 +1,6 @@
-import { isAlive } from '../../support/processes.js';
-import { fixture, type Service, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { fixture, type Service, startWithProgram } from '../../support/service/service.js';
 
 interface Told {
   readonly pid: number;

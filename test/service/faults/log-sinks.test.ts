@@ -2,13 +2,13 @@ import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { metric } from '../../support/exposition.js';
-import { freePort } from '../../support/free-port.js';
-import { recovers } from '../../support/jobs.js';
-import { createLogSocket, createPipe } from '../../support/pipe.js';
-import { type Service, spawnService } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
-import { until } from '../../support/until.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { createLogSocket, createPipe } from '../../support/basics/pipe.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import { type Service, spawnService } from '../../support/service/service.js';
 
 /** Starts a service whose log is not read. */
 async function startWithLog(stdout: number | Socket): Promise<Service> {

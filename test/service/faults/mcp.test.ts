@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
-import { startConverser } from '../../support/converser.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { call, messagesIn, resultOf, send, type ToolResult } from '../../support/mcp.js';
-import { jsonPost } from '../../support/raw-http.js';
-import { type Service, twoWorkers } from '../../support/service.js';
+import { startConverser } from '../../support/agents/converser.js';
+import { call, messagesIn, resultOf, send, type ToolResult } from '../../support/clients/mcp.js';
+import { jsonPost } from '../../support/clients/raw-http.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, twoWorkers } from '../../support/service/service.js';
 
 const progress = { _meta: { progressToken: 1 } };
 const manners = [

@@ -1,7 +1,7 @@
-import { Exposition, fallen } from '../../support/exposition.js';
-import { RawConnection, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { RawConnection, request } from '../../support/clients/raw-http.js';
+import { Exposition, fallen } from '../../support/documents/exposition.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const kills = 25;
 /** Time limit of every scrape, also while a worker does not answer. */

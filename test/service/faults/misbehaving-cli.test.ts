@@ -1,5 +1,5 @@
-import { type Aftermath, aftermathOf, untilHealthy } from '../../support/aftermath.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { type Aftermath, aftermathOf, untilHealthy } from '../../support/jobs/aftermath.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 type Exit = 'ok' | 'nonzero' | 'signal';
 type Case = readonly [way: string, expected: Aftermath];

@@ -1,8 +1,8 @@
-import { type Confession, confessionOf, startConverser, textsOf } from '../../support/converser.js';
-import { metric } from '../../support/exposition.js';
-import { killIfAlive } from '../../support/processes.js';
-import { randomNumbers } from '../../support/random.js';
-import { type Service, twoWorkers } from '../../support/service.js';
+import { type Confession, confessionOf, startConverser, textsOf } from '../../support/agents/converser.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { metric } from '../../support/documents/exposition.js';
+import { killIfAlive } from '../../support/processes/processes.js';
+import { type Service, twoWorkers } from '../../support/service/service.js';
 
 const seed = 20_240_611;
 const jobs = 500;

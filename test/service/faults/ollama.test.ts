@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
-import { startConverser } from '../../support/converser.js';
-import { png } from '../../support/door-bodies.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { askOllama, saidIn } from '../../support/ollama-client.js';
-import { jsonPost } from '../../support/raw-http.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { startConverser } from '../../support/agents/converser.js';
+import { askOllama, saidIn } from '../../support/clients/ollama-client.js';
+import { jsonPost } from '../../support/clients/raw-http.js';
+import { png } from '../../support/doors/door-bodies.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const answerBytes = 10 * 1024 * 1024;
 const roomy = { MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) };

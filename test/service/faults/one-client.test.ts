@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jayFrom } from '../../support/adapter-files.js';
-import { metric } from '../../support/exposition.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/named-keys.js';
-import { fixture, type Service, script, startService } from '../../support/service.js';
+import { jayFrom } from '../../support/agents/adapter-files.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { metric } from '../../support/documents/exposition.js';
+import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { fixture, type Service, script, startService } from '../../support/service/service.js';
 
 let folder: TemporaryFolder;
 let keys: NamedKeys;

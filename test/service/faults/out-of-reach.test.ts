@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { describeWithPidNamespace, inPidNamespace } from '../../support/pid-namespace.js';
-import { programs } from '../../support/service.js';
+import { until } from '../../support/basics/until.js';
+import { describeWithPidNamespace, inPidNamespace } from '../../support/processes/pid-namespace.js';
 import {
   cgroupTrees,
   clock,
@@ -9,8 +9,8 @@ import {
   groupTrees,
   sleeping,
   untilSleeping,
-} from '../../support/trees.js';
-import { until } from '../../support/until.js';
+} from '../../support/processes/trees.js';
+import { programs } from '../../support/service/service.js';
 
 const isQuiet = (group: number) => {
   try {
@@ -76,7 +76,7 @@ const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
 const { instanceOfProcess } = load('src/shared/process/proc');
 const { cookieOf } = load('src/shared/process/proc');
 const { systemClock: clock } = load('src/shared/clock');
-const { LogBook } = load('test/support/log-book');
+const { LogBook } = load('test/support/basics/log-book');
 process.setgroups([]);
 process.setgid(65534);
 process.setuid(65534);

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers } from '../../support/jobs.js';
-import { type Service, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import { type Service, startWithProgram } from '../../support/service/service.js';
 
 interface Check {
   readonly status: string;

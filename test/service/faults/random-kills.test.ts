@@ -1,14 +1,14 @@
 import { readdir } from 'node:fs/promises';
 import { withResolvers } from '../../../src/shared/async.js';
-import { metric } from '../../support/exposition.js';
-import { startFaulty } from '../../support/faulty-run.js';
-import { createGate } from '../../support/gate.js';
-import { fateOf } from '../../support/job-fates.js';
-import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { isAlive } from '../../support/processes.js';
-import { randomNumbers } from '../../support/random.js';
-import { type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { fateOf } from '../../support/jobs/job-fates.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { startFaulty } from '../../support/service/faulty-run.js';
+import { type Service, script, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const goneMs = 10_000;

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
 import type { StatusBody } from '../../../src/shared/api/status.js';
-import { Account } from '../../support/account.js';
-import { envFor, runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
-import { describeWith } from '../../support/needs.js';
-import { redisServer, startRedis } from '../../support/redis-server.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { Account } from '../../support/agents/account.js';
+import { createGate } from '../../support/agents/gate.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
+import { headersOf, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
+import { redisServer, startRedis } from '../../support/stores/redis-server.js';
 
 interface Said {
   readonly code: number;

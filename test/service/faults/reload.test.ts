@@ -1,12 +1,12 @@
-import { Exposition } from '../../support/exposition.js';
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { KeepAliveClient } from '../../support/keep-alive.js';
-import { isAlive } from '../../support/processes.js';
-import { RawConnection, request } from '../../support/raw-http.js';
-import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { lifeEvents } from '../../support/shutdown.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { KeepAliveClient } from '../../support/clients/keep-alive.js';
+import { RawConnection, request } from '../../support/clients/raw-http.js';
+import { Exposition } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
+import { lifeEvents } from '../../support/service/shutdown.js';
 
 const connections = 10;
 const minRequests = 3000;

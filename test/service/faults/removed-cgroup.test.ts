@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { Cgroup } from '../../../src/shared/process/cgroup.js';
-import { describeWithCgroup, ownCgroupFolder } from '../../support/scratch-cgroup.js';
-import { fixture, startWithProgram } from '../../support/service.js';
+import { describeWithCgroup, ownCgroupFolder } from '../../support/processes/scratch-cgroup.js';
+import { fixture, startWithProgram } from '../../support/service/service.js';
 
 describeWithCgroup()('The cgroup of an idle service', () => {
   it('is created again for the next job if another program removes it', async () => {

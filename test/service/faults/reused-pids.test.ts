@@ -1,7 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { describeWithPidNamespace, inPidNamespace } from '../../support/pid-namespace.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { describeWithPidNamespace, inPidNamespace } from '../../support/processes/pid-namespace.js';
 
 /** Program that starts programs in process groups, as the service does. */
 const treeOf = `
@@ -12,7 +12,7 @@ const { createKillTree } = load('src/primary/cli/terminate/termination');
 const { instanceOfProcess } = load('src/shared/process/proc');
 const { cookieOf } = load('src/shared/process/proc');
 const { systemClock: clock } = load('src/shared/clock');
-const { LogBook } = load('test/support/log-book');
+const { LogBook } = load('test/support/basics/log-book');
 const observer = new Proxy({}, { get: () => () => {} });
 const instance = await instanceOfProcess(process.pid);
 const containments = new GroupContainments(instance, null, clock);

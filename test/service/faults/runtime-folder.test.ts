@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { mountTinyDisk } from '../../support/tiny-disk.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
+import { until } from '../../support/basics/until.js';
+import { fixture, type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 const system = 'the system text of a client';
 

@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { exchange, jsonPost } from '../../support/raw-http.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
-import { root } from '../../support/sources.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { exchange, jsonPost } from '../../support/clients/raw-http.js';
+import { root } from '../../support/documents/sources.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const canary = `canary-${Math.random().toString(36).slice(2)}`;
 

@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { killIfAlive, programsOf } from '../../support/processes.js';
-import { fixture, type Service, script, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { killIfAlive, programsOf } from '../../support/processes/processes.js';
+import { fixture, type Service, script, startService } from '../../support/service/service.js';
 
 const kills = 15;
 

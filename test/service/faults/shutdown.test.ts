@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { startConverser, untilProcesses } from '../../support/converser.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { isAlive } from '../../support/processes.js';
-import { jsonPost } from '../../support/raw-http.js';
-import { type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { jsonPost } from '../../support/clients/raw-http.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, script, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 /** Starts a running and a waiting job. Resolves once both are in this state. */
 async function twoJobs(service: Service) {

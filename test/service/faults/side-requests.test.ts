@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { confessionOf } from '../../support/converser.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilJobs } from '../../support/jobs.js';
-import { type Service, script, startService } from '../../support/service.js';
-import { assistant, type Said, StatelessClient, user } from '../../support/stateless-client.js';
+import { confessionOf } from '../../support/agents/converser.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { assistant, type Said, StatelessClient, user } from '../../support/clients/stateless-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startService } from '../../support/service/service.js';
 
 const students = ['ada', 'bob', 'cyd', 'dan', 'eve'] as const;
 type Student = (typeof students)[number];

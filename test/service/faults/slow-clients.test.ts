@@ -1,7 +1,7 @@
-import { expectSound } from '../../support/door.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
-import { healthTimes, SlowClients, slowKinds } from '../../support/slow-clients.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { healthTimes, SlowClients, slowKinds } from '../../support/clients/slow-clients.js';
+import { expectSound } from '../../support/doors/door.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const clients = 1000;
 /**

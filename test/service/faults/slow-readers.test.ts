@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
-import { startConverser, untilProcesses } from '../../support/converser.js';
-import { stream, textOf } from '../../support/event-stream.js';
-import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { memoryOf } from '../../support/processes.js';
-import { jsonPost } from '../../support/raw-http.js';
-import type { Service } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { until } from '../../support/basics/until.js';
+import { stream, textOf } from '../../support/clients/event-stream.js';
+import { jsonPost } from '../../support/clients/raw-http.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { memoryOf } from '../../support/processes/processes.js';
+import type { Service } from '../../support/service/service.js';
 
 const megabyte = 1024 * 1024;
 /** Memory for each reader. The answer is in a file; this much was in transit once and is not garbage-collected yet. */

@@ -1,6 +1,6 @@
-import { expectSound } from '../../support/door.js';
-import { chunk, type Received, receive, request } from '../../support/raw-http.js';
-import { type LogRecord, type Service, startService } from '../../support/service.js';
+import { chunk, type Received, receive, request } from '../../support/clients/raw-http.js';
+import { expectSound } from '../../support/doors/door.js';
+import { type LogRecord, type Service, startService } from '../../support/service/service.js';
 
 /** Bytes for a connection, and the statuses of all expected answers, in order. */
 interface HostileBytes {

@@ -1,9 +1,9 @@
 import { mkdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { failingService, spawnService, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { runCommand } from '../../support/clients/command.js';
+import { failingService, spawnService, startService } from '../../support/service/service.js';
 
 const config = 78;
 const unavailable = 69;

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { randomNumbers } from '../../support/random.js';
-import { type Service, script, startService, twoWorkers } from '../../support/service.js';
-import { assistant, type Said, StatelessClient, user } from '../../support/stateless-client.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { assistant, type Said, StatelessClient, user } from '../../support/clients/stateless-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Service, script, startService, twoWorkers } from '../../support/service/service.js';
 
 const conversations = 1000;
 const keys = { ada: 'first-key-of-ada', bob: 'second-key-of-bob' };

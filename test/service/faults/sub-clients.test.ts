@@ -1,6 +1,6 @@
-import { untilJobs } from '../../support/jobs.js';
-import { type SubClientKey, SubClientsHouse } from '../../support/sub-clients.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { type SubClientKey, SubClientsHouse } from '../../support/clients/sub-clients.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
 
 describe('The sub-clients of one key', () => {
   it('share its rate limit, even with different names', async () => {

@@ -1,9 +1,9 @@
-import { metric } from '../../support/exposition.js';
-import { killIfAlive } from '../../support/processes.js';
-import { randomNumbers } from '../../support/random.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
-import { orderFor, type Round, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { randomNumbers } from '../../support/basics/random.js';
+import { until } from '../../support/basics/until.js';
+import { orderFor, type Round, ToolClient } from '../../support/clients/tool-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { killIfAlive } from '../../support/processes/processes.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const clients = 20;

@@ -1,10 +1,10 @@
 import { maxBatch, maxWaiting } from '../../../src/primary/observe/span-exporter.js';
-import { type Attributed, Collector, type ReceivedSpan, valuesOf } from '../../support/collector.js';
-import { metric } from '../../support/exposition.js';
-import { freePort } from '../../support/free-port.js';
-import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { orderFor, ToolClient } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { freePort } from '../../support/basics/free-port.js';
+import { until } from '../../support/basics/until.js';
+import { orderFor, ToolClient } from '../../support/clients/tool-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Attributed, Collector, type ReceivedSpan, valuesOf } from '../../support/service/collector.js';
+import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const secret = 'nobody-may-read-this';
 const callerId = 'b7ad6b7169203331';

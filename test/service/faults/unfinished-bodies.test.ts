@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
-import { memoryOf } from '../../support/processes.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { memoryOf } from '../../support/processes/processes.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const megabyte = 1024 * 1024;
 const clients = 250;

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { chmod, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { canBecomeOthers, sendAs, strangers } from '../../support/other-users.js';
-import { isAlive, workersOf } from '../../support/processes.js';
-import { request } from '../../support/raw-http.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { canBecomeOthers, sendAs, strangers } from '../../support/clients/other-users.js';
+import { request } from '../../support/clients/raw-http.js';
+import { isAlive, workersOf } from '../../support/processes/processes.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const most = 256;
 const ask = { method: 'POST', path: '/ask', body: { prompt: 'hello' } };

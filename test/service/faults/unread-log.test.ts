@@ -2,10 +2,10 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { createLogSocket, createPipe } from '../../support/pipe.js';
-import { isAlive } from '../../support/processes.js';
-import { mainProgram, programs, type Service, spawnService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createLogSocket, createPipe } from '../../support/basics/pipe.js';
+import { until } from '../../support/basics/until.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { mainProgram, programs, type Service, spawnService } from '../../support/service/service.js';
 
 const exitLimitMs = 10_000;
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { untilJobs } from '../../support/jobs.js';
-import { KeepAliveClient } from '../../support/keep-alive.js';
-import { allPids, killIfAlive, readOfProcess } from '../../support/processes.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
+import { KeepAliveClient } from '../../support/clients/keep-alive.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { allPids, killIfAlive, readOfProcess } from '../../support/processes/processes.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
 /** Ways in which a program of `leaves-strays.pl` leaves processes behind. */
 export const ways = ['setsid', 'env-i', 'double-fork', 'no-leader', 'storm', 'breeder'] as const;

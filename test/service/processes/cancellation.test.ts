@@ -1,6 +1,6 @@
-import { recovers, runtimeOf, untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { recovers, runtimeOf, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const queueLeftMs = 100;
 

@@ -1,7 +1,7 @@
-import { untilJobs } from '../../support/jobs.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
-import { expectNothingLeft, lifeEvents } from '../../support/shutdown.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
+import { expectNothingLeft, lifeEvents } from '../../support/service/shutdown.js';
 
 /** Tolerance for two busy cores. Jobs that are not cut at once take a minute. */
 const toleranceMs = 8000;

@@ -1,10 +1,10 @@
-import { confess, processCounts, startConverser, textsOf, untilProcesses } from '../../support/converser.js';
-import { stream } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs.js';
-import { isAlive } from '../../support/processes.js';
-import { type Service, script, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { confess, processCounts, startConverser, textsOf, untilProcesses } from '../../support/agents/converser.js';
+import { until } from '../../support/basics/until.js';
+import { stream } from '../../support/clients/event-stream.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, script, startService } from '../../support/service/service.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '2' };
 

@@ -1,12 +1,12 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { confess, startConverser, textsOf, untilOther, untilProcesses } from '../../support/converser.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import { isAlive, jobProcesses } from '../../support/processes.js';
-import { fixture, programs, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { confess, startConverser, textsOf, untilOther, untilProcesses } from '../../support/agents/converser.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { isAlive, jobProcesses } from '../../support/processes/processes.js';
+import { fixture, programs, startService } from '../../support/service/service.js';
 
 const standby = { MODEL_API_STANDBY: '1' };
 

@@ -1,6 +1,6 @@
-import { messageEvents } from '../../support/messages-door.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { messageEvents } from '../../support/doors/messages-door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-some-length';
 const hello = { model: 'eliza', max_tokens: 100, messages: [{ role: 'user', content: 'Hello, my name is Ada' }] };

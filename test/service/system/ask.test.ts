@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { fixture, startService, startWithProgram } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { fixture, startService, startWithProgram } from '../../support/service/service.js';
 
 describe('POST /ask', () => {
   it('answers a prompt with the demo model', async () => {

@@ -1,6 +1,6 @@
-import { metric } from '../../support/exposition.js';
-import { exchange, jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
+import { exchange, jsonPost, request } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-some-length';
 const app = 'app://obsidian.md';

@@ -1,9 +1,9 @@
-import { writeBudgetKey } from '../../support/budget-key.js';
-import { runCommand } from '../../support/command.js';
-import { metric } from '../../support/exposition.js';
-import { call, send } from '../../support/mcp.js';
-import { failingService, type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { runCommand } from '../../support/clients/command.js';
+import { call, send } from '../../support/clients/mcp.js';
+import { metric } from '../../support/documents/exposition.js';
+import { writeBudgetKey } from '../../support/doors/budget-key.js';
+import { failingService, type Service, startService } from '../../support/service/service.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mainProgram } from '../../support/service.js';
+import { mainProgram } from '../../support/service/service.js';
 
 describe('A service started as a worker of node:cluster, as pm2 does in cluster mode', () => {
   it('prints the required change on stderr, and exits with 78', () => {

@@ -1,11 +1,11 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
-import { runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { failingService, type Service, startService, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { runCommand } from '../../support/clients/command.js';
+import { failingService, type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 function statusOverSocket(socketPath: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {

@@ -4,11 +4,11 @@ import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import path from 'node:path/posix';
 import { gunzipSync } from 'node:zlib';
-import { answerTo, failure } from '../../support/door.js';
-import { metric } from '../../support/exposition.js';
-import { request } from '../../support/raw-http.js';
-import { type LogRecord, type Service, startService, twoWorkers } from '../../support/service.js';
-import { root } from '../../support/sources.js';
+import { request } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
+import { root } from '../../support/documents/sources.js';
+import { answerTo, failure } from '../../support/doors/door.js';
+import { type LogRecord, type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; " +

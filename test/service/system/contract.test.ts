@@ -1,6 +1,6 @@
-import type { Model } from '../../support/contract/house.js';
-import { describeContract } from '../../support/contract/suite.js';
-import { fixture, startService, twoWorkers } from '../../support/service.js';
+import type { Model } from '../../support/doors/contract/house.js';
+import { describeContract } from '../../support/doors/contract/suite.js';
+import { fixture, startService, twoWorkers } from '../../support/service/service.js';
 
 const commands: Readonly<Record<Model, Record<string, string>>> = {
   answers: {},

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { attempts, chat, chatAndLeave, chatOf, startListener, unusable } from '../../support/chat.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
+import { attempts, chat, chatAndLeave, chatOf, startListener, unusable } from '../../support/clients/chat.js';
+import { metric } from '../../support/documents/exposition.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { workersOf } from '../../support/processes.js';
-import { type Service, script, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { workersOf } from '../../support/processes/processes.js';
+import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const credentials = {
   MODEL_API_KEY: 'key-of-the-service',

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { cp, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { answerTo, failure } from '../../support/door.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
-import { root } from '../../support/sources.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { request } from '../../support/clients/raw-http.js';
+import { root } from '../../support/documents/sources.js';
+import { answerTo, failure } from '../../support/doors/door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const files: readonly (readonly [path: string, type: string])[] = [
   ['swagger-ui.css', 'text/css; charset=utf-8'],

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
-import { answerTo, expectSound, failure, invalid } from '../../support/door.js';
-import { jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
+import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { answerTo, expectSound, failure, invalid } from '../../support/doors/door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 let service: Service;
 

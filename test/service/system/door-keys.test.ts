@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { answerTo, expectSound, failure } from '../../support/door.js';
-import { jsonPost, request } from '../../support/raw-http.js';
-import { programs, type Service, startService, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { answerTo, expectSound, failure } from '../../support/doors/door.js';
+import { programs, type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 const good = '{"prompt":"hello","model":"echo"}';
 const noKey = failure('unauthorized', 'an API key is needed: send X-API-Key or Authorization: Bearer');

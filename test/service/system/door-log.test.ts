@@ -1,6 +1,6 @@
-import { expectSound } from '../../support/door.js';
-import { exchange, jsonPost, RawConnection, request } from '../../support/raw-http.js';
-import { type LogRecord, type Service, startService, startWithProgram } from '../../support/service.js';
+import { exchange, jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
+import { expectSound } from '../../support/doors/door.js';
+import { type LogRecord, type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 const key = 'open-sesame';
 const maxRecordBytes = 4096;

@@ -1,6 +1,6 @@
-import { expectCommon, expectSound, failure } from '../../support/door.js';
-import { chunk, jsonPost, RawConnection, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
+import { chunk, jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
+import { expectCommon, expectSound, failure } from '../../support/doors/door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const limit = 4096;
 const chunked = 'Transfer-Encoding: chunked';

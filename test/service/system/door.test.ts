@@ -1,6 +1,6 @@
-import { answerTo, expectSound, failure, invalid } from '../../support/door.js';
-import { exchange, jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
+import { exchange, jsonPost, request } from '../../support/clients/raw-http.js';
+import { answerTo, expectSound, failure, invalid } from '../../support/doors/door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const app = 'https://app.example.org';
 const badHost = failure('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS');

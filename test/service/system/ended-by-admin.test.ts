@@ -1,9 +1,9 @@
-import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
-import { createGate, type Gate } from '../../support/gate.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
-import { type Service, startWithProgram } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { createGate, type Gate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
+import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, startWithProgram } from '../../support/service/service.js';
 
 const [operator, alice, bob] = [headersOf('operator'), headersOf('alice'), headersOf('bob')];
 

@@ -1,6 +1,6 @@
-import { metric } from '../../support/exposition.js';
-import { pixel } from '../../support/sdk-lab.js';
-import { type Answer, type Service, startWithProgram } from '../../support/service.js';
+import { pixel } from '../../support/clients/sdk-lab.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Answer, type Service, startWithProgram } from '../../support/service/service.js';
 
 const [completions, responses, messages] = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const;
 const doors = [completions, responses, messages];

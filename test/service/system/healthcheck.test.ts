@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 const program = join(root, 'deploy', 'container', 'healthcheck.js');
 

@@ -1,6 +1,6 @@
-import { answerTo, expectCommon, expectSound, failure } from '../../support/door.js';
-import { jsonPost, RawConnection, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
+import { jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
+import { answerTo, expectCommon, expectSound, failure } from '../../support/doors/door.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const slackMs = 3000; // the limits are checked once a second, and the machine may be busy
 const sentence = 'the request is not valid HTTP';

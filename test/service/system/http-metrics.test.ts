@@ -1,8 +1,8 @@
 import { endpoints, type RoutePath } from '../../../src/shared/api/endpoints.js';
-import { Exposition } from '../../support/exposition.js';
-import { chunk, exchange, jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { shared } from '../../support/basics/shared.js';
+import { chunk, exchange, jsonPost, request } from '../../support/clients/raw-http.js';
+import { Exposition } from '../../support/documents/exposition.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
 const routes = ['/ask', '/chat', '/chat/x', '/health', '/health/history', '/health/recheck', '/metrics', '/version'];

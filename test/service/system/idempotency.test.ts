@@ -1,8 +1,14 @@
-import { createGate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-keys.js';
-import { type Answer, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { createGate } from '../../support/agents/gate.js';
+import { shared } from '../../support/basics/shared.js';
+import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import {
+  type Answer,
+  type Service,
+  startService,
+  startWithProgram,
+  twoWorkers,
+} from '../../support/service/service.js';
 
 const key = { 'idempotency-key': '"5d1d0a5e-retry"' };
 

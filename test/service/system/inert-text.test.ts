@@ -1,11 +1,11 @@
 import { chmod, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers } from '../../support/jobs.js';
-import { allPids, readOfProcess } from '../../support/processes.js';
-import { fixture, type Service, script, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { recovers } from '../../support/jobs/jobs.js';
+import { allPids, readOfProcess } from '../../support/processes/processes.js';
+import { fixture, type Service, script, startWithProgram } from '../../support/service/service.js';
 
 interface Self {
   readonly argv: string[];

@@ -1,13 +1,13 @@
-import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
-import { answerTo } from '../../support/door.js';
-import { follow, namesOf, type StreamEvent, textOf } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { createGate } from '../../support/gate.js';
-import { untilTreeGone } from '../../support/jobs.js';
-import { jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
+import { follow, namesOf, type StreamEvent, textOf } from '../../support/clients/event-stream.js';
+import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
+import { answerTo } from '../../support/doors/door.js';
+import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 

@@ -1,9 +1,9 @@
-import { createGate, type Gate } from '../../support/gate.js';
-import { untilJobs } from '../../support/jobs.js';
-import { isAlive } from '../../support/processes.js';
-import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { expectNothingLeft, lifeEvents } from '../../support/shutdown.js';
-import { until } from '../../support/until.js';
+import { createGate, type Gate } from '../../support/agents/gate.js';
+import { until } from '../../support/basics/until.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { isAlive } from '../../support/processes/processes.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
+import { expectNothingLeft, lifeEvents } from '../../support/service/shutdown.js';
 
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
 

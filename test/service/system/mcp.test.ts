@@ -1,9 +1,9 @@
-import { untilEnded } from '../../support/background.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { call, messagesIn, request, resultOf, send, textOf } from '../../support/mcp.js';
-import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
-import { fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { shared } from '../../support/basics/shared.js';
+import { untilEnded } from '../../support/clients/background.js';
+import { call, messagesIn, request, resultOf, send, textOf } from '../../support/clients/mcp.js';
+import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { fixture, type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 const events = { accept: 'application/json, text/event-stream' };
 const progress = { _meta: { progressToken: 'mine' } };

@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { Exposition, type Sample } from '../../support/exposition.js';
-import { families } from '../../support/families.js';
-import { createGate } from '../../support/gate.js';
-import { recovers, runtimeOf, untilJobs } from '../../support/jobs.js';
-import { metricsOf, readRules } from '../../support/monitoring.js';
-import { writeNamedKeys } from '../../support/named-keys.js';
-import { describeWith } from '../../support/needs.js';
-import { exchange, request } from '../../support/raw-http.js';
-import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { createGate } from '../../support/agents/gate.js';
+import { describeWith } from '../../support/basics/needs.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { exchange, request } from '../../support/clients/raw-http.js';
+import { Exposition, type Sample } from '../../support/documents/exposition.js';
+import { families } from '../../support/documents/families.js';
+import { metricsOf, readRules } from '../../support/documents/monitoring.js';
+import { writeNamedKeys } from '../../support/doors/named-keys.js';
+import { recovers, runtimeOf, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const promtool = '/usr/bin/promtool';
 

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { envFor, runCommand } from '../../support/command.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { streamed } from '../../support/openai-door.js';
-import { type Answer, type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
+import { streamed } from '../../support/doors/openai-door.js';
+import { type Answer, type Service, startService } from '../../support/service/service.js';
 
 const keys = { all: '', echo: ':models=echo', mini: ':models=gpt-4o-mini', none: ':models=anything' } as const;
 type Holder = keyof typeof keys;

@@ -1,5 +1,5 @@
-import { type Service, startService } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { shared } from '../../support/basics/shared.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 interface Listed {
   readonly id: string;

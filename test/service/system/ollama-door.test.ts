@@ -1,9 +1,9 @@
-import { metric } from '../../support/exposition.js';
-import { askOllama, type OllamaMessage, saidIn } from '../../support/ollama-client.js';
-import { exchange, jsonPost, request } from '../../support/raw-http.js';
-import { pixel } from '../../support/sdk-lab.js';
-import { type Service, startService } from '../../support/service.js';
-import { orderFor } from '../../support/tool-client.js';
+import { askOllama, type OllamaMessage, saidIn } from '../../support/clients/ollama-client.js';
+import { exchange, jsonPost, request } from '../../support/clients/raw-http.js';
+import { pixel } from '../../support/clients/sdk-lab.js';
+import { orderFor } from '../../support/clients/tool-client.js';
+import { metric } from '../../support/documents/exposition.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-some-length';
 const bearer = { authorization: `Bearer ${key}` };

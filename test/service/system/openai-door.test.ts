@@ -1,7 +1,7 @@
-import { untilJobs } from '../../support/jobs.js';
-import { streamed } from '../../support/openai-door.js';
-import { type Service, startService } from '../../support/service.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { streamed } from '../../support/doors/openai-door.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-some-length';
 const introduction =

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { temporaryFolder } from '../../support/folder.js';
-import { root } from '../../support/sources.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { root } from '../../support/documents/sources.js';
 
 const run = promisify(execFile);
 

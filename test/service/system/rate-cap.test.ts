@@ -1,8 +1,8 @@
-import { answerTo } from '../../support/door.js';
-import { jsonPost, request } from '../../support/raw-http.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { answerTo } from '../../support/doors/door.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const pid = (record: { readonly [field: string]: unknown }) => record.pid;
 

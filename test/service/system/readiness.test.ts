@@ -1,11 +1,18 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startConverser } from '../../support/converser.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { type Answer, fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { startConverser } from '../../support/agents/converser.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import {
+  type Answer,
+  fixture,
+  type Service,
+  script,
+  startService,
+  startWithProgram,
+} from '../../support/service/service.js';
 
 const operator = { 'x-api-key': 'operator' };
 const withKey = { MODEL_API_KEY: 'operator' };

@@ -1,6 +1,6 @@
-import { type Service, startService } from '../../support/service.js';
-import { note, orderFor } from '../../support/tool-client.js';
-import { until } from '../../support/until.js';
+import { until } from '../../support/basics/until.js';
+import { note, orderFor } from '../../support/clients/tool-client.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 let service: Service;
 

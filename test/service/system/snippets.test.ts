@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { commandProgram } from '../../support/command.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { type Service, startService, startWithProgram } from '../../support/service.js';
-import { commandsOf, type Snippet, snippetsFor, snippetsOf } from '../../support/snippets.js';
-import { until } from '../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { commandProgram } from '../../support/clients/command.js';
+import { commandsOf, type Snippet, snippetsFor, snippetsOf } from '../../support/documents/snippets.js';
+import { type Service, startService, startWithProgram } from '../../support/service/service.js';
 
 const run = promisify(execFile);
 const documentedUrl = 'http://127.0.0.1:5051';

@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startConverser, untilProcesses } from '../../support/converser.js';
-import { namesOf, type StreamAnswer, type StreamEvent, stream, textOf } from '../../support/event-stream.js';
-import { metric } from '../../support/exposition.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { recovers, untilJobs } from '../../support/jobs.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
-import { until } from '../../support/until.js';
+import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
+import { until } from '../../support/basics/until.js';
+import { namesOf, type StreamAnswer, type StreamEvent, stream, textOf } from '../../support/clients/event-stream.js';
+import { metric } from '../../support/documents/exposition.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 /** Returns the names of the events, with repeated deltas as one. */
 function orderOf(events: readonly StreamEvent[]): string {

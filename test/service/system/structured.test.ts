@@ -1,5 +1,5 @@
-import { fixture, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
-import { shared } from '../../support/shared.js';
+import { shared } from '../../support/basics/shared.js';
+import { fixture, type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64');

@@ -1,8 +1,8 @@
-import { untilEnded } from '../../support/background.js';
-import { follow, type StreamEvent, stream, textOf } from '../../support/event-stream.js';
-import { untilJobs } from '../../support/jobs.js';
-import { streamed } from '../../support/openai-door.js';
-import { type Service, startService } from '../../support/service.js';
+import { untilEnded } from '../../support/clients/background.js';
+import { follow, type StreamEvent, stream, textOf } from '../../support/clients/event-stream.js';
+import { streamed } from '../../support/doors/openai-door.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 let service: Service;
 

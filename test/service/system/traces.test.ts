@@ -1,5 +1,5 @@
-import { Collector, type ReceivedSpan } from '../../support/collector.js';
-import { startService } from '../../support/service.js';
+import { Collector, type ReceivedSpan } from '../../support/service/collector.js';
+import { startService } from '../../support/service/service.js';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const callerId = 'b7ad6b7169203331';

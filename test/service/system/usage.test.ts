@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { envFor, runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 const alice = { 'x-api-key': 'key-of-alice' };
 const bob = { authorization: 'Bearer key-of-bob' };

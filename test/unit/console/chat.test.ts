@@ -1,7 +1,7 @@
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
-import { consolePart } from '../../support/console-parts.js';
-import { FakeClock } from '../../support/fake-clock.js';
-import { settled } from '../../support/settled.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
+import { settled } from '../../support/basics/settled.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 interface Turn {
   readonly question: { readonly text: string };

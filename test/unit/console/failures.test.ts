@@ -1,4 +1,4 @@
-import { consolePart } from '../../support/console-parts.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 const part = consolePart<{ withoutVariables(sentence: string): string }>('base/failures.mjs');
 

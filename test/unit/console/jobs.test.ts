@@ -1,4 +1,4 @@
-import { consolePart } from '../../support/console-parts.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 interface WordsPart {
   timesText(job: object): string;

@@ -1,5 +1,5 @@
-import { consolePart, type DrawnNode, drawn } from '../../support/console-parts.js';
-import { processorMs } from '../../support/processor-time.js';
+import { consolePart, type DrawnNode, drawn } from '../../support/clients/console-parts.js';
+import { processorMs } from '../../support/processes/processor-time.js';
 
 interface Block {
   readonly raw: string;

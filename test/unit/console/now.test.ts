@@ -1,4 +1,4 @@
-import { consolePart } from '../../support/console-parts.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 const start = Date.parse('2026-03-01T12:00:00.000Z');
 const at = (seconds: number) => new Date(start + 1000 * seconds).toISOString();

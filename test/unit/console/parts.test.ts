@@ -1,5 +1,5 @@
-import { consolePart } from '../../support/console-parts.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 describe('An address in the console', () => {
   interface Router {

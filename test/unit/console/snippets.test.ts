@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { consolePart } from '../../support/console-parts.js';
-import { temporaryFolder } from '../../support/folder.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 const run = promisify(execFile);
 

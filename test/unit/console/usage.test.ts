@@ -1,5 +1,5 @@
 import * as atTerminal from '../../../src/shared/text/format.js';
-import { consolePart } from '../../support/console-parts.js';
+import { consolePart } from '../../support/clients/console-parts.js';
 
 interface Figures {
   sumOf(rows: readonly object[]): object;

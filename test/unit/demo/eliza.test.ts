@@ -1,5 +1,5 @@
 import { Eliza } from '../../../src/demo/eliza.js';
-import { processorMs } from '../../support/processor-time.js';
+import { processorMs } from '../../support/processes/processor-time.js';
 
 /** Returns the answers of one conversation to these prompts. */
 function answers(prompts: readonly string[], system?: string): readonly string[] {

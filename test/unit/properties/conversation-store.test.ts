@@ -2,8 +2,8 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
 import type { ConversationTurn } from '../../../src/primary/conversations/conversation-turn.js';
 import type { ConversationSnapshot } from '../../../src/shared/conversation.js';
-import { failureOf, StoreHarness, ttlMs } from '../../support/conversations.js';
-import { type Player, pick, playAll } from '../../support/properties.js';
+import { type Player, pick, playAll } from '../../support/basics/properties.js';
+import { failureOf, StoreHarness, ttlMs } from '../../support/stores/conversations.js';
 
 const limits = { maxConversations: 4, maxBytes: 200, maxBytesEach: 90 };
 /** A quarter of each limit. */

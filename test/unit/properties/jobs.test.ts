@@ -4,10 +4,10 @@ import type { ConversationStore } from '../../../src/primary/conversations/conve
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
-import { failureOf } from '../../support/conversations.js';
-import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../../support/job-harness.js';
-import { type JobStep, jobSteps, limits, workers } from '../../support/job-steps.js';
-import { type Player, pick, playAll } from '../../support/properties.js';
+import { type Player, pick, playAll } from '../../support/basics/properties.js';
+import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../../support/jobs/job-harness.js';
+import { type JobStep, jobSteps, limits, workers } from '../../support/jobs/job-steps.js';
+import { failureOf } from '../../support/stores/conversations.js';
 
 /** A quarter of the queue. */
 const ownPlaces = 1;

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { BoundedQueue, withResolvers } from '../../../src/shared/async.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
 import { type Handlers, Peer, streamWindow } from '../../../src/shared/ipc/peer.js';
-import { ChannelPair } from '../../support/channel-pair.js';
-import { type Player, pick, playAll } from '../../support/properties.js';
-import { settled } from '../../support/settled.js';
+import { type Player, pick, playAll } from '../../support/basics/properties.js';
+import { settled } from '../../support/basics/settled.js';
+import { ChannelPair } from '../../support/jobs/channel-pair.js';
 
 const calls = {
   follow: { request: z.object({ number: z.int() }), item: z.int() },

@@ -3,10 +3,10 @@ import { array, boolean, constant, constantFrom, nat, oneof, option, record } fr
 import type { CliLease } from '../../../src/primary/cli/pool/process-pool.js';
 import type { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
-import { PoolHouse, usual, withSystem } from '../../support/pool-house.js';
-import { type Player, pick, playAll } from '../../support/properties.js';
-import { type ScriptedTree, TextBook, turnOf } from '../../support/scripted-cli.js';
-import { settled } from '../../support/settled.js';
+import { PoolHouse, usual, withSystem } from '../../support/agents/pool-house.js';
+import { type ScriptedTree, TextBook, turnOf } from '../../support/agents/scripted-cli.js';
+import { type Player, pick, playAll } from '../../support/basics/properties.js';
+import { settled } from '../../support/basics/settled.js';
 
 const maxSessions = 2;
 const launches = [usual, withSystem('Be brief.')];

@@ -3,6 +3,8 @@ import { array, constant, constantFrom, nat, oneof, record, tuple } from 'fast-c
 import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import { RelayError } from '../../../src/shared/errors.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
+import { type Player, pick, playAll } from '../../support/basics/properties.js';
 import {
   activeMs,
   boundsOf,
@@ -12,10 +14,8 @@ import {
   isBeyond,
   limits,
   ownBytes,
-} from '../../support/expected-room.js';
-import { FakeClock } from '../../support/fake-clock.js';
-import { type Player, pick, playAll } from '../../support/properties.js';
-import { entrant } from '../../support/test-room.js';
+} from '../../support/jobs/expected-room.js';
+import { entrant } from '../../support/jobs/test-room.js';
 
 /** `cli`: index of the CLI. `isHeld`: whether the job waits for a separate condition. */
 type Coming = { readonly client: number; readonly bytes: number; readonly cli: number; readonly isHeld: boolean };

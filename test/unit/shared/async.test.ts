@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { BoundedQueue, orAborted } from '../../../src/shared/async.js';
-import { settled } from '../../support/settled.js';
+import { settled } from '../../support/basics/settled.js';
 
 const reason = new Error('enough');
 

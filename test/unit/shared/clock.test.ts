@@ -1,5 +1,5 @@
 import { delay, endOfLoopTurn, systemClock, timestamp } from '../../../src/shared/clock.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
 
 describe('The system clock', () => {
   it('fires a timer once, and an interval until it is stopped', async () => {

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/shared/clock.js';
 import { contained, containedClock } from '../../../src/shared/contained.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
 
 function thrower(message: string): () => void {
   return () => {

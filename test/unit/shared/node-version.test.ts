@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 const mains = ['primary', 'command', 'worker'].map((folder) => join(root, 'dist', 'src', folder, 'main.js'));
 const check = join(root, 'dist', 'src', 'shared', 'node-version.js');

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 const path = join('docs', 'examples', 'jay-adapter.cjs');
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sectionIn } from '../../../bench/support/results.js';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 const page = '# Results\n\n## Speed and cost\n\n### one\n\nold\n\n### two\n\nkept\n\n## Faults\n\n### one\n\nby hand\n';
 

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { root } from '../../support/sources.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { root } from '../../support/documents/sources.js';
 
 /** Runs the script in a folder where every program succeeds at once, except a command that contains this word. */
 async function runWithout(failing: string | null): Promise<{ readonly code: number | null; readonly steps: string[] }> {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { root } from '../../support/sources.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { root } from '../../support/documents/sources.js';
 
 let folder: TemporaryFolder;
 let state: string;

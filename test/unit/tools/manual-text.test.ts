@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
 import { manualText } from '../../../tools/manual-text.js';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 describe('The manual', () => {
   const committed = readFileSync(join(root, 'man', 'prompt-relay.1'), 'utf8');

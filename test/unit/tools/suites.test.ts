@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type Outcome, report, runBeside } from '../../run.js';
 import { type JestSuite, jestConfig, suites } from '../../suites.js';
-import { root } from '../../support/sources.js';
+import { root } from '../../support/documents/sources.js';
 
 const rows = Object.entries(suites);
 const ofJest = rows.filter((row): row is [string, JestSuite] => 'files' in row[1]);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmod, chown, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LoginFile } from '../../../../src/command/base/login-file.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const login = { url: 'http://relay:5051', key: 'the-key-of-ada' };
 const isRoot = process.geteuid?.() === 0;

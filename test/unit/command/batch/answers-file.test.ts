@@ -3,7 +3,7 @@ import { lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AnswersFile } from '../../../../src/command/batch/answers-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const answered = '{"id":"a","line":1,"response":"x"}\n';
 const failed = '{"id":"b","line":2,"error":{"code":"timeout","message":"x"}}\n';

@@ -4,7 +4,7 @@ import type { ServerEvent } from '../../../../src/command/base/http.js';
 import { Asker } from '../../../../src/command/batch/asker.js';
 import type { Prompt } from '../../../../src/command/batch/prompts.js';
 import type { ErrorBody } from '../../../../src/shared/api/error.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const prompt: Prompt = { id: 'a', line: 1, path: '/ask', body: { prompt: 'x' }, imageFiles: [] };
 const result = { response: 'y', model: 'm', usage: null, request_id: 'r' };

@@ -4,7 +4,7 @@ import type { BadLine, Prompt } from '../../../../src/command/batch/prompts.js';
 import { BatchRun, type RunOptions } from '../../../../src/command/batch/run.js';
 import type { PromptEnd } from '../../../../src/command/batch/streams.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
 
 const never = new AbortController().signal;
 const failure: PromptEnd = { error: { code: 'timeout', message: 'x' } };

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/command/render/status.js';
 import type { BreakerBody, ReadinessBody } from '../../../../src/shared/api/health.js';
 import { colourCodes, paintFor } from '../../../../src/shared/text/paint.js';
-import { root } from '../../../support/sources.js';
+import { root } from '../../../support/documents/sources.js';
 
 const paint = paintFor(false);
 const coloured = paintFor(true);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { commands } from '../../../../src/command/command-line.js';
 import { bashCompletion, fishCompletion, zshCompletion } from '../../../../src/command/verbs/completion.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { describeWith } from '../../../support/needs.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { describeWith } from '../../../support/basics/needs.js';
 
 const run = promisify(execFile);
 const all = commands.map(({ name }) => name);

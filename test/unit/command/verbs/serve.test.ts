@@ -1,7 +1,7 @@
 import { renderSetupReport } from '../../../../src/command/verbs/serve.js';
 import type { SetupReport } from '../../../../src/shared/api/setup.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
-import { setupReport } from '../../../support/setup-report.js';
+import { setupReport } from '../../../support/agents/setup-report.js';
 
 const report: SetupReport = {
   ...setupReport,

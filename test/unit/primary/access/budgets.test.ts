@@ -3,7 +3,7 @@ import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { Budget } from '../../../../src/shared/config/api-keys.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const hourMs = 3_600_000;
 

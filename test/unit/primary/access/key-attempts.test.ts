@@ -1,5 +1,5 @@
 import { KeyAttempts } from '../../../../src/primary/access/key-attempts.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 function createBrake() {
   const clock = new FakeClock();

@@ -2,7 +2,7 @@ import { Clients } from '../../../../src/primary/access/clients.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
-import { LogBook } from '../../../support/log-book.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 
 const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
 const lineOf = (name: string) => `${name}:sha256:${digestOf(name)}\n`;

@@ -1,5 +1,5 @@
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 describe('A rate window', () => {
   const rate = { maxRequests: 2, windowMs: 59_990 };

@@ -1,7 +1,7 @@
 import { SharedRateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { WindowCounter } from '../../../../src/primary/store/contract/store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 /** Counter shared by all hosts. It can be unavailable. */
 class FakeCounter implements WindowCounter {

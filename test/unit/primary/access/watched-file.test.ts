@@ -2,8 +2,8 @@ import { mkdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WatchedFile } from '../../../../src/primary/access/keys-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
-import { until } from '../../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
 
 let folder: TemporaryFolder;
 

@@ -5,9 +5,9 @@ import { MemoryResponses } from '../../../../src/primary/store/memory/memory-sto
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobRequest } from '../../../support/job-records.js';
-import { headOf, turnOf } from '../../../support/response-store-contract.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
+import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 const signal = new AbortController().signal;
 

@@ -2,7 +2,7 @@ import { type PurgedParts, purgeClient } from '../../../../src/primary/api/purge
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { StoreHarness } from '../../../support/conversations.js';
+import { StoreHarness } from '../../../support/stores/conversations.js';
 
 function createParts(upkeep: StoreUpkeep) {
   const harness = new StoreHarness({ maxConversations: 1000 });

@@ -3,7 +3,7 @@ import { type Turn, unknownUsage } from '../../../../src/primary/cli/contract/ad
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
 import { cliError } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 type Answering = (turn: Turn, sink: TextSink, signal: AbortSignal) => Promise<void>;
 

@@ -1,7 +1,7 @@
 import { addedUsage, type Usage } from '../../../../src/primary/cli/contract/adapter.js';
 import { unsupported } from '../../../../src/primary/cli/models.js';
 import type { Image, JobRequest } from '../../../../src/shared/job.js';
-import { jobRequest } from '../../../support/job-records.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const withImage: Partial<JobRequest> = { images: [image] };

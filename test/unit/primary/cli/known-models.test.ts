@@ -1,7 +1,7 @@
 import { KnownModels } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
 import { cliError, invalid, RelayError } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const ofSeveral: ModelChoice = { fallback: 'a/x', allowed: null, label: 'a/x', fault: () => null };
 const ofOne: ModelChoice = { fallback: null, allowed: null, label: null };

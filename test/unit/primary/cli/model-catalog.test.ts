@@ -4,9 +4,9 @@ import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/model
 import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
-import { jobRequest } from '../../../support/job-records.js';
-import { echoCli, modelClisOf } from '../../../support/model-clis.js';
-import { clock } from '../../../support/trees.js';
+import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
+import { clock } from '../../../support/processes/trees.js';
 
 async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
   const made = await modelClisOf(clis, env);

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { type Adapter, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import { forgetConversation } from '../../../../src/primary/cli/model-cli.js';
 import { launchKeyOf } from '../../../../src/primary/cli/process/program.js';
-import { jobFailed, jobRequest } from '../../../support/job-records.js';
-import { echoCli, modelClisOf } from '../../../support/model-clis.js';
-import { lineVersion, TextBook, turnOf } from '../../../support/scripted-cli.js';
+import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
+import { lineVersion, TextBook, turnOf } from '../../../support/agents/scripted-cli.js';
+import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const never = new AbortController().signal;
 

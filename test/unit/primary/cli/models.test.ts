@@ -3,7 +3,7 @@ import { catalogOf as listingOf, modelLister } from '../../../../src/primary/cli
 import { type ModelChoice, modelChoice, modelFor, narrowed } from '../../../../src/primary/cli/models.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const listed: readonly ModelEntry[] = [
   { id: 'default', name: 'The default', default: true },

@@ -1,6 +1,6 @@
 import { Conversation } from '../../../../src/primary/conversations/conversation.js';
 import { ActivityOrder } from '../../../../src/primary/conversations/conversation-shares.js';
-import { randomNumbers } from '../../../support/random.js';
+import { randomNumbers } from '../../../support/basics/random.js';
 
 function conversationAt(activity: number): Conversation {
   const conversation = new Conversation(`c${activity}`, 'alice', null, 0, 0);

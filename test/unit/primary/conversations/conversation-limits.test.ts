@@ -1,5 +1,5 @@
-import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
-import { randomNumbers } from '../../../support/random.js';
+import { randomNumbers } from '../../../support/basics/random.js';
+import { failureOf, StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 const everyOneInUse = {
   code: 'concurrency_limited',

@@ -1,4 +1,4 @@
-import { StoreHarness, ttlMs } from '../../../support/conversations.js';
+import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 /** Returns all pages as IDs. Calls `meanwhile` after each. */
 function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: number) => void = () => {}): string[][] {

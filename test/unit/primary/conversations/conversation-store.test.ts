@@ -1,5 +1,5 @@
-import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import { failureOf, StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 /** Returns the signal of a client that never disconnects. */
 const calm = () => new AbortController().signal;

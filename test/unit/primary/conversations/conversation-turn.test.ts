@@ -1,4 +1,4 @@
-import { failureOf, StoreHarness } from '../../../support/conversations.js';
+import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
 
 describe('The state of a conversation at a turn', () => {
   it('is null before the first turn has ended', () => {

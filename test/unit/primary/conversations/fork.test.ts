@@ -1,5 +1,5 @@
 import type { Image } from '../../../../src/shared/job.js';
-import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
+import { failureOf, StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 

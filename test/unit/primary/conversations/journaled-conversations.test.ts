@@ -2,7 +2,7 @@ import { JournaledConversations } from '../../../../src/primary/conversations/jo
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { StoreHarness, ttlMs } from '../../../support/conversations.js';
+import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 /** Journal that records its calls, and fails on demand. */
 class Listener {

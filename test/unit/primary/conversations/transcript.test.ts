@@ -1,6 +1,6 @@
 import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../../src/shared/ipc/protocol.js';
 import type { Image } from '../../../../src/shared/job.js';
-import { failureOf, StoreHarness } from '../../../support/conversations.js';
+import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
 
 const pieceBytes = 16 * 1024;
 

@@ -3,9 +3,9 @@ import type { ConversationChange } from '../../../../src/primary/store/contract/
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { StoreHarness } from '../../../support/conversations.js';
-import { jobRequest } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
+import { StoreHarness } from '../../../support/stores/conversations.js';
 
 const calm = new AbortController().signal;
 /** Maximum length in UTF-16 units of a prompt that is counted together with its answer. */

@@ -1,6 +1,6 @@
 import { FairQueue, type Member } from '../../../../src/primary/fairness/fair-queue.js';
 import { holderOf } from '../../../../src/shared/client.js';
-import { randomNumbers } from '../../../support/random.js';
+import { randomNumbers } from '../../../support/basics/random.js';
 
 interface Named<T> extends Member {
   readonly name: T;

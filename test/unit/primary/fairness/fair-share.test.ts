@@ -1,6 +1,6 @@
 import { FairShare, type Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { holderOf } from '../../../../src/shared/client.js';
-import { randomNumbers } from '../../../support/random.js';
+import { randomNumbers } from '../../../support/basics/random.js';
 
 const clients = ['key app', 'key app/ada', 'key app/bob', 'key other', 'user ada'];
 

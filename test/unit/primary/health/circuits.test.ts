@@ -4,10 +4,10 @@ import { SeenClients } from '../../../../src/primary/health/evidence.js';
 import type { CliReason, QuotaRefusal } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobRequest } from '../../../../src/shared/job.js';
-import { healthOf } from '../../../support/cli-health.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
-import { LogBook } from '../../../support/log-book.js';
+import { healthOf } from '../../../support/agents/cli-health.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const minute = 60_000;
 const hour = 60 * minute;

@@ -4,9 +4,9 @@ import { SeenClients } from '../../../../src/primary/health/evidence.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobFailed } from '../../../../src/shared/job.js';
-import { healthOf } from '../../../support/cli-health.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { healthOf } from '../../../support/agents/cli-health.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const good: Verdict = { version: '1.0', error: null };
 const bad: Verdict = { version: '1.0', error: 'nobody is logged in' };

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type AgentSources, agentLine, HealthAgent } from '../../../../src/primary/hosts/health-agent.js';
 import type { Phase } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { until } from '../../../support/basics/until.js';
 
 const idle: AgentSources = {
   supervisor: { phase: 'ready' },

@@ -1,10 +1,10 @@
 import { JobPuller } from '../../../../src/primary/hosts/job-puller.js';
 import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import type { AcceptedJob } from '../../../../src/primary/store/contract/jobs.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { forever } from '../../../support/job-harness.js';
-import { settled } from '../../../support/settled.js';
-import { acceptedJob, SharedMemoryJobs } from '../../../support/shared-jobs.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
+import { forever } from '../../../support/jobs/job-harness.js';
+import { acceptedJob, SharedMemoryJobs } from '../../../support/stores/shared-jobs.js';
 
 /** Creates a host with this many slots, whose jobs never end. */
 async function host(slots: number, ...ids: readonly string[]) {

@@ -1,7 +1,7 @@
 import { RedisConnection } from '../../../../src/primary/hosts/redis-connection.js';
 import { NotConnected } from '../../../../src/primary/hosts/redis-faults.js';
 import type { RedisLink } from '../../../../src/primary/hosts/redis-link.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 class ReplyError extends Error {
   override readonly name = 'ReplyError';

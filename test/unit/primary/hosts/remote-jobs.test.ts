@@ -2,12 +2,12 @@ import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
 import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { all, gone } from '../../../support/job-harness.js';
-import { jobDone } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
-import { acceptedJob, answerOf, endedAt, SharedMemoryJobs } from '../../../support/shared-jobs.js';
-import { SharingHost } from '../../../support/sharing-host.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
+import { all, gone } from '../../../support/jobs/job-harness.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
+import { SharingHost } from '../../../support/jobs/sharing-host.js';
+import { acceptedJob, answerOf, endedAt, SharedMemoryJobs } from '../../../support/stores/shared-jobs.js';
 
 async function withJob() {
   const clock = new FakeClock();

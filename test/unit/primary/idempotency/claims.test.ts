@@ -1,7 +1,7 @@
 import type { IdempotencyStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { ClaimingRequests, recordedAnswer } from '../../../support/claims.js';
+import { ClaimingRequests, recordedAnswer } from '../../../support/jobs/claims.js';
 
 const inProgress = { code: 'idempotency_in_progress', retryAfterSeconds: 7 };
 const mismatch = { code: 'idempotency_mismatch' };

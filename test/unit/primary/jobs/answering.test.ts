@@ -2,8 +2,16 @@ import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
-import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../../support/job-harness.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import {
+  all,
+  endOf,
+  JobHarness,
+  type JobOptions,
+  type Script,
+  turnEnd,
+  usage,
+} from '../../../support/jobs/job-harness.js';
 
 const schema = '{"type":"object"}';
 const knowsSchemas: Capabilities = { schema: (text) => text };

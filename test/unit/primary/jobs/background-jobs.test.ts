@@ -1,10 +1,10 @@
 import { noBounds } from '../../../../src/primary/access/clients.js';
 import { isRefused } from '../../../../src/primary/jobs/job.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
-import { BackgroundHarness } from '../../../support/background-harness.js';
-import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/job-harness.js';
-import { jobRequest } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import { BackgroundHarness } from '../../../support/jobs/background-harness.js';
+import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/jobs/job-harness.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 /** Occupies every slot until it is released. */
 function occupy({ inner }: BackgroundHarness, count = 1) {

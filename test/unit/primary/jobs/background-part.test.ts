@@ -1,9 +1,9 @@
 import { BackgroundPart } from '../../../../src/primary/jobs/background-part.js';
 import { EventLog } from '../../../../src/primary/jobs/event-log.js';
 import { cancelled } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { all } from '../../../support/job-harness.js';
-import { acceptedJob } from '../../../support/shared-jobs.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { all } from '../../../support/jobs/job-harness.js';
+import { acceptedJob } from '../../../support/stores/shared-jobs.js';
 
 function open() {
   const log = new EventLog(new FakeClock(), () => ({ position: 1, reason: 'slot' }));

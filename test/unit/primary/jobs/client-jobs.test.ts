@@ -1,10 +1,10 @@
 import type { Job } from '../../../../src/primary/jobs/job.js';
 import type { JobListOrder } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { BackgroundHarness, plainForm } from '../../../support/background-harness.js';
-import { all, barrier, forever, hangs } from '../../../support/job-harness.js';
-import { jobRequest } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import { BackgroundHarness, plainForm } from '../../../support/jobs/background-harness.js';
+import { all, barrier, forever, hangs } from '../../../support/jobs/job-harness.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const missing = expect.objectContaining({ code: 'not_found', message: 'no such job' });
 const full = expect.objectContaining({ code: 'concurrency_limited', retryAfterSeconds: 30 });

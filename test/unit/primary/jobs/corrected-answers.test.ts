@@ -1,6 +1,6 @@
 import type { TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
-import { all, endOf, JobHarness, turnEnd } from '../../../support/job-harness.js';
+import { all, endOf, JobHarness, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
 const chain = { before: 'a', asked: 'b' };

@@ -1,5 +1,5 @@
 import { withoutEcho } from '../../../../src/primary/jobs/echo.js';
-import { processorMs } from '../../../support/processor-time.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 const leftOut = '[a line that repeats the prompt]';
 

@@ -1,10 +1,10 @@
 import { array, assert, asyncProperty, constantFrom, double, oneof, string } from 'fast-check';
 import { AnswerLog, EventLog } from '../../../../src/primary/jobs/event-log.js';
 import type { JobEvent, WaitReason } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { all } from '../../../support/job-harness.js';
-import { jobDone } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
+import { all } from '../../../support/jobs/job-harness.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 function read(log: AnswerLog, from: number): string {
   let text = '';

@@ -1,6 +1,6 @@
 import { FullQueue } from '../../../../src/primary/jobs/queue-places.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { TestRoom } from '../../../support/test-room.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { TestRoom } from '../../../support/jobs/test-room.js';
 
 describe('A full queue', () => {
   function create() {

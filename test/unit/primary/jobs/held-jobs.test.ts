@@ -1,5 +1,5 @@
 import { cliError } from '../../../../src/shared/errors.js';
-import { all, answers, barrier, endOf, gone, JobHarness, throws } from '../../../support/job-harness.js';
+import { all, answers, barrier, endOf, gone, JobHarness, throws } from '../../../support/jobs/job-harness.js';
 
 const minute = 60_000;
 

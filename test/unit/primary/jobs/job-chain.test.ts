@@ -3,8 +3,8 @@ import type { ConversationState } from '../../../../src/primary/cli/process/cli-
 import { JobChain, RecentChains } from '../../../../src/primary/jobs/job-chain.js';
 import type { Image, JobRequest, Message, ToolCall, ToolResult } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobRequest } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 interface Situation {
   readonly client?: string;

@@ -3,6 +3,7 @@ import type { ModelChoice } from '../../../../src/primary/cli/models.js';
 import { orAborted } from '../../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
+import { settled } from '../../../support/basics/settled.js';
 import {
   all,
   answers,
@@ -18,10 +19,9 @@ import {
   throws,
   turnEnd,
   usage,
-} from '../../../support/job-harness.js';
-import { jobDone } from '../../../support/job-records.js';
-import { headOf } from '../../../support/response-store-contract.js';
-import { settled } from '../../../support/settled.js';
+} from '../../../support/jobs/job-harness.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
+import { headOf } from '../../../support/stores/response-store-contract.js';
 
 /** Script that writes endlessly, as fast as its sink accepts. */
 const floods: Script = async (sink, signal) => {

@@ -1,6 +1,6 @@
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
-import { all, answers, endOf, hangs, JobHarness, throws } from '../../../support/job-harness.js';
-import { settled } from '../../../support/settled.js';
+import { settled } from '../../../support/basics/settled.js';
+import { all, answers, endOf, hangs, JobHarness, throws } from '../../../support/jobs/job-harness.js';
 
 const trace = {
   traceId: '0af7651916cd43dd8448eb211c80319c',

@@ -1,8 +1,8 @@
 import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import type { CallDelta, CallStart, JobEvent } from '../../../../src/shared/job.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
-import { randomNumbers } from '../../../support/random.js';
-import { settled } from '../../../support/settled.js';
+import { randomNumbers } from '../../../support/basics/random.js';
+import { settled } from '../../../support/basics/settled.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 /** Length in UTF-16 units. */
 const maxHeldLength = 32 * 1024;

@@ -1,6 +1,7 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
 import { cliError, storeUnavailable } from '../../../../src/shared/errors.js';
+import { settled } from '../../../support/basics/settled.js';
 import {
   all,
   answers,
@@ -12,8 +13,7 @@ import {
   type Script,
   shutdown,
   throws,
-} from '../../../support/job-harness.js';
-import { settled } from '../../../support/settled.js';
+} from '../../../support/jobs/job-harness.js';
 
 describe('A turn of a conversation', () => {
   it('adds the question and the answer, and receives the earlier messages', async () => {

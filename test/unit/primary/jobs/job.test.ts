@@ -5,8 +5,8 @@ import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
 import { unknownJobUsage } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobRequest } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 function open(caller = new AbortController(), label: string | null = null) {
   const clock = new FakeClock();

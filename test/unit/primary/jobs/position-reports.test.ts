@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
-import { randomNumbers } from '../../../support/random.js';
-import { TestRoom } from '../../../support/test-room.js';
+import { randomNumbers } from '../../../support/basics/random.js';
+import { TestRoom } from '../../../support/jobs/test-room.js';
 
 /** Minimum time between two reports, in milliseconds. */
 const tellEveryMs = 50;

@@ -4,8 +4,8 @@ import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { randomNumbers } from '../../../support/random.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { randomNumbers } from '../../../support/basics/random.js';
 
 const activeMs = 600_000;
 

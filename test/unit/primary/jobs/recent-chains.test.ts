@@ -1,5 +1,5 @@
 import { RecentChains } from '../../../../src/primary/jobs/job-chain.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 /** Requests with their answers, and the time between them. */
 class Desk {

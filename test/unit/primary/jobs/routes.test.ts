@@ -10,8 +10,8 @@ import {
   JobHarness,
   type Script,
   throws,
-} from '../../../support/job-harness.js';
-import { jobRequest } from '../../../support/job-records.js';
+} from '../../../support/jobs/job-harness.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const caller = () => new AbortController();
 const refused: Script = throws(cliError('auth', 'no', { scope: 'account' }));

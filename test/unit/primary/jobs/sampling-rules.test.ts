@@ -3,7 +3,7 @@ import { optionalWishes, plainLaunch, type Turn } from '../../../../src/primary/
 import { SamplingRules } from '../../../../src/primary/jobs/sampling-rules.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Sampling } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const extras = { wishes: optionalWishes, fitSampling };
 const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras } } };

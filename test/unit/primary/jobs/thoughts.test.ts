@@ -1,6 +1,6 @@
 import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { JobEvent, JobRequest, ThoughtEnd } from '../../../../src/shared/job.js';
-import { all, endOf, JobHarness, type Script, turnEnd } from '../../../support/job-harness.js';
+import { all, endOf, JobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const signed: ThoughtEnd = { type: 'thought-end', signature: 'proof' };
 const sealed: ThoughtEnd = { type: 'thought-end', redacted: 'sealed' };

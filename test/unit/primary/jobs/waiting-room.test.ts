@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events';
 import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { randomNumbers } from '../../../support/random.js';
-import { settled } from '../../../support/settled.js';
-import { TestRoom } from '../../../support/test-room.js';
+import { randomNumbers } from '../../../support/basics/random.js';
+import { settled } from '../../../support/basics/settled.js';
+import { TestRoom } from '../../../support/jobs/test-room.js';
 
 const gone = new Error('gone');
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { Banner, bannerLines } from '../../../../src/primary/lifecycle/banner.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };
 const ready = { status: 'ready', version: '2.1.328', error: null } as const;

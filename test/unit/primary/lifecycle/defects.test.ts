@@ -1,6 +1,6 @@
 import { Defects } from '../../../../src/primary/lifecycle/defects.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { LogBook } from '../../../support/log-book.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 
 describe('Uncaught exceptions', () => {
   it('are logged with their stack, ten a minute, and all are counted', async () => {

@@ -1,7 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findHostTools, findNotifier } from '../../../../src/primary/lifecycle/host.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 /** Calls `act` with a search path that contains only these programs. */
 async function withPrograms<T>(

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { checkSocketPath, clearStaleSocket } from '../../../../src/primary/lifecycle/traces.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 import { bindUnix } from '../../../../src/shared/node-internals/connections.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 async function withPath(act: (path: string) => Promise<void>): Promise<void> {
   await using folder = await temporaryFolder();

@@ -1,5 +1,5 @@
 import { ancestors, hangUpHandler, isStartedByNpm, watchStarter } from '../../../../src/primary/lifecycle/starter.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 function hangUps(terminalAtStart: boolean) {
   const clock = new FakeClock();

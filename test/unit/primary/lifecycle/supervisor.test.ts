@@ -1,8 +1,8 @@
 import { type ShutdownSteps, Supervisor } from '../../../../src/primary/lifecycle/supervisor.js';
 import type { Phase } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { LogBook } from '../../../support/log-book.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { settled } from '../../../support/basics/settled.js';
 
 /** A service with this much work, which records the steps of its shutdown. */
 class Harness implements ShutdownSteps {

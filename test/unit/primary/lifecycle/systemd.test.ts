@@ -2,9 +2,9 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Systemd, takeHandover } from '../../../../src/primary/lifecycle/systemd.js';
 import type { Phase } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
 
 const notify = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_PID: '7', WATCHDOG_USEC: '30000000' };
 const listen = { LISTEN_PID: '7', LISTEN_FDS: '2', LISTEN_FDNAMES: 'a:b' };

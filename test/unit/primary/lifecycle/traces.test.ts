@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { makeRuntimeDirectory, removeDirectories, runtimeParent } from '../../../../src/primary/lifecycle/traces.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 import { ownerOfFolder } from '../../../../src/shared/process/proc.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const owner = { pid: 7, startTicks: '123', pidNamespace: '4026531836' };
 

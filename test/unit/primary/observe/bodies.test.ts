@@ -6,10 +6,10 @@ import { Defects } from '../../../../src/primary/lifecycle/defects.js';
 import { breakerBodyOf, countsOf, degradedReasons, historyOf } from '../../../../src/primary/observe/status.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
-import { healthOf } from '../../../support/cli-health.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
-import { LogBook } from '../../../support/log-book.js';
+import { healthOf } from '../../../support/agents/cli-health.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const until = new Date(Date.UTC(2026, 0, 1) + 30_000).toISOString();
 const store = { kind: 'memory', isUp: true } as const;

@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
 import { addBudgetGauge, ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import type { BudgetUse } from '../../../../src/shared/api/usage.js';
-import { Exposition, fallen } from '../../../support/exposition.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { Exposition, fallen } from '../../../support/documents/exposition.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 class Harness {
   readonly #registry = new Registry();

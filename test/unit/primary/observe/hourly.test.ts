@@ -1,5 +1,5 @@
 import { Hourly } from '../../../../src/primary/observe/observers.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 describe('The hourly report of a client', () => {
   it('is due at first, and again after an hour', async () => {

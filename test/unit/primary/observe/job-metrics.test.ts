@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
 import { JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { operations, outcomes } from '../../../../src/shared/job.js';
-import { Exposition } from '../../../support/exposition.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { Exposition } from '../../../support/documents/exposition.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 class Harness {
   refused = { queue_full: 0, client_bound: 0, conversations_busy: 0 };

@@ -1,8 +1,8 @@
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import type { JobEnd } from '../../../../src/shared/job.js';
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const minuteMs = 60_000;
 

@@ -1,8 +1,8 @@
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
 import { type StatusBody, statusBody } from '../../../../src/shared/api/status.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobRequest } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const at = Date.UTC(2026, 0, 1);
 

@@ -7,10 +7,10 @@ import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noCharge } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
 import type { JobFailed } from '../../../../src/shared/job.js';
-import { Exposition } from '../../../support/exposition.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
-import { LogBook } from '../../../support/log-book.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { Exposition } from '../../../support/documents/exposition.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 function cliFailed(reason: CliReason, message = ''): JobFailed {
   const scope = reason === 'auth' ? 'account' : undefined;

@@ -1,5 +1,5 @@
 import { PrimaryMetrics } from '../../../../src/primary/observe/primary-metrics.js';
-import { Exposition } from '../../../support/exposition.js';
+import { Exposition } from '../../../support/documents/exposition.js';
 
 /** Creates the metrics of a primary with these numbers of created and refused things. */
 function createMetrics() {

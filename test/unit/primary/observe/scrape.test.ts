@@ -2,9 +2,9 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { Scrape, type ScrapedWorker } from '../../../../src/primary/observe/scrape.js';
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
 import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
-import { Exposition, fallen } from '../../../support/exposition.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { randomNumbers } from '../../../support/random.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { randomNumbers } from '../../../support/basics/random.js';
+import { Exposition, fallen } from '../../../support/documents/exposition.js';
 
 /** Worker that counts, and reports its figures on request except while stopped or broken. */
 class FakeWorker implements ScrapedWorker {

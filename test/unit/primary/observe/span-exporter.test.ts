@@ -6,11 +6,11 @@ import {
   postSpans,
   SpanExporter,
 } from '../../../../src/primary/observe/span-exporter.js';
-import { Collector } from '../../../support/collector.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { freePort } from '../../../support/free-port.js';
-import { LogBook } from '../../../support/log-book.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { freePort } from '../../../support/basics/free-port.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { settled } from '../../../support/basics/settled.js';
+import { Collector } from '../../../support/service/collector.js';
 
 const taken: PostResult = { kind: 'taken', rejected: 0, reason: '' };
 const busy: PostResult = { kind: 'retry', reason: 'the collector answered 503', pauseMs: null };

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { addServiceGauges, type GaugeSources } from '../../../../src/primary/observe/state-metrics.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { Phase } from '../../../../src/shared/phase.js';
-import { Exposition } from '../../../support/exposition.js';
+import { Exposition } from '../../../support/documents/exposition.js';
 
 /** Creates a service in this phase, with constant figures. */
 async function createService(phase: Phase = 'ready') {

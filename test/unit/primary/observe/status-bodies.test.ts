@@ -7,8 +7,8 @@ import {
   setupReportOf,
 } from '../../../../src/primary/observe/status.js';
 import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { root } from '../../../support/sources.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { root } from '../../../support/documents/sources.js';
 
 const at = Date.UTC(2026, 0, 1);
 const closed = { state: 'closed', model: null, reason: null, since: null, until: null };

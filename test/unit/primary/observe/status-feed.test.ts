@@ -2,8 +2,8 @@ import type { Sections } from '../../../../src/primary/observe/status.js';
 import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
 import { cancelled } from '../../../../src/shared/errors.js';
 import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
 
 /** A feed of three sections that change on demand, and the events of its subscribers. */
 class FeedHarness {

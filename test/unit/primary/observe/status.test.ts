@@ -3,7 +3,7 @@ import { healthBody, historyBody } from '../../../../src/shared/api/health.js';
 import { versionBody } from '../../../../src/shared/api/version.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 import type { Phase } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const ready: ReadinessEntry = {
   status: 'ready',

@@ -3,9 +3,9 @@ import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
 import { noCharge } from '../../../../src/primary/store/contract/usage.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobRequest } from '../../../support/job-records.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
+import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
 
 const always: Period = { since: null, until: null };
 

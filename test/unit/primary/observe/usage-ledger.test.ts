@@ -1,8 +1,8 @@
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noCharge, type Period } from '../../../../src/primary/store/contract/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 const always: Period = { since: null, until: null };
 const dayMs = 86_400_000;

@@ -1,8 +1,8 @@
 import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { headOf, turnOf } from '../../../support/response-store-contract.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 const config = { maxConversations: 2, conversationBytes: 400_000, conversationTtlMs: 1000 };
 const limits = { ...responseLimits(config), maxTextBytes: 50_000 };

@@ -1,7 +1,7 @@
 import { StoreFault } from '../../../../src/primary/store/contract/store.js';
 import { asConfigFault, checkEngine, openStore } from '../../../../src/primary/store/open.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 function hung(): never {
   throw new Error('nothing hangs');

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LimitedThread, TooManyTasks } from '../../../../src/primary/threads/limited-thread.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
 
 async function withThread(
   source: string,

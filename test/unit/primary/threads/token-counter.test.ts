@@ -5,9 +5,9 @@ import { TokenCounter } from '../../../../src/primary/threads/token-counter.js';
 import { count } from '../../../../src/primary/threads/token-thread.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { sampleForTokens } from '../../../../src/shared/text/token-sample.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
 
 async function withThread(source: string, act: (path: string) => Promise<void>): Promise<void> {
   await using folder = await temporaryFolder();

@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers';
 import { type Addresses, openAddresses } from '../../../../src/primary/workers/addresses.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { bindTcp, bindUnix } from '../../../../src/shared/node-internals/connections.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { workerProgram } from '../../../support/workers-harness.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { workerProgram } from '../../../support/processes/workers-harness.js';
 
 const anyPort = { MODEL_API_PORT: '0' };
 

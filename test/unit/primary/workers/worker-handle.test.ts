@@ -5,8 +5,8 @@ import {
   type WorkerPeer,
   WorkerSlot,
 } from '../../../../src/primary/workers/worker-handle.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
 
 const limitMs = 1000;
 const killLimitMs = 2000;

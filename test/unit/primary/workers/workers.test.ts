@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { bindTcp } from '../../../../src/shared/node-internals/connections.js';
-import { isAlive } from '../../../support/processes.js';
-import { until } from '../../../support/until.js';
-import { WorkersHarness } from '../../../support/workers-harness.js';
+import { until } from '../../../support/basics/until.js';
+import { isAlive } from '../../../support/processes/processes.js';
+import { WorkersHarness } from '../../../support/processes/workers-harness.js';
 
 const checkMs = 2500;
 const startLimitMs = 15_000;

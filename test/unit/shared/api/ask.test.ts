@@ -11,7 +11,7 @@ import {
 } from '../../../../src/shared/api/ask.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Image } from '../../../../src/shared/job.js';
-import { processorMs } from '../../../support/processor-time.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 const beginnings: Readonly<Record<Image['mediaType'], Buffer>> = {
   'image/png': Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),

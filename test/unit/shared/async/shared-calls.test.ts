@@ -1,7 +1,7 @@
 import { cached, coalesced, inLine, oneAtATime, withResolvers } from '../../../../src/shared/async.js';
 import { delay, endOfLoopTurn } from '../../../../src/shared/clock.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
 
 /** Returns a function that fails at first, then counts. */
 function failingOnce(): () => Promise<number> {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { shellWords } from '../../../../src/shared/config/clis.js';
-import { randomNumbers } from '../../../support/random.js';
+import { randomNumbers } from '../../../support/basics/random.js';
 
 describe('A command line', () => {
   it.each<[string, string[]]>([

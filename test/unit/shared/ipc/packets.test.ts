@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Channel, type Handlers, Peer } from '../../../../src/shared/ipc/peer.js';
-import { ChannelPair } from '../../../support/channel-pair.js';
+import { ChannelPair } from '../../../support/jobs/channel-pair.js';
 
 const megabyte = 1024 ** 2;
 /** Maximum packet size. The channel throws beyond it, as V8 does for a text of more than 512 MiB. */

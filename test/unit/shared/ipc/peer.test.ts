@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { type Handlers, Peer, ServedStream, streamWindow } from '../../../../src/shared/ipc/peer.js';
-import { ChannelPair } from '../../../support/channel-pair.js';
-import { settled } from '../../../support/settled.js';
-import { until } from '../../../support/until.js';
+import { settled } from '../../../support/basics/settled.js';
+import { until } from '../../../support/basics/until.js';
+import { ChannelPair } from '../../../support/jobs/channel-pair.js';
 
 async function takeWindow(stream: ServedStream): Promise<void> {
   for (let taken = 0; taken < streamWindow; taken++) expect(await stream.takeCredit()).toBe(true);

@@ -2,9 +2,9 @@ import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { LogOutput, type LogTarget, openForLog } from '../../../../src/shared/log/logger.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { createLogSocket, createPipe, type Pipe } from '../../../support/pipe.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { createLogSocket, createPipe, type Pipe } from '../../../support/basics/pipe.js';
+import { until } from '../../../support/basics/until.js';
 
 const gatherMs = 20;
 const retryMs = 100;

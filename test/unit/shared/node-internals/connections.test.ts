@@ -9,8 +9,8 @@ import {
   stopReadsWhile,
   UnreadWatch,
 } from '../../../../src/shared/node-internals/connections.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { until } from '../../../support/until.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
 
 const loopback = '127.0.0.1';
 /** More than the kernel buffers for a client that reads nothing. */

@@ -1,7 +1,7 @@
 import { getHeapSpaceStatistics } from 'node:v8';
 import { collectAll, HeapKeeper } from '../../../../src/shared/node-internals/heap.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
 
 const idleMs = 3000;
 /** Well above the growth that triggers a collection. */

@@ -11,7 +11,7 @@ import {
   bindUnix,
   inheritedSocket,
 } from '../../../../src/shared/node-internals/connections.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const loopback = '127.0.0.1';
 const moduleUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'node-internals', 'connections.js');

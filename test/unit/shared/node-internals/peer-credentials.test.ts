@@ -4,9 +4,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { PeerCredentials } from '../../../../src/shared/node-internals/peer-credentials.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { isAlive } from '../../../support/processes.js';
-import { until } from '../../../support/until.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
+import { isAlive } from '../../../support/processes/processes.js';
 
 const me = process.getuid?.();
 

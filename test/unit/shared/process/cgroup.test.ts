@@ -3,12 +3,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { Cgroup, ownCgroup } from '../../../../src/shared/process/cgroup.js';
-import { Children } from '../../../support/children.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { isAlive } from '../../../support/processes.js';
-import { describeWithCgroup, ownCgroupFolder, scratchCgroup } from '../../../support/scratch-cgroup.js';
-import { programs } from '../../../support/service.js';
-import { until } from '../../../support/until.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
+import { Children } from '../../../support/processes/children.js';
+import { isAlive } from '../../../support/processes/processes.js';
+import { describeWithCgroup, ownCgroupFolder, scratchCgroup } from '../../../support/processes/scratch-cgroup.js';
+import { programs } from '../../../support/service/service.js';
 
 const limitMs = 5000;
 const hasMemory = false;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { chase } from '../../../../src/shared/process/chase.js';
-import { Children } from '../../../support/children.js';
-import { isAlive } from '../../../support/processes.js';
-import { freshMark, marked, untilMarked } from '../../../support/trees.js';
+import { Children } from '../../../support/processes/children.js';
+import { isAlive } from '../../../support/processes/processes.js';
+import { freshMark, marked, untilMarked } from '../../../support/processes/trees.js';
 
 describe('A chase', () => {
   it('kills processes that move on all the time, and spares a process with another cookie', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { readNow, readVirtualFile } from '../../../../src/shared/process/proc.js';
-import { Children } from '../../../support/children.js';
+import { Children } from '../../../support/processes/children.js';
 
 describe('A kernel file', () => {
   it.each([0, 4095, 4096, 4097, 8192, 100_000])('is read completely, even with %d bytes', async (bytes) => {

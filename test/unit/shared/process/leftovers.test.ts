@@ -10,12 +10,12 @@ import {
 } from '../../../../src/shared/process/leftovers.js';
 import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../../../src/shared/process/proc.js';
 import { ProcessScanner, readOwner } from '../../../../src/shared/process/scanner.js';
-import { Children, deadInstance } from '../../../support/children.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
-import { inPidNamespace } from '../../../support/pid-namespace.js';
-import { isAlive } from '../../../support/processes.js';
-import { describeWithCgroup, scratchCgroup } from '../../../support/scratch-cgroup.js';
-import { until } from '../../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
+import { Children, deadInstance } from '../../../support/processes/children.js';
+import { inPidNamespace } from '../../../support/processes/pid-namespace.js';
+import { isAlive } from '../../../support/processes/processes.js';
+import { describeWithCgroup, scratchCgroup } from '../../../support/processes/scratch-cgroup.js';
 
 describe('The parent folder of the working directories', () => {
   let folder: TemporaryFolder;

@@ -11,10 +11,10 @@ import {
   mainThreadHasEnded,
 } from '../../../../src/shared/process/proc.js';
 import { readOwner } from '../../../../src/shared/process/scanner.js';
-import { Children } from '../../../support/children.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { programs } from '../../../support/service.js';
-import { until } from '../../../support/until.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { until } from '../../../support/basics/until.js';
+import { Children } from '../../../support/processes/children.js';
+import { programs } from '../../../support/service/service.js';
 
 const cookie = '1.2.3:4';
 const marked = { [cookieName]: cookie };

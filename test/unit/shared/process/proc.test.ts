@@ -10,8 +10,8 @@ import {
   maxPid,
   totalForks,
 } from '../../../../src/shared/process/proc.js';
-import { Children, deadInstance } from '../../../support/children.js';
-import { describeWithPidNamespace, inPidNamespace } from '../../../support/pid-namespace.js';
+import { Children, deadInstance } from '../../../support/processes/children.js';
+import { describeWithPidNamespace, inPidNamespace } from '../../../support/processes/pid-namespace.js';
 
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process');
 

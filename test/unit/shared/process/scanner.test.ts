@@ -8,10 +8,10 @@ import {
   type Swept,
   sweep,
 } from '../../../../src/shared/process/scanner.js';
-import { Children } from '../../../support/children.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { isAlive } from '../../../support/processes.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { until } from '../../../support/basics/until.js';
+import { Children } from '../../../support/processes/children.js';
+import { isAlive } from '../../../support/processes/processes.js';
 
 const minute = '60';
 

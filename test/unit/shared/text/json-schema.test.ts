@@ -6,7 +6,7 @@ import {
   wrappedSchema,
   wrappedText,
 } from '../../../../src/shared/text/json-schema.js';
-import { lossySchemas } from '../../../support/odd-schemas.js';
+import { lossySchemas } from '../../../support/doors/odd-schemas.js';
 
 type Schema = Readonly<Record<string, unknown>>;
 

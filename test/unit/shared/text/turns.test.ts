@@ -7,8 +7,8 @@ import {
   messagesBefore,
   withDistinctIds,
 } from '../../../../src/shared/text/turns.js';
-import { processorMs } from '../../../support/processor-time.js';
-import { headOf } from '../../../support/response-store-contract.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
+import { headOf } from '../../../support/stores/response-store-contract.js';
 
 const image = { mediaType: 'image/png', data: 'abcd' } as const;
 

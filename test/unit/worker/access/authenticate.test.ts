@@ -4,8 +4,8 @@ import type { WorkerKey } from '../../../../src/shared/ipc/protocol.js';
 import { authenticate, authenticateOperator, isAccepted, maySee } from '../../../../src/worker/access/authenticate.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { passed, serveWith } from '../../../support/express-server.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { passed, serveWith } from '../../../support/doors/express-server.js';
 
 const clock = new FakeClock();
 

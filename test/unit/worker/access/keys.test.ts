@@ -1,7 +1,7 @@
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { KeyRing, WrongKeys } from '../../../../src/worker/access/keys.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 describe('The API keys of a worker', () => {
   const key = (name: string) => ({

@@ -8,7 +8,7 @@ import { cookieName, cookieOf, instanceOfProcess } from '../../../../src/shared/
 import { ProcessScanner } from '../../../../src/shared/process/scanner.js';
 import { OwnJobs } from '../../../../src/worker/access/own-jobs.js';
 import { SocketTable } from '../../../../src/worker/access/user-tables.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const connects = 'require("node:net").connect(JSON.parse(process.argv[1]))';
 

@@ -1,7 +1,7 @@
 import { subClientByHeader } from '../../../../src/worker/access/authenticate.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { jobDone } from '../../../support/job-records.js';
-import { always, begun, type OpenAiDoor, openAiDoor, said } from '../../../support/openai-door.js';
+import { always, begun, type OpenAiDoor, openAiDoor, said } from '../../../support/doors/openai-door.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
 const header = { 'X-OpenWebUI-User-Id': 'zoe' };

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserNames } from '../../../../src/worker/access/user-tables.js';
-import { temporaryFolder } from '../../../support/folder.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 describe('The names of users', () => {
   it('are read from the file, again whenever it changes', async () => {

@@ -2,8 +2,8 @@ import { keyClient } from '../../../../src/shared/client.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { FailedOutcome, JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
-import { begun, eventsOf, MessagesDoor, messageEvents } from '../../../support/messages-door.js';
+import { begun, eventsOf, MessagesDoor, messageEvents } from '../../../support/doors/messages-door.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const hello = { model: 'eliza', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] };
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };

@@ -10,12 +10,12 @@ import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, type CompletedAnswer, type JobParts } from '../../../../src/worker/jobs/run-job.js';
-import { type ExpressServer, serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { jobFailed } from '../../../support/job-records.js';
-import { LogBook } from '../../../support/log-book.js';
-import { RawConnection, request } from '../../../support/raw-http.js';
-import { until } from '../../../support/until.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { until } from '../../../support/basics/until.js';
+import { RawConnection, request } from '../../../support/clients/raw-http.js';
+import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { jobFailed } from '../../../support/jobs/job-records.js';
 
 const order: RequestedJob = {
   operation: 'ask',

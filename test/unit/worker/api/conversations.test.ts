@@ -4,11 +4,11 @@ import { RelayError } from '../../../../src/shared/errors.js';
 import type { TranscriptItem } from '../../../../src/shared/ipc/protocol.js';
 import { getConversations, getMessages, readBackGuard } from '../../../../src/worker/api/conversations.js';
 import type { PieceOrder } from '../../../../src/worker/api/transcripts.js';
-import { passed, serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { exchange, request } from '../../../support/raw-http.js';
-import { onePartAtATime } from '../../../support/transcripts.js';
-import { until } from '../../../support/until.js';
+import { until } from '../../../support/basics/until.js';
+import { exchange, request } from '../../../support/clients/raw-http.js';
+import { passed, serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
 const gone = new RelayError('not_found', 'no such conversation');
 const snapshot = {

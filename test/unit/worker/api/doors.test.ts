@@ -1,7 +1,7 @@
 import { findDoor } from '../../../../src/worker/api/doors.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { serveWith } from '../../../support/express-server.js';
-import { request } from '../../../support/raw-http.js';
+import { request } from '../../../support/clients/raw-http.js';
+import { serveWith } from '../../../support/doors/express-server.js';
 
 const told: Handler = (req, res) => void res.json({ url: req.url });
 

@@ -1,6 +1,6 @@
 import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
 import { MarkdownTranscript, written } from '../../../../src/worker/api/transcripts.js';
-import { onePartAtATime } from '../../../support/transcripts.js';
+import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
 async function linesOf(...parts: readonly TranscriptPart[]): Promise<string[]> {
   let text = '';

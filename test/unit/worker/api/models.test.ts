@@ -1,4 +1,4 @@
-import { always, openAiDoor } from '../../../support/openai-door.js';
+import { always, openAiDoor } from '../../../support/doors/openai-door.js';
 
 const anthropic = { 'anthropic-version': '2023-06-01' };
 

@@ -2,11 +2,11 @@ import { BoundedQueue } from '../../../../src/shared/async.js';
 import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
 import { StatusViewers } from '../../../../src/worker/api/status.js';
 import { type AsyncHandler, atRoute, type Primary } from '../../../../src/worker/http/exchange.js';
-import { viewStatus } from '../../../support/event-stream.js';
-import { serveWith } from '../../../support/express-server.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { RawConnection, request } from '../../../support/raw-http.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { until } from '../../../support/basics/until.js';
+import { viewStatus } from '../../../support/clients/event-stream.js';
+import { RawConnection, request } from '../../../support/clients/raw-http.js';
+import { serveWith } from '../../../support/doors/express-server.js';
 
 const whole: WrittenSections = { slots: '{"max":1}', queue: '{"max":2}' };
 const wholeBody = { slots: { max: 1 }, queue: { max: 2 } };

@@ -1,7 +1,7 @@
 import { conversationMessages } from '../../../../src/shared/api/conversations.js';
 import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
 import { JsonTranscript, written } from '../../../../src/worker/api/transcripts.js';
-import { onePartAtATime } from '../../../support/transcripts.js';
+import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
 async function bodyOf(...parts: readonly TranscriptPart[]) {
   let text = '';

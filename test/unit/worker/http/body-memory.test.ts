@@ -1,5 +1,5 @@
 import { BodyMemory, type ReceivedBody } from '../../../../src/worker/http/body-memory.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const limitMegabytes = 16;
 /** Megabytes of bodies up to which one more whole body has room. */

@@ -5,8 +5,8 @@ import { stringifyExactly } from '../../../../src/shared/text/exact-json.js';
 import { readBody } from '../../../../src/worker/http/body.js';
 import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
-import { type ExpressServer, serveWith } from '../../../support/express-server.js';
-import { chunk, jsonPost, RawConnection, request } from '../../../support/raw-http.js';
+import { chunk, jsonPost, RawConnection, request } from '../../../support/clients/raw-http.js';
+import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
 
 const limitBytes = 100;
 const schema = z.strictObject({ prompt: z.string('must be a string'), model: z.string().optional() });

@@ -1,9 +1,9 @@
 import type { Phase } from '../../../../src/shared/phase.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from '../../../../src/worker/http/checks.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { type ExpressServer, passed, serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { request } from '../../../support/raw-http.js';
+import { request } from '../../../support/clients/raw-http.js';
+import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const asPassed = { status: 200, body: { passed: true } };
 

@@ -1,8 +1,8 @@
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { methodNotAllowed, notFound } from '../../../../src/worker/http/responses.js';
-import { serveWith } from '../../../support/express-server.js';
-import { RawConnection, request } from '../../../support/raw-http.js';
+import { RawConnection, request } from '../../../support/clients/raw-http.js';
+import { serveWith } from '../../../support/doors/express-server.js';
 
 function throwing(thrown: unknown, before: Handler = () => {}): Handler {
   return (req, res, next) => {

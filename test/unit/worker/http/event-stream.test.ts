@@ -1,8 +1,8 @@
 import { EventEmitter, getEventListeners } from 'node:events';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { settled } from '../../../support/settled.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { settled } from '../../../support/basics/settled.js';
 
 const never = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../../src/worker/http/responses.js';
-import { serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
+import { serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const told: Handler = (_req, res) => {
   res.json({ key: res.locals.idempotent?.key ?? null });

@@ -3,10 +3,10 @@ import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store
 import { withResolvers } from '../../../../src/shared/async.js';
 import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
-import { type KeyedRoutes, keyedRoutes } from '../../../support/keyed-routes.js';
-import { begun, said } from '../../../support/openai-door.js';
-import { until } from '../../../support/until.js';
+import { until } from '../../../support/basics/until.js';
+import { type KeyedRoutes, keyedRoutes } from '../../../support/doors/keyed-routes.js';
+import { begun, said } from '../../../support/doors/openai-door.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const ok = [...begun, ...said('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];
 const admitted = begun[0] as JobEvent;

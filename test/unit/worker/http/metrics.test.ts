@@ -1,7 +1,7 @@
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
 import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { methodLabel } from '../../../../src/worker/http/labels.js';
-import { families } from '../../../support/families.js';
+import { families } from '../../../support/documents/families.js';
 
 const ofTheWorker = [
   'http_requests_total',

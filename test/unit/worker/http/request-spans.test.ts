@@ -1,10 +1,10 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { RequestSpans } from '../../../../src/worker/http/request-spans.js';
-import { type ExpressServer, passed, serveWith } from '../../../support/express-server.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { request } from '../../../support/raw-http.js';
-import { until } from '../../../support/until.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { until } from '../../../support/basics/until.js';
+import { request } from '../../../support/clients/raw-http.js';
+import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const callerId = 'b7ad6b7169203331';

@@ -1,7 +1,7 @@
 import { cancelled, cliError, invalid, RelayError, shuttingDown } from '../../../../src/shared/errors.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { errorBodyOf, publicCodeOf, sendError, sendJson, sendTyped } from '../../../../src/worker/http/responses.js';
-import { serveWith } from '../../../support/express-server.js';
+import { serveWith } from '../../../support/doors/express-server.js';
 
 describe('The body of an error', () => {
   it('has the code, the message and the request id', () => {

@@ -6,9 +6,9 @@ import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
 import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { HttpServer } from '../../../../src/worker/http/server.js';
-import { LogBook } from '../../../support/log-book.js';
-import { jsonPost, RawConnection, request } from '../../../support/raw-http.js';
-import { until } from '../../../support/until.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { until } from '../../../support/basics/until.js';
+import { jsonPost, RawConnection, request } from '../../../support/clients/raw-http.js';
 
 const limits = {
   ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },

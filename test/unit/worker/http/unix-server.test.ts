@@ -8,11 +8,11 @@ import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
 import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { HttpServer } from '../../../../src/worker/http/server.js';
-import { temporaryFolder } from '../../../support/folder.js';
-import { LogBook } from '../../../support/log-book.js';
-import { request } from '../../../support/raw-http.js';
-import { settled } from '../../../support/settled.js';
-import { until } from '../../../support/until.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { settled } from '../../../support/basics/settled.js';
+import { until } from '../../../support/basics/until.js';
+import { request } from '../../../support/clients/raw-http.js';
 
 /** Starts a server on a Unix socket. Its connections wait until the test accepts or refuses them. */
 async function start() {

@@ -2,9 +2,9 @@ import type { Request } from 'express';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { acceptJob } from '../../../../src/worker/jobs/background.js';
 import { prefersAsync } from '../../../../src/worker/jobs/job-request.js';
-import { serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { processorMs } from '../../../support/processor-time.js';
+import { serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 function prefers(prefer: string | undefined): boolean {
   return prefersAsync({ get: () => prefer } as unknown as Pick<Request, 'get'>);

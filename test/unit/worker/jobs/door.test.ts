@@ -3,9 +3,9 @@ import { withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
-import { LogBook } from '../../../support/log-book.js';
-import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../../support/openai-door.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../../support/doors/openai-door.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
 const response = { model: 'eliza', input: 'Hi' };

@@ -1,6 +1,6 @@
 import type { JobEnd } from '../../../../src/shared/job.js';
 import { JobReport } from '../../../../src/worker/jobs/job-report.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const end: JobEnd = {
   type: 'job-end',

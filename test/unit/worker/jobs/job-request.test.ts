@@ -3,7 +3,7 @@ import type { Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import { type RequestedJob, requestOf } from '../../../../src/worker/jobs/job-request.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const res = { locals: { requestId: 'mine', client: 'key ada' } } as unknown as Reply;
 const plain: RequestedJob = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false };

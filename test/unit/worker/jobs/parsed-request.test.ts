@@ -1,6 +1,6 @@
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import { ignoredFields, ignoredIn, noteDroppedTools } from '../../../../src/worker/jobs/job-request.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
 

@@ -3,9 +3,9 @@ import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { type AnswerFormat, answerWithJob, type CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
-import { serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const job: RequestedJob = { operation: 'ask', text: 'hello', model: 'asked', isEffortNeeded: true, stream: false };
 const admitted: JobEvent = { type: 'job-admitted', session: 'live', ignoresEffort: false, model: 'routed' };

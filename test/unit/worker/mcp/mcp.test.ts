@@ -2,11 +2,11 @@ import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { resultWrapper } from '../../../../src/worker/mcp/messages.js';
 import { askFormat } from '../../../../src/worker/mcp/results.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone, jobFailed } from '../../../support/job-records.js';
-import { keyedRoutes } from '../../../support/keyed-routes.js';
-import { call, messagesIn } from '../../../support/mcp.js';
-import { begun, said } from '../../../support/openai-door.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { call, messagesIn } from '../../../support/clients/mcp.js';
+import { keyedRoutes } from '../../../support/doors/keyed-routes.js';
+import { begun, said } from '../../../support/doors/openai-door.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const progress = { _meta: { progressToken: 'mine' } };
 const message = call('ask', { prompt: 'Hi' }, progress);

@@ -1,8 +1,8 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
 import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../src/worker/ollama/answer.js';
-import { FakeClock } from '../../../support/fake-clock.js';
-import { jobDone } from '../../../support/job-records.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const clock = new FakeClock();
 const created_at = new Date(clock.now()).toISOString();

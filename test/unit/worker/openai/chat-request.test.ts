@@ -1,6 +1,6 @@
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
-import { jobDone } from '../../../support/job-records.js';
-import { always, begun, openAiDoor, said } from '../../../support/openai-door.js';
+import { always, begun, openAiDoor, said } from '../../../support/doors/openai-door.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${png}`, detail: 'low' } };

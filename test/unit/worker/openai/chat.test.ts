@@ -1,8 +1,8 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer, Ending } from '../../../../src/worker/jobs/run-job.js';
 import { chatCompletionFormat } from '../../../../src/worker/openai/chat.js';
-import { jobDone } from '../../../support/job-records.js';
-import { streamed } from '../../../support/openai-door.js';
+import { streamed } from '../../../support/doors/openai-door.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
 const withTools = { ...opening, hasTools: true };

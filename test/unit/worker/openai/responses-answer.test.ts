@@ -2,8 +2,8 @@ import { RelayError } from '../../../../src/shared/errors.js';
 import { partsIn } from '../../../../src/worker/jobs/answer-parts.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
 import { frameOf, responseFormat } from '../../../../src/worker/openai/responses-answer.js';
-import { jobDone } from '../../../support/job-records.js';
-import { streamed } from '../../../support/openai-door.js';
+import { streamed } from '../../../support/doors/openai-door.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
 const withTools = { ...opening, hasTools: true };

@@ -1,8 +1,8 @@
 import type { ContinuedText } from '../../../../src/shared/job.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
-import { always, openAiDoor } from '../../../support/openai-door.js';
-import { headOf } from '../../../support/response-store-contract.js';
+import { always, openAiDoor } from '../../../support/doors/openai-door.js';
+import { headOf } from '../../../support/stores/response-store-contract.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image = { type: 'input_image', detail: 'auto', image_url: `data:image/png;base64,${png}` };

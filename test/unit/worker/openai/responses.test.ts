@@ -2,10 +2,10 @@ import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/openai/responses.js';
-import { answerInPieces, backgroundView } from '../../../support/background-view.js';
-import { serveWith } from '../../../support/express-server.js';
-import { FakePrimary } from '../../../support/fake-primary.js';
-import { jobDone } from '../../../support/job-records.js';
+import { serveWith } from '../../../support/doors/express-server.js';
+import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
 const missing = new RelayError('not_found', 'no such job');

@@ -1,8 +1,8 @@
 import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { adapterLoader, importAdapterModule } from '../../../../../src/primary/cli/adapters/registry.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
 
 let folder: TemporaryFolder;
 let path: string;

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { managedFault, managedWarnings } from '../../../../../src/primary/cli/adapters/host-settings.js';
-import { temporaryFolder } from '../../../../support/folder.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 /** Creates a folder with these files. */
 async function folderWith(files: Readonly<Record<string, string>>) {

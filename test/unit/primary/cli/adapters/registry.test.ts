@@ -10,8 +10,8 @@ import {
   createAdapter,
 } from '../../../../../src/primary/cli/adapters/registry.js';
 import { type Config, loadConfig } from '../../../../../src/shared/config/config.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
-import { root } from '../../../../support/sources.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+import { root } from '../../../../support/documents/sources.js';
 
 type Variables = Readonly<Record<string, string>>;
 

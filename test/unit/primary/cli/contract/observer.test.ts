@@ -2,7 +2,6 @@ import type { DecoderEvent, QuotaWindow } from '../../../../../src/primary/cli/c
 import { endReasonOf, withoutAsides } from '../../../../../src/primary/cli/contract/observer.js';
 import { CliProcess } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, cliError, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
 import {
   lineDecoder,
   noCallbacks,
@@ -13,7 +12,8 @@ import {
   TextBook,
   turnOf,
   withDecoder,
-} from '../../../../support/scripted-cli.js';
+} from '../../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
 
 describe('The end of a process', () => {
   it.each([

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loginOf } from '../../../../../src/primary/cli/adapters/claude/adapter.js';
 import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
 import { LoginKeeper } from '../../../../../src/primary/cli/login/login-keeper.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
-import { LogBook } from '../../../../support/log-book.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
 
 const minuteMs = 60_000;
 const ended = { accessToken: '', refreshToken: '', expiresAt: 0 };

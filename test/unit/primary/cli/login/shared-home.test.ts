@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
 import { sharedLoginWarnings } from '../../../../../src/primary/cli/login/shared-home.js';
-import { temporaryFolder } from '../../../../support/folder.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 describe('The login of a service', () => {
   it.each([

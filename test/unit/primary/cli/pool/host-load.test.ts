@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { HostLoad } from '../../../../../src/primary/cli/pool/standby-keeper.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
 
 const plenty = 8 * 1024 ** 3;
 

@@ -1,6 +1,6 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../../../../src/primary/cli/pool/standby-policy.js';
-import { usual, withSystem } from '../../../../support/pool-house.js';
+import { usual, withSystem } from '../../../../support/agents/pool-house.js';
 
 class Book {
   readonly history = new LaunchHistory(usual);

@@ -1,5 +1,5 @@
-import { PoolHouse } from '../../../../support/pool-house.js';
-import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
+import { PoolHouse } from '../../../../support/agents/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 
 const never = new AbortController().signal;
 

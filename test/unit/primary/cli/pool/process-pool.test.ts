@@ -1,9 +1,9 @@
 import { type LaunchOptions, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import { launchKeyOf } from '../../../../../src/primary/cli/process/program.js';
 import { cancelled, RelayError } from '../../../../../src/shared/errors.js';
-import { PoolHouse, usual, withSystem } from '../../../../support/pool-house.js';
-import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
-import { settled } from '../../../../support/settled.js';
+import { PoolHouse, usual, withSystem } from '../../../../support/agents/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 const never = new AbortController().signal;
 const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };

@@ -1,7 +1,7 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
 import { StandbyKeeper, type WaitingJob } from '../../../../../src/primary/cli/pool/standby-keeper.js';
-import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../../support/pool-house.js';
-import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
+import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../../support/agents/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 
 const never = new AbortController().signal;
 const minute = 60_000;

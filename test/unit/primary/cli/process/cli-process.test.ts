@@ -12,7 +12,6 @@ import {
 import { CallbackServer } from '../../../../../src/primary/cli/process/callback-server.js';
 import { type CliLimits, CliProcess, type CliState } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
 import {
   lineDecoder,
   lineVersion,
@@ -26,8 +25,9 @@ import {
   TextBook,
   turnOf,
   withDecoder,
-} from '../../../../support/scripted-cli.js';
-import { settled } from '../../../../support/settled.js';
+} from '../../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 const never = new AbortController().signal;
 const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };

@@ -1,7 +1,7 @@
 import { ConsultedProgram, consultation, consultPlan } from '../../../../../src/primary/cli/process/program.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { scriptedCli } from '../../../../support/scripted-cli.js';
-import { settled } from '../../../../support/settled.js';
+import { scriptedCli } from '../../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 async function consult(input = '', isEnough?: (stdout: string) => boolean | string) {
   const clock = new FakeClock();

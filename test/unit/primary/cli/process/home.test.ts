@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProcessHome } from '../../../../../src/primary/cli/process/launcher.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
 
 describe('The files of a process on disk', () => {
   let folder: TemporaryFolder;

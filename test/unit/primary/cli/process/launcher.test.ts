@@ -6,10 +6,10 @@ import { GroupContainments } from '../../../../../src/primary/cli/terminate/grou
 import type { ProcessTree } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import { cancelled } from '../../../../../src/shared/errors.js';
 import { cookieOf, type Instance } from '../../../../../src/shared/process/proc.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
-import { LogBook } from '../../../../support/log-book.js';
-import { silentObserver } from '../../../../support/scripted-cli.js';
-import { clock, temporaryInstance } from '../../../../support/trees.js';
+import { silentObserver } from '../../../../support/agents/scripted-cli.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
+import { clock, temporaryInstance } from '../../../../support/processes/trees.js';
 
 const gone = cancelled('the client has disconnected');
 

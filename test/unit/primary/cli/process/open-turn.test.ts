@@ -7,9 +7,9 @@ import {
   type Waiting,
 } from '../../../../../src/primary/cli/contract/adapter.js';
 import { OpenTurn, type TurnLimits } from '../../../../../src/primary/cli/process/open-turn.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { lineDecoder, noLimits, TextBook } from '../../../../support/scripted-cli.js';
-import { settled } from '../../../../support/settled.js';
+import { lineDecoder, noLimits, TextBook } from '../../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 const oneLine: TurnInput = { text: 'hello\n', stdin: 'keep-open' };
 

@@ -1,9 +1,9 @@
 import type { Exit } from '../../../../../src/primary/cli/contract/adapter.js';
 import { ProgramOutput, printable } from '../../../../../src/primary/cli/process/output.js';
 import { Redactor } from '../../../../../src/primary/cli/process/redactor.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { noSecrets, ScriptedTree, silentObserver } from '../../../../support/scripted-cli.js';
-import { settled } from '../../../../support/settled.js';
+import { noSecrets, ScriptedTree, silentObserver } from '../../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 function listen(clock = new FakeClock(), redactor = noSecrets) {
   const tree = new ScriptedTree();

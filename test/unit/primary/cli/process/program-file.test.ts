@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { programFault } from '../../../../../src/primary/cli/process/program-file.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
 
 let folder: TemporaryFolder;
 

@@ -12,8 +12,8 @@ import {
   findProgram,
   launchKeyOf,
 } from '../../../../../src/primary/cli/process/program.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
-import { lineVersion } from '../../../../support/scripted-cli.js';
+import { lineVersion } from '../../../../support/agents/scripted-cli.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
 
 let folder: TemporaryFolder;
 let path: string;

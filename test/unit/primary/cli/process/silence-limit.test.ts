@@ -1,5 +1,5 @@
 import { SilenceLimit } from '../../../../../src/primary/cli/process/open-turn.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
 
 function limitOf(firstOutputMs: number, stallMs: number) {
   const clock = new FakeClock();

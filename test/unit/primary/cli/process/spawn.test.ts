@@ -7,8 +7,8 @@ import {
   spawnProgram,
 } from '../../../../../src/primary/cli/process/launcher.js';
 import type { Child, Containment } from '../../../../../src/primary/cli/terminate/containment.js';
-import { temporaryFolder } from '../../../../support/folder.js';
-import { silentObserver } from '../../../../support/scripted-cli.js';
+import { silentObserver } from '../../../../support/agents/scripted-cli.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 /** Containment without processes. */
 const noContainment: Containment = {

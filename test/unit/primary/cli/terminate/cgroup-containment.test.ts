@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { couldNotExecute } from '../../../../../src/primary/cli/process/launcher.js';
 import { CgroupContainments, entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
 import { Cgroup } from '../../../../../src/shared/process/cgroup.js';
-import { temporaryFolder } from '../../../../support/folder.js';
-import { LogBook } from '../../../../support/log-book.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
 import {
   cgroupTrees,
   clock,
@@ -16,7 +16,7 @@ import {
   temporaryCgroup,
   untilMarked,
   untilSleeping,
-} from '../../../../support/trees.js';
+} from '../../../../support/processes/trees.js';
 
 interface Ran {
   readonly code: number;

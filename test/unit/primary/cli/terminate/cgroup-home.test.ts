@@ -7,8 +7,8 @@ import { cgroupParent } from '../../../../../src/primary/cli/terminate/terminati
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import { Cgroup, ownCgroup } from '../../../../../src/shared/process/cgroup.js';
 import { folderPrefix, type Instance } from '../../../../../src/shared/process/proc.js';
-import { temporaryFolder } from '../../../../support/folder.js';
-import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
+import { describeWithCgroups, temporaryCgroup } from '../../../../support/processes/trees.js';
 
 const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
 

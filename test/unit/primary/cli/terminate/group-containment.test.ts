@@ -2,10 +2,17 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { GroupContainments, signalGroup, tied } from '../../../../../src/primary/cli/terminate/group-containment.js';
 import { cookieName, cookieOf, type Instance } from '../../../../../src/shared/process/proc.js';
-import { describeWith } from '../../../../support/needs.js';
-import { isAlive } from '../../../../support/processes.js';
-import { clock, freshMark, groupTrees, marked, temporaryInstance, untilSleeping } from '../../../../support/trees.js';
-import { until } from '../../../../support/until.js';
+import { describeWith } from '../../../../support/basics/needs.js';
+import { until } from '../../../../support/basics/until.js';
+import { isAlive } from '../../../../support/processes/processes.js';
+import {
+  clock,
+  freshMark,
+  groupTrees,
+  marked,
+  temporaryInstance,
+  untilSleeping,
+} from '../../../../support/processes/trees.js';
 
 /** Starts a sleeping process with this cookie, in a separate process group. */
 async function sleeper(mark: string, cookie: string): Promise<number> {

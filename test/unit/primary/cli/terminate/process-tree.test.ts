@@ -6,11 +6,11 @@ import { spawnProgram } from '../../../../../src/primary/cli/process/launcher.js
 import type { Containment, ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
 import { ProcessTree, type TreeContext } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import type { Swept } from '../../../../../src/shared/process/scanner.js';
-import { temporaryFolder } from '../../../../support/folder.js';
-import { LogBook } from '../../../../support/log-book.js';
-import { isAlive, killIfAlive } from '../../../../support/processes.js';
-import { silentObserver } from '../../../../support/scripted-cli.js';
-import { programs } from '../../../../support/service.js';
+import { silentObserver } from '../../../../support/agents/scripted-cli.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
+import { until } from '../../../../support/basics/until.js';
+import { isAlive, killIfAlive } from '../../../../support/processes/processes.js';
 import {
   cgroupTrees,
   clock,
@@ -24,8 +24,8 @@ import {
   untilMarked,
   untilNoneMarked,
   untilSleeping,
-} from '../../../../support/trees.js';
-import { until } from '../../../../support/until.js';
+} from '../../../../support/processes/trees.js';
+import { programs } from '../../../../support/service/service.js';
 
 /** Grace period so long that a test that waits for its end fails. */
 const longGraceMs = 60_000;

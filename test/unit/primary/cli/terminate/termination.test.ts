@@ -2,8 +2,8 @@ import { chooseTermination, type HostTools } from '../../../../../src/primary/cl
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import type { UnitCgroups } from '../../../../../src/shared/process/cgroup.js';
 import type { Instance } from '../../../../../src/shared/process/proc.js';
-import { LogBook } from '../../../../support/log-book.js';
-import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
+import { describeWithCgroups, temporaryCgroup } from '../../../../support/processes/trees.js';
 
 const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
 const noTools: HostTools = { setpriv: null, hasPs: false };

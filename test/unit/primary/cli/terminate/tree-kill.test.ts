@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { findProgram } from '../../../../../src/primary/cli/process/program.js';
 import { createKillTree } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
-import { freshMark, marked, untilMarked } from '../../../../support/trees.js';
-import { until } from '../../../../support/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+import { until } from '../../../../support/basics/until.js';
+import { freshMark, marked, untilMarked } from '../../../../support/processes/trees.js';
 
 const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
 

@@ -1,6 +1,6 @@
 import { answerTtlMs } from '../../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../../src/primary/store/memory/memory-store.js';
-import { recordedAnswer, wholeAnswer } from '../../../../support/claims.js';
+import { recordedAnswer, wholeAnswer } from '../../../../support/jobs/claims.js';
 
 function open(maxBytes?: number) {
   const answers = new MemoryAnswers(maxBytes);

@@ -1,8 +1,8 @@
 import { memoryStore } from '../../../../../src/primary/store/memory/memory-store.js';
-import { describeAnswerStore } from '../../../../support/answer-store-contract.js';
-import { describeJobStore } from '../../../../support/job-store-contract.js';
-import { describeResponseStore } from '../../../../support/response-store-contract.js';
-import { describeStore, type StorePlaceForTests } from '../../../../support/store-contract.js';
+import { describeAnswerStore } from '../../../../support/stores/answer-store-contract.js';
+import { describeJobStore } from '../../../../support/stores/job-store-contract.js';
+import { describeResponseStore } from '../../../../support/stores/response-store-contract.js';
+import { describeStore, type StorePlaceForTests } from '../../../../support/stores/store-contract.js';
 
 async function inMemory(): Promise<StorePlaceForTests> {
   return { open: async () => memoryStore(), [Symbol.asyncDispose]: async () => {} };

@@ -1,7 +1,7 @@
 import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OpenFiles } from '../../../../../src/primary/store/sqlite/database.js';
-import { temporaryFolder } from '../../../../support/folder.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 describe('The open files of SQLite', () => {
   it('are reported missing when they are deleted, replaced or linked to, until they are restored', async () => {

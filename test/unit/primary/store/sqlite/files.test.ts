@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { holderOf, prepareFile, removePidFile, writePidFile } from '../../../../../src/primary/store/sqlite/files.js';
-import { temporaryFolder } from '../../../../support/folder.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 async function modeOf(path: string): Promise<string> {
   return ((await stat(path)).mode & 0o777).toString(8);

@@ -4,8 +4,8 @@ import { call, NoSuchConversation, type TableCall } from '../../../../../src/pri
 import { SqliteStore } from '../../../../../src/primary/store/sqlite/sqlite-store.js';
 import { OutcomeUnknown } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
 import { withResolvers } from '../../../../../src/shared/async.js';
-import { FakeClock } from '../../../../support/fake-clock.js';
-import { settled } from '../../../../support/settled.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
+import { settled } from '../../../../support/basics/settled.js';
 
 const change: ConversationChange = {
   type: 'fork',

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { call } from '../../../../../src/primary/store/sqlite/calls.js';
 import { SqliteThread } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
-import { temporaryFolder } from '../../../../support/folder.js';
-import { root } from '../../../../support/sources.js';
+import { temporaryFolder } from '../../../../support/basics/folder.js';
+import { root } from '../../../../support/documents/sources.js';
 
 const file = join(root, 'test', 'support', 'fixtures', 'threads', 'store.js');
 

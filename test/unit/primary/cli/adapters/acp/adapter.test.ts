@@ -2,7 +2,7 @@ import { acpAdapter } from '../../../../../../src/primary/cli/adapters/acp/adapt
 import { type AcpPreset, presets } from '../../../../../../src/primary/cli/adapters/acp/presets.js';
 import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
-import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
+import { bare, hello, learned, lineOf, result } from '../../../../../support/agents/acp-lines.js';
 
 const options = { extraArgs: [], givenVariables: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };
 

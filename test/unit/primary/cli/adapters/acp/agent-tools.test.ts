@@ -4,7 +4,15 @@ import type {
   ToolOffer,
   ToolResult,
 } from '../../../../../../src/primary/cli/contract/adapter.js';
-import { bare, callback, hello, learned, PlayedAgent, result, update } from '../../../../../support/acp-lines.js';
+import {
+  bare,
+  callback,
+  hello,
+  learned,
+  PlayedAgent,
+  result,
+  update,
+} from '../../../../../support/agents/acp-lines.js';
 
 const withMcp = { ...hello, agentCapabilities: { mcpCapabilities: { http: true } } };
 const ended = { stopReason: 'end_turn' };

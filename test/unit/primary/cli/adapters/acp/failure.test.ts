@@ -1,7 +1,7 @@
 import { failedBy } from '../../../../../../src/primary/cli/adapters/acp/opening.js';
 import type { RpcError } from '../../../../../../src/primary/cli/adapters/common/json-rpc.js';
 import type { Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
-import { turnOf } from '../../../../../support/acp-lines.js';
+import { turnOf } from '../../../../../support/agents/acp-lines.js';
 
 const googleError = (message: string) => JSON.stringify({ error: { code: 400, message, status: 'INVALID_ARGUMENT' } });
 

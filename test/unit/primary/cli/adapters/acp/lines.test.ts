@@ -23,7 +23,7 @@ import {
 } from '../../../../../../src/primary/cli/adapters/acp/lines.js';
 import { promptBlocks } from '../../../../../../src/primary/cli/adapters/acp/session.js';
 import { stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/turn.js';
-import { callback, turnOf } from '../../../../../support/acp-lines.js';
+import { callback, turnOf } from '../../../../../support/agents/acp-lines.js';
 
 // The compiler compares the schemas with the types of the official SDK: every message of an agent can be read, and
 // every message to it is valid.

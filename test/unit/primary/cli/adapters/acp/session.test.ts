@@ -9,7 +9,7 @@ import {
   result,
   sessionId,
   update,
-} from '../../../../../support/acp-lines.js';
+} from '../../../../../support/agents/acp-lines.js';
 
 let programVersion: ProgramVersion;
 let agent: PlayedAgent;

@@ -8,7 +8,7 @@ import {
   notifies,
   plainTurn,
   threadResult,
-} from '../../../../../support/codex-lines.js';
+} from '../../../../../support/agents/codex-lines.js';
 
 const { begun, completed, delta, deltaOf, failed, limits, message, retries, started, tokens } = codexLines;
 

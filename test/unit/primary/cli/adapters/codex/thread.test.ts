@@ -1,6 +1,6 @@
 import { CodexThread } from '../../../../../../src/primary/cli/adapters/codex/thread.js';
 import type { ToolOffer, Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
-import { plainTurn, threadResult } from '../../../../../support/codex-lines.js';
+import { plainTurn, threadResult } from '../../../../../support/agents/codex-lines.js';
 
 interface Sent {
   readonly method: string;

@@ -5,7 +5,7 @@ import {
   wordsOfApi,
 } from '../../../../../../src/primary/cli/adapters/common/failure.js';
 import type { TurnFailed } from '../../../../../../src/primary/cli/contract/adapter.js';
-import { turnOf } from '../../../../../support/acp-lines.js';
+import { turnOf } from '../../../../../support/agents/acp-lines.js';
 
 const table: FailureTable = {
   codes: [

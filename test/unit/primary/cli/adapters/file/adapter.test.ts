@@ -16,7 +16,7 @@ import {
   options,
   silent,
   versionWith,
-} from '../../../../../support/adapter-files.js';
+} from '../../../../../support/agents/adapter-files.js';
 
 describe('An adapter in a file', () => {
   it('is created by the file from its options, in either kind of module', async () => {

@@ -10,7 +10,7 @@ import {
   options,
   silent,
   versionWith,
-} from '../../../../../support/adapter-files.js';
+} from '../../../../../support/agents/adapter-files.js';
 
 describe('A faulty adapter in a file', () => {
   it('survives functions that wrongly return promises, and unhandled rejections', async () => {

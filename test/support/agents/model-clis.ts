@@ -1,0 +1,92 @@
+import {
+  type Adapter,
+  type Capabilities,
+  type TurnEnd,
+  unknownUsage,
+} from '../../../src/primary/cli/contract/adapter.js';
+import { closeClis, createModelClis } from '../../../src/primary/cli/model-cli.js';
+import type { AtLeastOne, NamedAdapter } from '../../../src/primary/cli/models.js';
+import { CallbackServer } from '../../../src/primary/cli/process/callback-server.js';
+import { ModelNames, ModelRouter, type ModelsOf } from '../../../src/primary/cli/route.js';
+import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
+import { SeenClients } from '../../../src/primary/health/evidence.js';
+import { loadConfig } from '../../../src/shared/config/config.js';
+import type { ReadinessEntry } from '../../../src/shared/health.js';
+import { temporaryFolder } from '../basics/folder.js';
+import { LogBook } from '../basics/log-book.js';
+import { clock, temporaryInstance } from '../processes/trees.js';
+import { lineVersion, noSecrets, silentObserver } from './scripted-cli.js';
+
+const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
+
+/** Returns a CLI whose answer to each line is an end that names the process's model. */
+export function echoCli(name: string, extras: Capabilities = {}, command: Adapter['command'] = echo): NamedAdapter {
+  const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
+  const adapter: Adapter = {
+    name,
+    command,
+    credentialVariable: null,
+    env: {},
+    models: null,
+    learn: async () => ({
+      ...lineVersion(),
+      extras,
+      plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
+      protocol: () => ({
+        writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
+        decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
+      }),
+      listModels: async () => [
+        { id: 'big', name: 'Big', default: true },
+        { id: 'small', name: 'Small', default: false, capabilities: { images: false, effort: true } },
+      ],
+    }),
+  };
+  return { name, adapter };
+}
+
+/** Builds model CLIs as in the service, with real processes. */
+export async function modelClisOf(
+  named: AtLeastOne<NamedAdapter>,
+  env: Readonly<Record<string, string>> = {},
+  modelsOf?: ModelsOf,
+) {
+  const folder = await temporaryFolder();
+  const instance = await temporaryInstance();
+  const config = await loadConfig(env, async () => '');
+  const containments = new GroupContainments(instance, null, clock);
+  const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
+  const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
+  const host = {
+    env,
+    instance,
+    termination,
+    callbacks: new CallbackServer(clock),
+    ...folders,
+    clock,
+    log: new LogBook(),
+    random: () => 0,
+    freeMemory: () => 0,
+  };
+  const checks: ReadinessEntry[] = [];
+  const onChecked = (entry: ReadinessEntry) => void checks.push(entry);
+  const listeners = {
+    observerOf: () => silentObserver,
+    onChecked,
+    onCircuit: () => {},
+    waitingJobs: () => [],
+    awaited: () => new Set<string>(),
+    isReady: () => false,
+  };
+  const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };
+  const names = new ModelNames(config, named);
+  const clis = createModelClis(config, host, names, context);
+  const router = new ModelRouter(names, clis, modelsOf);
+  const dispose = async () => {
+    for (const { health } of clis) health.stop();
+    await closeClis(clis, host);
+    await instance[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
+  };
+  return { clis, router, config, checks, folder, [Symbol.asyncDispose]: dispose };
+}

@@ -1,0 +1,133 @@
+import { type LaunchOptions, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
+import { type CliLease, ProcessPool } from '../../../src/primary/cli/pool/process-pool.js';
+import { LaunchHistory } from '../../../src/primary/cli/pool/standby-policy.js';
+import type { CliLimits, CliProcess } from '../../../src/primary/cli/process/cli-process.js';
+import type { SpawnRequest } from '../../../src/primary/cli/process/launcher.js';
+import type { KnownProgram } from '../../../src/primary/cli/process/program.js';
+import type { ProcessTree } from '../../../src/primary/cli/terminate/process-tree.js';
+import { FakeClock } from '../basics/fake-clock.js';
+import {
+  lineVersion,
+  noCallbacks,
+  noLimits,
+  noSecrets,
+  ScriptedTree,
+  silentObserver,
+  TextBook,
+  turnOf,
+} from './scripted-cli.js';
+
+export const usual: LaunchOptions = plainLaunch(null);
+const never = new AbortController().signal;
+
+export function withSystem(system: string): LaunchOptions {
+  return { ...plainLaunch(null), system };
+}
+
+export interface PoolOptions {
+  readonly maxSessions?: number;
+  readonly idleMs?: number;
+  readonly limits?: Partial<CliLimits>;
+}
+
+/** Real process pool with scripted programs. */
+export class PoolHouse {
+  readonly clock = new FakeClock();
+  readonly history = new LaunchHistory(usual);
+  readonly pool: ProcessPool;
+  /** Trees of the started programs, in order. */
+  readonly trees: ScriptedTree[] = [];
+  /** Program and arguments of each start. */
+  readonly orders: { readonly program: string; readonly args: readonly string[] }[] = [];
+  readonly counted = { hit: 0, miss: 0, live: 0, replay: 0 };
+  readonly startups: number[] = [];
+  /** Conversations that queued jobs will continue. */
+  readonly awaited = new Set<string>();
+  isStopped = false;
+  /** Awaited at each start; an error makes the start fail. */
+  onStart: () => Promise<void> = async () => {};
+  /** Called when a process changes its state. */
+  onChange: () => void = () => {};
+  /** Identity of the program's file; a change makes all keys differ. */
+  file = 'v1';
+  readonly #treeOf = new Map<CliProcess, ScriptedTree>();
+
+  constructor({ maxSessions = 4, idleMs = 10_000, limits = {} }: PoolOptions = {}) {
+    const { clock, history } = this;
+    const launcher = {
+      launch: (order: SpawnRequest, signal?: AbortSignal) => this.#launch(order, signal),
+      stop: () => {
+        this.isStopped = true;
+      },
+    };
+    const observer = {
+      ...silentObserver,
+      startedUp: (ms: number) => void this.startups.push(ms),
+      standbyTaken: (result: 'hit' | 'miss') => void this.counted[result]++,
+      liveSessionTaken: (result: 'hit' | 'replay') => void this.counted[result === 'hit' ? 'live' : 'replay']++,
+    };
+    const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
+    this.pool = new ProcessPool(settings, {
+      ...{
+        launcher,
+        history,
+        clock,
+        observer,
+        redactor: noSecrets,
+        callbacks: noCallbacks,
+        awaited: () => this.awaited,
+      },
+      onChange: () => this.onChange(),
+    });
+  }
+
+  get program(): KnownProgram {
+    const keys: KnownProgram['keys'] = new WeakMap();
+    return { path: '/opt/model', leading: ['--lead'], programVersion: lineVersion(), fingerprint: this.file, keys };
+  }
+
+  acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {
+    const conversation = id === undefined ? null : { id, messageCount };
+    return this.pool.acquire(this.program, launch, conversation, signal);
+  }
+
+  startAhead(launch = usual): Promise<CliProcess> {
+    return this.pool.startAhead(this.program, launch);
+  }
+
+  /** Returns the scripted program of a started process. */
+  treeOf({ process }: { readonly process: CliProcess }): ScriptedTree {
+    const tree = this.#treeOf.get(process);
+    if (tree === undefined) throw new Error('this process was not started here');
+    return tree;
+  }
+
+  /** Runs a whole turn after `messageCount` messages. With an id, the process stays with that conversation. */
+  async turn(id?: string, messageCount = 0): Promise<ScriptedTree> {
+    const lease = await this.acquire(messageCount === 0 ? undefined : id, messageCount);
+    const tree = await this.answer(lease);
+    await lease.release(id === undefined ? null : { id, messageCount: messageCount + 2 });
+    return tree;
+  }
+
+  async answer(lease: CliLease): Promise<ScriptedTree> {
+    const tree = this.treeOf(lease);
+    const turn = { ...turnOf('hello'), history: [{ role: 'user' as const, text: 'earlier' }] };
+    const end = lease.turn(turn, new TextBook(), never);
+    await tree.say('end\n');
+    await end;
+    return tree;
+  }
+
+  async #launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
+    const tree = new ScriptedTree();
+    // Undefined during a consultation.
+    const fresh = this.pool.processes.find(([process]) => !this.#treeOf.has(process));
+    if (fresh !== undefined) this.#treeOf.set(fresh[0], tree);
+    await this.onStart();
+    signal?.throwIfAborted();
+    this.trees.push(tree);
+    this.orders.push({ program: order.program, args: order.plan('/run/system').args });
+    return tree as unknown as ProcessTree;
+  }
+}

@@ -1,0 +1,93 @@
+import { viewStatus } from '../../clients/event-stream.js';
+import { request } from '../../clients/raw-http.js';
+import { untilJobs } from '../../jobs/jobs.js';
+import type { Service } from '../../service/service.js';
+import { answerTo } from '../door.js';
+import { keys, type Running } from './house.js';
+
+const { alice } = keys;
+
+export function describeEndpoints(answering: Running): void {
+  describe('at each endpoint', () => {
+    let service: Service;
+
+    beforeAll(async () => {
+      service = await answering();
+    });
+
+    it('answers a prompt', async () => {
+      const { status, body } = await service.post('/ask', { prompt: 'Hello there', system: 'Be kind.' }, alice);
+      expect([status, body.success, typeof body.model]).toEqual([200, true, 'string']);
+      expect(body.response).toMatch(/\S/);
+      const usage = body.usage as Record<string, number>;
+      expect(Math.min(usage.input_tokens ?? 0, usage.output_tokens ?? 0)).toBeGreaterThan(0);
+    });
+
+    it('shows its health, and what it has done', async () => {
+      await untilJobs(service, 0, 0);
+      const { status, body } = await service.get('/health');
+      expect(status).toBe(200);
+      expect(body).toMatchObject({
+        strict_mode: false,
+        readiness: { model_cli: { adapter: expect.any(String) } },
+        observability: {
+          model_runtime: { active_requests: 0, queued_requests: 0, max_concurrent: 4, max_queue: 100 },
+          workers: [{ state: 'ready' }, { state: 'ready' }],
+        },
+      });
+    });
+
+    it('checks its readiness when told to, and keeps the check in its history', async () => {
+      const { status, body } = await service.post('/health/recheck', '', alice);
+      expect([status, body.status]).toEqual([200, 'ok']);
+      const { model_cli } = body.readiness as { model_cli: { status: string; checked_at: string } };
+      expect(model_cli.status).toBe('ready');
+      const { body: whole } = await service.get('/health/history');
+      expect((whole.history as unknown[]).at(-1)).toEqual(model_cli);
+      const later = await service.get(`/health/history?since=${model_cli.checked_at}`);
+      expect([later.status, later.body.history]).toEqual([200, []]);
+    });
+
+    it('tells its metrics, its version and its models', async () => {
+      expect((await service.get('/metrics', alice)).text).toMatch(/^model_api_build_info\{.*\} 1$/m);
+      const { body: version } = await service.get('/version');
+      expect(version).toMatchObject({ name: 'prompt-relay', node: process.version });
+      const { body } = await service.get('/models');
+      const models = body.models as { id: string; default: boolean }[];
+      expect(models).toHaveLength(body.count as number);
+      expect(models.filter((model) => model.default)).toHaveLength(1);
+    });
+
+    it('tells what each client has used, by day', async () => {
+      await service.post('/ask', { prompt: 'Hello there' }, alice);
+      const { status, body } = await service.get('/usage', alice);
+      const [row] = body.usage as { client: string; jobs: { ok: number } }[];
+      expect([status, row?.client]).toEqual([200, 'default']);
+      expect(row?.jobs.ok).toBeGreaterThan(0);
+    });
+
+    it('shows what it does now, and what it is set up with', async () => {
+      const { status, body } = await service.get('/status', alice);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({
+        service: { status: expect.stringMatching(/^(ok|degraded)$/), drain_ends_at: null },
+        slots: { max: 4 },
+        queue: { max: 100 },
+        workers: [{ state: 'ready' }, { state: 'ready' }],
+      });
+      const setup = await service.get('/setup', alice);
+      expect([setup.status, setup.body.url, setup.body.keys]).toEqual([200, service.url, ['default']]);
+      expect([(await service.get('/status')).status, (await service.get('/setup')).status]).toEqual([401, 401]);
+      await using viewer = await viewStatus(service, alice);
+      expect(Object.keys(await viewer.next('snapshot'))).toEqual(Object.keys(body));
+    });
+
+    it('describes itself, for machines and for people', async () => {
+      expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
+      const { status, text } = await service.get('/docs');
+      expect([status, text.includes('swagger-ui')]).toEqual([200, true]);
+      expect((await answerTo(service, request('GET /console'))).status).toBe(302);
+      expect((await service.get('/console/')).text).toContain('<title>prompt-relay</title>');
+    });
+  });
+}

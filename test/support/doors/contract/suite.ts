@@ -1,0 +1,187 @@
+import { join } from 'node:path';
+import { shared } from '../../basics/shared.js';
+import { until } from '../../basics/until.js';
+import { viewStatus } from '../../clients/event-stream.js';
+import { untilJobs } from '../../jobs/jobs.js';
+import { programs } from '../../service/service.js';
+import { Contract } from '../contract.js';
+import { describeConversations } from './conversations.js';
+import { describeDoor } from './door.js';
+import { describeEndpoints } from './endpoints.js';
+import { keys, type Open, oneKey, type Running, type Start } from './house.js';
+import { describeBackgroundJobs } from './jobs.js';
+
+/** Tests the whole HTTP contract. The last test fails if a documented answer has not occurred. */
+export function describeContract(name: string, start: Start): void {
+  describe(`The contract, with ${name},`, () => {
+    const { contract, open, answering, stalling } = describeAnswers(start);
+    describeDoor(answering);
+    describeLimits(open);
+    describeRetries(stalling);
+
+    it('has been seen whole: every endpoint with every status and error code of its', () => {
+      // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title refused because memory is
+      // full of bodies.
+      const elsewhere = / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$/;
+      const unseen = contract.unseen.filter((answer) => !elsewhere.test(answer));
+      expect(unseen).toEqual([]);
+    });
+  });
+}
+
+/** Tests that part of the HTTP contract that depends on the model CLI. */
+export function describeModelContract(name: string, start: Start): void {
+  describe(`The contract of jobs, with ${name},`, () => {
+    describeAnswers(start);
+  });
+}
+
+function describeAnswers(start: Start) {
+  const contract = new Contract();
+  const open: Open = (model, env = {}) => start(model, { contract, env });
+  const answering = shared(() => open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' }));
+  const stalling = shared(() => open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '3' }));
+  const breaks = { MODEL_API_STANDBY: '0', NODE_OPTIONS: `--require=${join(programs, 'breaks-at-a-prompt.js')}` };
+  const failing = shared(() => open('fails', { ...oneKey, ...breaks }));
+  describeEndpoints(answering);
+  describeConversations(open);
+  describeBackgroundJobs(answering, stalling, failing);
+  describeFailures(open, failing);
+  return { contract, open, answering, stalling };
+}
+
+const { alice } = keys;
+const requests = [
+  { path: '/ask', body: { prompt: 'Hello' }, other: { prompt: 'Good bye' } },
+  { path: '/chat', body: { message: 'Hello' }, other: { message: 'Good bye' } },
+] as const;
+
+function describeRetries(stalling: Running): void {
+  describe('when requests with a key are sent again', () => {
+    it('runs each once, and says where it is still running, where it is another one, and how it has ended', async () => {
+      const service = await stalling();
+      const send = (path: string, body: object) =>
+        service.post(path, body, { ...alice, 'Idempotency-Key': `key of ${path}` });
+      await untilJobs(service, 0, 0);
+      const first = requests.map(({ path, body }) => send(path, body));
+      await untilJobs(service, 2, 0);
+      for (const { path, body, other } of requests) {
+        const again = await send(path, body);
+        expect([again.status, again.body.error]).toEqual([409, 'idempotency_in_progress']);
+        const mismatch = await send(path, other);
+        expect([mismatch.status, mismatch.body.error]).toEqual([422, 'idempotency_mismatch']);
+      }
+      for (const [index, { path, body }] of requests.entries()) {
+        const ended = await first[index];
+        const again = await send(path, body);
+        expect([again.status, again.text]).toEqual([504, ended?.text]);
+        expect(again.headers.get('idempotency-replayed')).toBe('true');
+      }
+    });
+  });
+}
+
+function describeLimits(open: Open): void {
+  describe('at its limits', () => {
+    it('takes so many requests of one address in a window, and so many viewers, and no more', async () => {
+      await using service = await open('answers', { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1', MODEL_API_WORKERS: '1' });
+      expect((await service.post('/ask', {})).status).toBe(400);
+      for (const path of ['/ask', '/chat']) {
+        const { status, headers, body } = await service.post(path, {});
+        expect([status, body.error, headers.get('retry-after')]).toEqual([429, 'rate_limited', expect.any(String)]);
+      }
+      const viewers = await Promise.all(Array.from({ length: 200 }, () => viewStatus(service)));
+      const { status, body } = await service.get('/status/stream');
+      expect([status, body.error]).toEqual([429, 'concurrency_limited']);
+      for (const viewer of viewers) viewer.leave();
+    });
+
+    it('forks nothing while every conversation is in use', async () => {
+      await using service = await open('answers', { MODEL_API_MAX_CONVERSATIONS: '1' });
+      let id = (await service.post('/chat', { message: 'Hello' })).body.conversation_id;
+      await until(async () => {
+        const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
+        const fork = await service.post(`/chat/${id}/fork`, {});
+        await turn;
+        id = fork.body.conversation_id ?? id; // the fork was too early, and has evicted the other
+        return fork.body.error === 'concurrency_limited';
+      }, 'a fork that is refused');
+    });
+
+    it('finishes its work when it drains, takes no more, and says so', async () => {
+      const limits = { MODEL_API_TIMEOUT: '8', MODEL_API_DRAIN_TIMEOUT_SECONDS: '20' };
+      await using service = await open('stalls', { ...oneKey, ...limits });
+      const running = service.post('/ask', { prompt: 'Hello' }, alice);
+      await untilJobs(service, 1, 0);
+      service.process.kill('SIGTERM');
+      await until(async () => (await service.get('/health')).status === 503, 'the drain');
+      for (const [path, body] of [['/ask', { prompt: 'Hello' }] as const, ['/chat', { message: 'Hello' }] as const]) {
+        const { status, headers, body: error } = await service.post(path, body, alice);
+        expect([status, error.error, headers.get('connection')]).toEqual([503, 'shutting_down', 'close']);
+      }
+      const { status, body } = await service.post('/health/recheck', '', alice);
+      expect([status, body.status]).toEqual([503, 'draining']);
+      expect((await service.get('/version')).status).toBe(200);
+      expect((await running).body.error).toBe('timeout');
+      expect(await service.exited).toBe(0);
+    });
+  });
+}
+
+const ask = { path: '/ask', body: { prompt: 'Hello' } } as const;
+const chat = { path: '/chat', body: { message: 'Hello' } } as const;
+
+function describeFailures(open: Open, failing: Running): void {
+  describe('when jobs fail', () => {
+    it('says why the model CLI failed, and that the service itself is broken where it is', async () => {
+      const service = await failing();
+      for (const { path, body } of [ask, chat]) {
+        const { status, body: error } = await service.post(path, body, alice);
+        expect([status, error.error]).toEqual([500, 'cli_error']);
+        expect([error.reason, error.details]).toEqual(['overloaded', undefined]);
+      }
+      const breaks = 'Bring out the defect';
+      for (const { path, body } of [
+        { ...ask, body: { prompt: breaks } },
+        { ...chat, body: { message: breaks } },
+      ]) {
+        const { status, body: error } = await service.post(path, body, alice);
+        expect([status, error.error, error.message]).toEqual([500, 'internal_error', 'internal error']);
+      }
+    });
+
+    it('says that there is no model CLI, and is not healthy in strict mode', async () => {
+      await using service = await open('missing', { ...oneKey, MODEL_API_STRICT_HEALTH: 'true' });
+      for (const { path, body } of [ask, chat]) {
+        const { status, body: error } = await service.post(path, body, alice);
+        expect([status, error.error]).toEqual([500, 'spawn_error']);
+      }
+      for (const answer of [await service.post('/health/recheck', '', alice), await service.get('/health')]) {
+        expect([answer.status, answer.body.status, answer.body.strict_mode]).toEqual([503, 'degraded', true]);
+        expect(answer.body.readiness).toMatchObject({ model_cli: { status: 'not_ready', error: expect.any(String) } });
+      }
+    });
+
+    const limits = { MODEL_API_TIMEOUT: '4', MODEL_API_QUEUE_TIMEOUT_MS: '1500' };
+    const oneSlot = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '1' };
+    const impatient = shared(() => open('stalls', { ...limits, ...oneSlot }));
+
+    it.each([
+      { first: ask, second: chat },
+      { first: chat, second: ask },
+    ])('ends those that take too long: $first.path running, $second.path waiting', async ({ first, second }) => {
+      const service = await impatient();
+      const running = service.post(first.path, first.body);
+      await untilJobs(service, 1, 0);
+      const waiting = service.post(second.path, second.body);
+      await untilJobs(service, 1, 1);
+      const refused = await service.post(first.path, first.body);
+      expect([refused.status, refused.body.error]).toEqual([429, 'concurrency_limited']);
+      const late = await waiting;
+      expect([late.status, late.body.error]).toEqual([504, 'queue_timeout']);
+      const stalled = await running;
+      expect([stalled.status, stalled.body.error]).toEqual([504, 'timeout']);
+      await untilJobs(service, 0, 0);
+    });
+  });
+}

@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { systemClock } from '../../../src/shared/clock.js';
+import {
+  type AsyncHandler,
+  type ExchangeParts,
+  type Handler,
+  HttpMetrics,
+  openExchange,
+} from '../../../src/worker/http/exchange.js';
+import { answerError } from '../../../src/worker/http/responses.js';
+import { LogBook } from '../basics/log-book.js';
+import { exchange, type RawAnswer, request } from '../clients/raw-http.js';
+
+export interface ExpressServer extends AsyncDisposable {
+  readonly port: number;
+  readonly log: LogBook;
+  readonly metrics: HttpMetrics;
+  /** Sends these bytes on a new connection. */
+  send(bytes: Buffer): Promise<RawAnswer>;
+  /** Sends GET / with these headers. */
+  get(...headers: readonly string[]): Promise<RawAnswer>;
+}
+
+/** Serves every path with these handlers, between the opening of the exchange and the error handler. */
+export async function serveWith(
+  handlers: readonly (Handler | AsyncHandler)[],
+  parts: Partial<ExchangeParts> = {},
+): Promise<ExpressServer> {
+  const [log, metrics] = [new LogBook(), new HttpMetrics()];
+  const app = express();
+  const heap = { touch: () => {} };
+  app.use(openExchange({ log, metrics, heap, clock: systemClock, spans: null, isClosing: () => false, ...parts }));
+  app.use(...handlers);
+  app.use(answerError(log));
+  const server = createServer({ requireHostHeader: false }, app).listen(0, '127.0.0.1');
+  server.on('checkContinue', app).on('checkExpectation', app); // like HttpServer
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    log,
+    metrics,
+    send: (bytes) => exchange(port, bytes),
+    get: (...headers) => exchange(port, request('GET /', headers)),
+    [Symbol.asyncDispose]: async () => {
+      server.close().closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Last handler: answers with the client's identity. */
+export const passed: Handler = (_req, res) => {
+  const { client } = res.locals;
+  res.json({ passed: true, client });
+};

@@ -1,0 +1,119 @@
+import { systemClock } from '../../../src/shared/clock.js';
+import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
+import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/api/doors.js';
+import { BodyMemory } from '../../../src/worker/http/body-memory.js';
+import type { Handler } from '../../../src/worker/http/exchange.js';
+import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
+import { postChatCompletions } from '../../../src/worker/openai/chat.js';
+import { postResponses } from '../../../src/worker/openai/responses.js';
+import { FakePrimary } from '../jobs/fake-primary.js';
+import { serveWith } from './express-server.js';
+
+const bodyLimitBytes = 2_000_000;
+
+export interface Replied {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** OpenAI APIs of the service, with a primary whose jobs have these events. */
+export interface OpenAiDoor extends AsyncDisposable {
+  readonly primary: FakePrimary;
+  /** Request of the latest job. */
+  readonly job: JobRequest;
+  get(path: string, headers?: Record<string, string>): Promise<Replied>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Replied>;
+  /** Sends a request, without waiting for the whole answer. */
+  open(path: string, body: unknown, signal?: AbortSignal): Promise<Response>;
+}
+
+export type RunJob = (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>;
+
+const models = [
+  { id: 'echo', name: 'Echo', default: false },
+  { id: 'eliza', name: 'Eliza', default: true },
+];
+
+export interface DoorOptions {
+  /** Handlers that run before the API, like the checks of the service. */
+  readonly before?: readonly Handler[];
+  readonly schemaFault?: string | null;
+  readonly spill?: Pick<SpillFolder, 'file'>;
+}
+
+export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
+  const { before = [], schemaFault = null, spill = { file: async () => null } } = options;
+  const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
+  const primary = new FakePrimary(
+    { schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, models: { models }, model },
+    run,
+  );
+  const bodies = new BodyMemory(bodyLimitBytes, systemClock);
+  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock };
+  const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];
+  const [all, one] = [getDoorModels(parts.primary), getDoorModel(parts.primary)];
+  const route: Handler = (req, res, next) => {
+    if (req.path === '/v1/models') return void all(req, res, next).catch(next);
+    if (req.path.startsWith('/v1/models/')) req.params = { id: req.path.slice('/v1/models/'.length) };
+    const handler = req.path.startsWith('/v1/models/') ? one : req.path === '/v1/responses' ? responses : chat;
+    handler(req, res, next).catch(next);
+  };
+  const server = await serveWith([speakAsClient(), ...before, route]);
+  const url = `http://127.0.0.1:${server.port}`;
+  const post = (path: string, body: unknown, headers = {}, signal?: AbortSignal) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+  return {
+    primary,
+    get job() {
+      return primary.calls.findLast(({ name }) => name === 'run')?.request as JobRequest;
+    },
+    get: async (path, headers = {}) => replied(await fetch(url + path, { headers })),
+    post: async (path, body, headers) => replied(await post(path, body, headers)),
+    open: (path, body, signal) => post(path, body, {}, signal),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+async function replied(response: Response): Promise<Replied> {
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+}
+
+/** First events of a job that runs. */
+export const begun: readonly JobEvent[] = [
+  { type: 'job-admitted', session: 'replay', ignoresEffort: false },
+  { type: 'job-start', queueMs: 1 },
+];
+
+export function said(...texts: readonly string[]): JobEvent[] {
+  return texts.map((text) => ({ type: 'text-delta', text }));
+}
+
+/** Returns a run function whose jobs all have these events. */
+export function always(...events: readonly JobEvent[]): RunJob {
+  return async function* () {
+    yield* events;
+  };
+}
+
+/** Returns the chunks of a stream, its events (whose names must equal their types), and its comments unchanged. */
+export function streamed(text: string): unknown[] {
+  return text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((block) => {
+      const [, name, data] = /^(?:event: (.+)\n)?data: (.+)$/.exec(block) ?? [];
+      if (data === undefined || data === '[DONE]') return block;
+      const content = JSON.parse(data) as Record<string, unknown>;
+      if (name !== undefined) expect(content.type).toBe(name);
+      return content;
+    });
+}

@@ -1,0 +1,53 @@
+import { type BoundsOf, noBounds } from '../../../src/primary/access/clients.js';
+import type { BackgroundEntrant, Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
+import { type RoomLimits, WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
+import { FakeClock } from '../basics/fake-clock.js';
+
+export function entrant(client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Entrant {
+  return { client, bytes, cli: 'main', lane: 'main', heldBy: () => null, ...differences };
+}
+
+/** Waiting room whose entrants differ only in their clients. */
+export class TestRoom {
+  readonly clock: FakeClock;
+  readonly room: WaitingRoom;
+  /** Background jobs that got slots, in order. */
+  readonly started: string[] = [];
+  /** Numbers of running and waiting jobs, after each change. */
+  readonly counts: string[] = [];
+  readonly #held = new Set<Ticket | Entrant>();
+  #turns = 0;
+
+  constructor(limits: Partial<RoomLimits>, boundsOf: BoundsOf = noBounds, clock = new FakeClock()) {
+    this.clock = clock;
+    const all = { maxActive: 1, maxWaiting: 1_000_000, maxWaitingBytes: 1_000_000, cliLimits: {}, ...limits };
+    this.room = new WaitingRoom(all, clock, boundsOf, () => {
+      this.counts.push(`${this.room.active} ${this.room.waiting}`);
+    });
+  }
+
+  admit(client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Ticket {
+    return this.room.admit(entrant(client, bytes, differences));
+  }
+
+  /** Enters a ticket that waits for an earlier turn of its conversation. */
+  park(client = 'a', bytes = 1): Ticket {
+    const turn: Entrant = entrant(client, bytes, {
+      lane: `turn ${++this.#turns}`,
+      heldBy: () => (this.#held.has(turn) ? 'conversation' : null),
+    });
+    this.#held.add(turn);
+    return this.room.admit(turn);
+  }
+
+  unpark(ticket: Ticket): void {
+    this.#held.delete(ticket.entrant);
+    this.room.next();
+  }
+
+  /** Enters a background job, accepted now. */
+  enter(name: string, client = 'a', differences: Partial<BackgroundEntrant> = {}): Ticket {
+    const background = { since: this.clock.now(), isFirst: false, granted: () => void this.started.push(name) };
+    return this.room.enter({ ...entrant(client), ...background, ...differences });
+  }
+}

@@ -1,0 +1,116 @@
+import { answerTtlMs, type IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import { RelayError } from '../../../src/shared/errors.js';
+import { until } from '../basics/until.js';
+import { recordedAnswer, wholeAnswer } from '../jobs/claims.js';
+import type { StorePlaceForTests } from './store-contract.js';
+
+const now = Date.UTC(2026, 0, 1);
+const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE idempotency; --";
+const mine = { client: 'key ada', key: odd } as const;
+const digest = 'a digest';
+
+/** Calls `keep` until the store is fast enough. */
+async function untilStored(keep: () => Promise<unknown>): Promise<void> {
+  const isStored = () =>
+    keep().then(
+      () => true,
+      (error: unknown) => {
+        if (!(error instanceof RelayError && error.code === 'store_unavailable')) throw error;
+      },
+    );
+  await until(isStored, 'the answer to be stored');
+}
+
+/**
+ * Tests the contract of all stores for recorded answers. `isDurable`: the answers survive a restart. `isShared`:
+ * several hosts use the store, so that the store's clock counts, and the first of two answers wins.
+ */
+export function describeAnswerStore(
+  name: string,
+  { isDurable, isShared = false }: { readonly isDurable: boolean; readonly isShared?: boolean },
+  place: () => Promise<StorePlaceForTests>,
+): void {
+  async function withStore(
+    test: (answers: IdempotencyStore, next: () => Promise<IdempotencyStore>) => Promise<void>,
+  ): Promise<void> {
+    await using at = await place();
+    let store = await at.open();
+    try {
+      await test(store.answers, async () => {
+        if (!isDurable) return store.answers;
+        await store.close();
+        store = await at.open();
+        return store.answers;
+      });
+    } finally {
+      await store.close();
+    }
+  }
+
+  /** Returns the answer for this key and a request with this digest. */
+  async function answerIn(answers: IdempotencyStore, asked: string) {
+    const known = await answers.take(mine, asked, now);
+    if (known.type !== 'answered') return known;
+    const answer = await wholeAnswer(known.answer, (from) => answers.read(mine, known.digest, from));
+    return { digest: known.digest, answer };
+  }
+
+  describe(`A store of answers (${name})`, () => {
+    it('gives them back as they were, to their client alone', () =>
+      withStore(async (answers, next) => {
+        const answer = recordedAnswer(odd.repeat(1000), { status: 500, error: 'cli_error', headers: { a: 'b' } });
+        expect(await answers.take(mine, digest, now)).toEqual({ type: 'free' });
+        await answers.keep(mine, { digest, answer }, now);
+        expect(await answerIn(answers, digest)).toEqual({ digest, answer });
+        const later = await next();
+        expect(await answerIn(later, 'another digest')).toEqual({ digest, answer });
+        expect(await later.read(mine, 'another digest', 0)).toBe('');
+        expect(await later.read({ ...mine, client: 'key bob' }, digest, 0)).toBe('');
+        expect(await later.take({ ...mine, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
+        expect(await later.take({ ...mine, key: 'other' }, digest, now)).toEqual({ type: 'free' });
+      }));
+
+    it('gives a key again that was released', () =>
+      withStore(async (answers) => {
+        await answers.take(mine, digest, now);
+        answers.release(mine);
+        expect(await answers.take(mine, digest, now)).toEqual({ type: 'free' });
+      }));
+
+    (isShared ? it.skip : it)('gives none back that is a day old, removed or not', () =>
+      withStore(async (answers, next) => {
+        await answers.keep(mine, { digest, answer: recordedAnswer('x') }, now);
+        const isThere = async (store: IdempotencyStore, at: number) =>
+          (await store.take(mine, digest, at)).type === 'answered';
+        expect(await isThere(await next(), now + answerTtlMs - 1)).toBe(true);
+        const later = await next();
+        expect(await isThere(later, now + answerTtlMs)).toBe(false);
+        later.expire(now + answerTtlMs);
+        expect(await isThere(later, now)).toBe(false);
+      }),
+    );
+
+    (isShared ? it.skip : it)('keeps the last one of a key', () =>
+      withStore(async (answers, next) => {
+        for (const body of ['first', 'second']) await answers.keep(mine, { digest, answer: recordedAnswer(body) }, now);
+        expect(await answerIn(await next(), digest)).toMatchObject({ answer: { body: 'second' } });
+      }),
+    );
+
+    it('makes room, after a restart too: the oldest of the client that has the most goes', () =>
+      withStore(async (answers, next) => {
+        const body = 'x'.repeat(1024 * 1024);
+        // Redis must keep an answer within 200 ms, which a busy machine may exceed.
+        const keep = (store: IdempotencyStore, client: string, key: string, at: number, text = body) =>
+          untilStored(() => store.keep({ client, key }, { digest, answer: recordedAnswer(text) }, at));
+        const isThere = async (store: IdempotencyStore, client: string, key: string) =>
+          (await store.take({ client, key }, digest, now)).type === 'answered';
+        await keep(answers, 'quiet', '1', now, 'q');
+        for (let n = 0; n < 40; n++) await keep(answers, 'greedy', String(n), now + n);
+        const after = await next();
+        for (let n = 40; n < 70; n++) await keep(after, 'greedy', String(n), now + n);
+        expect([await isThere(after, 'quiet', '1'), await isThere(after, 'greedy', '69')]).toEqual([true, true]);
+        expect([await isThere(after, 'greedy', '0'), await isThere(after, 'greedy', '40')]).toEqual([false, true]);
+      }));
+  });
+}

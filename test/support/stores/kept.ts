@@ -1,0 +1,120 @@
+import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
+import { type ConversationTurn, TurnRecord } from '../../../src/primary/conversations/conversation-turn.js';
+import { JournaledConversations } from '../../../src/primary/conversations/journaled-conversations.js';
+import { ConversationReplica } from '../../../src/primary/hosts/conversation-replica.js';
+import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
+import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
+import type { StoredText } from '../../../src/primary/store/contract/stored-text.js';
+import { systemClock } from '../../../src/shared/clock.js';
+import type { TranscriptPart } from '../../../src/shared/ipc/protocol.js';
+import type { Image } from '../../../src/shared/job.js';
+import { jobRequest } from '../jobs/job-records.js';
+
+export const usualLimits = {
+  ttlMs: 3_600_000,
+  maxConversations: 1000,
+  maxBytes: 100_000_000,
+  maxBytesEach: 100_000_000,
+};
+
+/** Runs the conversation part of a service: a store in memory in front of a journal. */
+export class KeptRun {
+  readonly store: ConversationStore;
+  readonly journal: ConversationJournal;
+  readonly shared: ConversationReplica | null;
+  readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+  readonly #kept: JournaledConversations;
+  readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
+
+  constructor(
+    journal: ConversationJournal,
+    limits: Partial<typeof usualLimits> = {},
+    shared: SharedConversations | null = null,
+  ) {
+    this.journal = journal;
+    this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock, (cause, id) => {
+      if (cause !== 'deleted') journal.forget(id);
+    });
+    this.shared = shared && new ConversationReplica(this.store, shared, systemClock);
+    this.#kept = new JournaledConversations(this.store, journal, systemClock);
+    this.kept = this.shared ?? this.#kept;
+    this.#read = this.shared ?? this.store;
+  }
+
+  restore(): Promise<number> {
+    return this.#kept.restore();
+  }
+
+  /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
+  async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
+    const { system = null, images = [], figures = null, client = 'alice', answering = async () => {} } = more;
+    const { versionOf } = more;
+    using turn = await this.open(id, text, { system, client, versionOf });
+    await answering();
+    const countTokens = async (texts: readonly string[]) => texts.join('').length;
+    const record = new TurnRecord(turn, jobRequest({ text, system, images }), { countTokens, journal: this.journal });
+    return (await record.commit(answer, new AbortController().signal, figures)).id;
+  }
+
+  /** Opens a turn, and waits for its start. */
+  async open(
+    id: string | null,
+    text: string,
+    { system = null, client = 'alice', versionOf }: More = {},
+  ): Promise<ConversationTurn> {
+    const endOfEntry = id === null ? undefined : await this.shared?.enter(id, client);
+    const version = versionOf === undefined ? {} : { versionOf };
+    await this.shared?.admitting(jobRequest({ operation: id === null ? 'chat' : 'ask', client, ...version }), () => {});
+    const turn = this.store.turn(id, client, system, text.length, versionOf);
+    turn.open();
+    endOfEntry?.();
+    await turn.ready(new AbortController().signal, () => {});
+    return turn;
+  }
+
+  async snapshot(id: string, client = 'alice') {
+    return this.#read.snapshot(id, client);
+  }
+
+  /** Returns all data of a client's conversations, the most recently active first. */
+  async all(client = 'alice') {
+    const { conversations } = await this.#read.list(client, null, 10_000);
+    const all = [];
+    for (const { lastActivityAt: _, expiresAt: __, ...snapshot } of conversations) {
+      all.push({ ...snapshot, said: await this.#said(snapshot.id, client) });
+    }
+    return all;
+  }
+
+  async found(search: string): Promise<string[]> {
+    const { conversations } = await this.#read.list('alice', null, 10, search);
+    return conversations.map(({ title }) => title);
+  }
+
+  /** Returns the IDs of a conversation's versions, with their origins. */
+  async versions(id: string, client = 'alice'): Promise<Readonly<Record<string, string | null>>> {
+    const { conversations } = await this.#read.list(client, null, 10_000, null, id);
+    return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
+  }
+
+  async #said(id: string, client: string): Promise<TranscriptPart[]> {
+    const parts: TranscriptPart[] = [];
+    for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
+      const read = await this.#read.read({ id, client, from, withImages: true });
+      parts.push(...read.parts);
+      if (read.next === null) return parts;
+      from = read.next;
+    }
+  }
+}
+
+interface More {
+  readonly system?: string | null;
+  readonly images?: readonly Image[];
+  readonly figures?: StoredText | null;
+  readonly client?: string;
+  /** Conversation whose first message a new conversation replaces. */
+  readonly versionOf?: string | undefined;
+  /** Runs before the answer exists. */
+  readonly answering?: () => Promise<unknown>;
+}

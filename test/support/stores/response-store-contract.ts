@@ -1,0 +1,255 @@
+import type {
+  ResponseKey,
+  ResponseLimits,
+  ResponseNode,
+  ResponseStore,
+} from '../../../src/primary/store/contract/responses.js';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import { delay, systemClock } from '../../../src/shared/clock.js';
+import type { ContinuedText, Message } from '../../../src/shared/job.js';
+import type { StorePlaceForTests } from './store-contract.js';
+
+const now = Date.UTC(2026, 0, 1);
+const day = 86_400_000;
+const limits: ResponseLimits = { maxResponses: 1000, maxBytes: 64 * 1024 * 1024, ttlMs: day };
+const after = now - day;
+const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE responses; --";
+const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
+
+/** Returns the messages that one response adds: a question and its answer. */
+export function turnOf(question: string): Message[] {
+  return [
+    { role: 'user', text: question, images: [image] },
+    { role: 'assistant', text: `to ${question}`, calls: [{ id: 'c', name: 'look', input: '{}' }] },
+  ];
+}
+
+/** Returns the head of a text of two messages. */
+export function headOf(id: string, bytes = 100): ContinuedText {
+  return { id, start: '0', hash: id, messageCount: 2, bytes, hasImages: true, openCalls: [] };
+}
+
+/** Returns a response whose id is also its question and its body. */
+export function nodeOf(id: string, previous: string | null = null, more: Partial<ResponseNode> = {}): ResponseNode {
+  return {
+    id,
+    client: 'key ada',
+    previous,
+    createdAt: now,
+    messages: turnOf(id),
+    head: `head of ${id}`,
+    body: id,
+    ...more,
+  };
+}
+
+/** Stores a chain of responses, each following the one before. */
+async function putChain(store: ResponseStore, ids: readonly string[], to: ResponseLimits = limits) {
+  const verdicts: string[] = [];
+  for (const [index, id] of ids.entries()) verdicts.push(await store.put(nodeOf(id, ids[index - 1] ?? null), to));
+  return verdicts;
+}
+
+/** Returns the whole body, read piece by piece; null if missing. */
+async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after): Promise<string | null> {
+  let body = '';
+  for (let from = 0; ; from = Buffer.byteLength(body)) {
+    const piece = await store.read(key, from, notBefore);
+    if (piece === null) return null;
+    body += piece.text;
+    if (piece.text === '' || Buffer.byteLength(body) >= piece.bytes) return body;
+  }
+}
+
+/** Returns the ids that the store finds for this client. */
+async function found(store: ResponseStore, ids: readonly string[], client = 'key ada') {
+  const bodies = await Promise.all(ids.map((id) => bodyOf(store, { id, client })));
+  return bodies.filter((body) => body !== null);
+}
+
+async function questionsOf(store: ResponseStore, id: string) {
+  const text = await store.text({ id, client: 'key ada' }, after);
+  return text?.filter(({ role }) => role === 'user').map((message) => message.text) ?? null;
+}
+
+interface Kind {
+  /** Whether responses survive a restart. */
+  readonly isDurable: boolean;
+  /** Whether several hosts use the store, so that the store's clock counts. */
+  readonly isShared?: boolean;
+}
+
+/** Tests the contract of all stores for responses. */
+export function describeResponseStore(
+  name: string,
+  { isDurable, isShared = false }: Kind,
+  place: () => Promise<StorePlaceForTests>,
+): void {
+  type Test = (responses: ResponseStore, next: () => Promise<ResponseStore>, store: Store) => Promise<void>;
+
+  async function withStore(test: Test): Promise<void> {
+    await using at = await place();
+    let store = await at.open();
+    const next = async () => {
+      if (!isDurable) return store.responses;
+      await store.close();
+      store = await at.open();
+      return store.responses;
+    };
+    try {
+      await test(store.responses, next, store);
+    } finally {
+      await store.close();
+    }
+  }
+
+  describe(`A store of responses (${name})`, () => {
+    it('gives body and text back as they were, to their client alone', () =>
+      withStore(async (responses, next) => {
+        const mine = { id: 'one', client: 'key ada' };
+        const messages = [...turnOf(odd.repeat(1000)), ...turnOf('')];
+        expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(20_000) }), limits)).toBe('stored');
+        const later = await next();
+        expect(await bodyOf(later, mine)).toBe(odd.repeat(20_000));
+        expect(await later.head(mine, after)).toBe('head of one');
+        expect(await later.text(mine, after)).toEqual(messages);
+        const theirs = { ...mine, client: 'key bob' };
+        expect([await bodyOf(later, theirs), await later.text(theirs, after)]).toEqual([null, null]);
+        expect(await later.head(theirs, after)).toBe(null);
+        expect(await later.remove(theirs)).toBe(false);
+        expect(await later.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
+        expect(await later.put(nodeOf('two', 'none'), limits)).toBe('gone');
+      }));
+
+    it('lets several responses follow one, and share its text', () =>
+      withStore(async (responses, next) => {
+        await putChain(responses, ['a', 'b', 'c']);
+        await responses.put(nodeOf('d', 'a'), limits);
+        const later = await next();
+        expect(await questionsOf(later, 'c')).toEqual(['a', 'b', 'c']);
+        expect(await questionsOf(later, 'd')).toEqual(['a', 'd']);
+        await later.put(nodeOf('e', 'c'), limits);
+        expect(await questionsOf(await next(), 'e')).toEqual(['a', 'b', 'c', 'e']);
+        expect(await questionsOf(await next(), 'a')).toEqual(['a']);
+      }));
+
+    it('reads a text of many responses', () =>
+      withStore(async (responses) => {
+        const ids = Array.from({ length: 100 }, (_, index) => `r${index}`);
+        await putChain(responses, ids);
+        expect(await questionsOf(responses, 'r99')).toEqual(ids);
+      }));
+
+    it('keeps the messages of a removed one for those that follow it, and no longer', () =>
+      withStore(async (responses, next) => {
+        await putChain(responses, ['a', 'b', 'c']);
+        await responses.put(nodeOf('d', 'a'), limits);
+        for (const id of ['a', 'b']) expect(await responses.remove({ id, client: 'key ada' })).toBe(true);
+        const later = await next();
+        expect(await found(later, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
+        expect([await questionsOf(later, 'b'), await questionsOf(later, 'c')]).toEqual([null, ['a', 'b', 'c']]);
+        expect(await later.put(nodeOf('e', 'a'), limits)).toBe('gone');
+        expect(await later.remove({ id: 'a', client: 'key ada' })).toBe(false);
+        await later.remove({ id: 'c', client: 'key ada' });
+        await later.expire(after);
+        expect(later.counts.count).toBe(2); // a and d
+        await later.remove({ id: 'd', client: 'key ada' });
+        expect(later.counts).toEqual({ count: 0, bytes: 0 });
+      }));
+
+    it('makes room by the least recently used one that none follows, of the client that has the most', () =>
+      withStore(async (responses, next) => {
+        const few = { ...limits, maxResponses: 5 };
+        await responses.put(nodeOf('quiet', null, { client: 'key bob' }), few);
+        await putChain(responses, ['a', 'b'], few);
+        for (const id of ['c', 'd']) await responses.put(nodeOf(id), few);
+        const later = await next();
+        for (const id of ['e', 'f']) expect(await later.put(nodeOf(id), few)).toBe('stored');
+        expect(await found(later, ['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['c', 'd', 'e', 'f']);
+        expect(await found(later, ['quiet'], 'key bob')).toEqual(['quiet']);
+        expect(later.counts.count).toBe(5);
+        await later.text({ id: 'c', client: 'key ada' }, after);
+        await later.put(nodeOf('g'), few);
+        expect(await found(later, ['c', 'd', 'e', 'f', 'g'])).toEqual(['c', 'e', 'f', 'g']);
+      }));
+
+    it('makes room in bytes, by the responses of the client that has the most', () =>
+      withStore(async (responses) => {
+        const small = { ...limits, maxBytes: 100_000 };
+        const body = 'x'.repeat(20_000);
+        await responses.put(nodeOf('quiet', null, { client: 'key bob' }), small);
+        for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await responses.put(nodeOf(id, null, { body }), small);
+        expect(await found(responses, ['a', 'b', 'c', 'd', 'e', 'f'])).toHaveLength(4);
+        expect(await found(responses, ['quiet'], 'key bob')).toEqual(['quiet']);
+        expect(responses.counts.bytes).toBeLessThanOrEqual(100_000);
+      }));
+
+    it('takes none whose text alone is beyond the limits, and cuts no text', () =>
+      withStore(async (responses, next) => {
+        const few = { ...limits, maxResponses: 3 };
+        expect(await putChain(responses, ['a', 'b', 'c', 'd'], few)).toEqual(['stored', 'stored', 'stored', 'full']);
+        const later = await next();
+        expect(await questionsOf(later, 'c')).toEqual(['a', 'b', 'c']);
+        expect(await found(later, ['d'])).toEqual([]);
+        expect(await later.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe('full');
+      }));
+
+    (isShared ? it.skip : it)('forgets a text once it was not continued for so long', () =>
+      withStore(async (responses, next) => {
+        await putChain(responses, ['a', 'b']);
+        await responses.put(nodeOf('c', 'a', { createdAt: now + 1000 }), limits);
+        await responses.put(nodeOf('x'), limits);
+        const later = await next();
+        const at = (id: string, time: number) => bodyOf(later, { id, client: 'key ada' }, time - day);
+        expect(await at('x', now + day - 1)).toBe('x');
+        expect([await at('x', now + day), await at('b', now + day), await at('a', now + day)]).toEqual([
+          null,
+          null,
+          'a',
+        ]);
+        await later.expire(now);
+        expect(later.counts.count).toBe(2);
+        await later.expire(now + 1000);
+        expect(later.counts).toEqual({ count: 0, bytes: 0 });
+      }),
+    );
+
+    (isShared ? it : it.skip)('forgets a text once it was not continued for so long, by its own clock', () =>
+      withStore(async (responses) => {
+        const short = { ...limits, ttlMs: 400 };
+        await putChain(responses, ['a', 'b', 'x'], short);
+        await delay(systemClock, 300);
+        await responses.put(nodeOf('c', 'a'), short);
+        await delay(systemClock, 200);
+        expect(await found(responses, ['a', 'b', 'c', 'x'])).toEqual(['a', 'c']);
+        await responses.put(nodeOf('y'), short);
+        expect(responses.counts.count).toBe(3);
+      }),
+    );
+
+    (isDurable ? it : it.skip)('is whole where responses were removed, evicted and continued', () =>
+      withStore(async (responses, _, store) => {
+        const few = { ...limits, maxResponses: 4 };
+        await putChain(responses, ['a', 'b', 'c'], few);
+        await responses.remove({ id: 'a', client: 'key ada' });
+        for (const id of ['d', 'e']) await responses.put(nodeOf(id), few);
+        const expiry = { conversations: 0, jobs: 0, idempotency: 0, responses: now };
+        const { faults, rows, expired } = await store.upkeep.verify(expiry);
+        expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
+        expect(rows.responses).toBe(4);
+        expect(expired.responses).toBe(isShared ? 0 : 3); // a lives as long as b
+      }),
+    );
+
+    it('forgets a client', () =>
+      withStore(async (responses, _, store) => {
+        await putChain(responses, ['a', 'b']);
+        await responses.put(nodeOf('other', null, { client: 'key bob' }), limits);
+        expect(await store.upkeep.purge('key ada')).toMatchObject({ responses: 2 });
+        expect(await found(responses, ['a', 'b'])).toEqual([]);
+        expect(await found(responses, ['other'], 'key bob')).toEqual(['other']);
+        await responses.expire(after);
+        expect(responses.counts.count).toBe(1);
+      }));
+  });
+}

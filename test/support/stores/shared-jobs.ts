@@ -1,0 +1,87 @@
+import type { SharedJobsListener } from '../../../src/primary/hosts/job-messages.js';
+import type { Cancelling, SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
+import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
+import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/jobs.js';
+import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';
+import type { CallerJob, CallerOrder } from '../../../src/shared/background.js';
+import type { JobRequest } from '../../../src/shared/job.js';
+import { plainForm } from '../jobs/background-harness.js';
+import { jobDone, jobRequest } from '../jobs/job-records.js';
+
+/** Background jobs that hosts share, in memory. The queue is a list; tests play the other hosts. */
+export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
+  override readonly isShared = true;
+  readonly queue: AcceptedJob[] = [];
+  /** Ids of returned jobs. */
+  readonly back: string[] = [];
+  readonly told: string[] = [];
+  waiting: SharedJobs['waiting'] = { count: 0, since: null };
+  mayHaveNext = true;
+  /** Whether the store can report which jobs were started. */
+  isSure = true;
+  readonly #listeners: SharedJobsListener[] = [];
+  readonly #requests = new Map<string, JobRequest>();
+  readonly #cancelled = new Set<string>();
+
+  override async accept(job: AcceptedJob): Promise<void> {
+    await super.accept(job);
+    this.#requests.set(job.id, job.request);
+    this.queue.push(job);
+  }
+
+  listen(listener: SharedJobsListener): void {
+    this.#listeners.push(listener);
+  }
+
+  async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
+    return (which === 'next' ? this.queue.shift() : this.queue.splice(this.#oldest(), 1)[0]) ?? null;
+  }
+
+  giveBack(id: string): boolean {
+    if (this.isSure) this.back.push(id);
+    return this.isSure;
+  }
+
+  async position(id: string): Promise<number> {
+    return this.queue.findIndex((job) => job.id === id) + 1;
+  }
+
+  keepText(): void {}
+
+  async cancel(...[id, ended, by]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
+    this.told.push(`cancel ${id}`);
+    const request = this.#requests.get(id);
+    const record = request === undefined ? null : await this.find(id, request.client);
+    const isGone = record === null || record.end !== null || (record.status === 'queued' && this.#cancelled.has(id));
+    if (request === undefined || isGone) return { was: 'gone' };
+    this.#cancelled.add(id);
+    if (record.status === 'queued') await this.end(id, ended, new AnswerLog());
+    for (const { cancelled } of this.#listeners) cancelled(id, by ?? null);
+    return record.status === 'queued' ? { was: 'queued', request } : { was: 'running' };
+  }
+
+  async cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+    return this.#listeners.map((listener) => listener.cancelCaller(order)).find((job) => job !== null) ?? null;
+  }
+
+  async renew(): Promise<void> {}
+
+  #oldest(): number {
+    const times = this.queue.map(({ createdAt }) => createdAt);
+    return times.indexOf(Math.min(...times));
+  }
+}
+
+export function acceptedJob(id: string, createdAt = 1): AcceptedJob {
+  return { id, title: 'Hi', form: plainForm, request: jobRequest({ requestId: `request of ${id}` }), createdAt };
+}
+
+export function answerOf(text: string): AnswerLog {
+  const log = new AnswerLog();
+  log.add(text);
+  return log;
+}
+
+export function endedAt(at: number, status: EndedJob['status'] = 'succeeded'): EndedJob {
+  return { status, endedAt: at, end: jobDone({ model: 'eliza' }) };
+}

@@ -1,0 +1,258 @@
+import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
+import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import { storedFigures } from '../../../src/primary/store/contract/stored-text.js';
+import { delay, systemClock } from '../../../src/shared/clock.js';
+import type { TranscriptPart } from '../../../src/shared/ipc/protocol.js';
+import type { Usage } from '../../../src/shared/job.js';
+import { KeptRun, usualLimits } from './kept.js';
+
+/** Place of a store under test, which successive services can open. */
+export interface StorePlaceForTests extends AsyncDisposable {
+  open(limits?: typeof usualLimits): Promise<Store>;
+}
+
+const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
+/** Text with hard characters. */
+const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
+
+const unknownUse: Usage = {
+  inputTokens: null,
+  outputTokens: null,
+  costUsd: null,
+  cacheReadTokens: null,
+  cacheWriteTokens: null,
+};
+const used: Usage = { ...unknownUse, inputTokens: 5, outputTokens: 1, costUsd: 0.25, cacheReadTokens: 3 };
+
+/** Figures of each message; null if absent. */
+function figuresIn(said: readonly TranscriptPart[]) {
+  return said.flatMap((part) => (part.type === 'message' ? [part.figures ?? null] : []));
+}
+
+/** Journal that several hosts share. */
+type SharedJournal = ConversationJournal & SharedConversations;
+
+/** Successive services on one store. */
+class Services {
+  readonly #place: StorePlaceForTests;
+  #store: Store | null = null;
+
+  constructor(place: StorePlaceForTests) {
+    this.#place = place;
+  }
+
+  /** Starts the next service, after ending the previous one. */
+  async next(limits: Partial<typeof usualLimits> = {}): Promise<KeptRun> {
+    await this.end();
+    this.#store = await this.#place.open({ ...usualLimits, ...limits });
+    const { conversations } = this.#store;
+    const run = new KeptRun(conversations, limits, 'enter' in conversations ? (conversations as SharedJournal) : null);
+    await run.restore();
+    return run;
+  }
+
+  async end(): Promise<void> {
+    await this.#store?.close();
+  }
+}
+
+async function everything(run: KeptRun) {
+  return [...(await run.all('alice')), ...(await run.all('bob'))];
+}
+
+/** Tests the contract of all stores. `isDurable`: conversations survive a restart. */
+export function describeStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
+  async function withServices(test: (services: Services) => Promise<void>): Promise<void> {
+    await using at = await place();
+    const services = new Services(at);
+    try {
+      await test(services);
+    } finally {
+      await services.end();
+    }
+  }
+
+  /** Expects the same data in the next service if the store is durable, else no data. */
+  async function expectKept(services: Services, before: KeptRun): Promise<void> {
+    const known = await everything(before);
+    const { bytes, tokens, conversations } = before.store.counts;
+    const after = await services.next();
+    expect(await everything(after)).toEqual(isDurable ? known : []);
+    const counts = { ...after.store.counts, created: 0 };
+    expect(counts).toEqual(
+      isDurable ? { bytes, tokens, conversations, created: 0 } : { bytes: 0, tokens: 0, conversations: 0, created: 0 },
+    );
+  }
+
+  describe(`A store (${name})`, () => {
+    it('keeps turns with texts, system text, images, tokens and times', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, odd, 'Hello', { system: `Be ${odd}`, images: [image] });
+        await run.chat(id, 'x'.repeat(10_000), odd.repeat(100), { images: [image, image] });
+        await run.chat(null, '', '');
+        await expectKept(services, run);
+      }));
+
+    it('keeps the model and the usage of each answer, those of forks too', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
+        await run.chat(id, 'two', 'zwei');
+        await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUse) });
+        await run.kept.fork(id, 'alice', 2);
+        const [fork, whole] = (await run.all()).map(({ said }) => figuresIn(said));
+        const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
+        expect([fork, whole?.slice(0, 4)]).toEqual([
+          [null, first],
+          [null, first, null, null],
+        ]);
+        expect(whole?.[5]).toEqual({
+          model: 'm'.repeat(5000),
+          usage: { inputTokens: null, outputTokens: null, costUsd: null },
+        });
+        await expectKept(services, run);
+      }));
+
+    it('goes on with a conversation', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        const next = isDurable ? await services.next() : run;
+        await next.chat(id, 'two', 'zwei');
+        expect(await next.snapshot(id)).toMatchObject({ messageCount: 4, tokensUsed: 14 });
+        await expectKept(services, next);
+      }));
+
+    it('keeps the order of activity, and whose a conversation is', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const ids = [await run.chat(null, 'a', 'A'), await run.chat(null, 'b', 'B'), await run.chat(null, 'c', 'C')];
+        await run.chat(ids[0] ?? null, 'd', 'D');
+        await run.chat(null, 'e', 'E', { client: 'bob' });
+        await expectKept(services, run);
+      }));
+
+    it('keeps forks, whatever becomes of what they were made from', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
+        await run.chat(id, 'two', 'zwei');
+        const fork = await run.kept.fork(id, 'alice', 2);
+        await run.chat(fork.id, 'three', 'drei');
+        await run.kept.fork(fork.id, 'alice', null);
+        await run.kept.remove(id, 'alice');
+        expect(await run.all()).toHaveLength(2);
+        await expectKept(services, run);
+      }));
+
+    it('keeps which conversations are versions of each other, whichever of them are removed', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const root = await run.chat(null, 'one', 'eins');
+        for (const text of ['two', 'three']) await run.chat(root, text, text);
+        await run.kept.rename(root, 'alice', 'Numbers');
+        const fork = async (id: string, messages: number) => (await run.kept.fork(id, 'alice', messages)).id;
+        const four = await fork(root, 4);
+        await run.chat(four, 'four', 'vier');
+        const five = await fork(four, 6);
+        const other = await run.chat(null, 'other', 'anders', { versionOf: five });
+        await run.chat(null, 'alone', 'allein');
+        const all = {
+          ...{ [root]: null, [four]: `${root} 4`, [five]: `${root} 4 ${four} 6`, [other]: `${root} 0` },
+          ...{ [await fork(five, 2)]: `${root} 2`, [await fork(other, 2)]: `${root} 0 ${other} 2` },
+          ...{ [await fork(five, 4)]: `${root} 4`, [await fork(five, 6)]: `${root} 4 ${four} 6` },
+        };
+        for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
+        expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
+        await run.kept.remove(root, 'alice');
+        const { [root]: _, ...others } = all;
+        for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
+        for (const [id, client] of [
+          [root, 'alice'],
+          [four, 'bob'],
+          ['nothing', 'alice'],
+        ] as const) {
+          const version = run.chat(null, 'more', 'mehr', { versionOf: id, client });
+          await expect(version).rejects.toMatchObject({ reason: 'conversation_unknown' });
+        }
+        expect(await run.versions(four, 'bob')).toEqual({});
+        await expectKept(services, run);
+      }));
+
+    it('keeps titles, those of forks too, and the first words where there is none', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
+        const named = await run.kept.rename(first, 'alice', odd.replace('\u0000', ''));
+        const fork = await run.kept.fork(first, 'alice', null);
+        expect(fork.title).toBe(named.title);
+        await run.kept.rename(first, 'alice', 'Another');
+        await run.kept.rename(second, 'alice', 'Gone soon');
+        expect(await run.kept.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
+        await run.chat(first, 'more', 'mehr');
+        expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
+        expect((await run.snapshot(first)).title).toBe('Another');
+        await expectKept(services, run);
+      }));
+
+    it('finds conversations by their titles', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, text);
+        await run.kept.rename(await run.chat(null, 'Honey', 'Honey'), 'alice', 'BREAD with honey');
+        expect(await run.found('bread')).toEqual(['BREAD with honey', 'Bread']);
+        expect(await run.found('%')).toEqual([]);
+      }));
+
+    it('gives no title to what is not there, or is of another client', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        await expect(run.kept.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expect(run.kept.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await run.kept.remove(id, 'alice');
+        await expect(run.kept.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expectKept(services, run);
+      }));
+
+    it('brings back nothing that was removed, a turn that was being kept included', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        const other = await run.chat(null, 'two', 'zwei');
+        const answering = () => run.kept.remove(id, 'alice');
+        expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
+        expect((await run.all()).map((each) => each.id)).toEqual([other]);
+        await expectKept(services, run);
+      }));
+
+    it('brings back nothing that was evicted', () =>
+      withServices(async (services) => {
+        const run = await services.next({ maxConversations: 2 });
+        for (const text of ['one', 'two', 'three', 'four']) await run.chat(null, text, text);
+        expect(run.store.counts.conversations).toBe(2);
+        await expectKept(services, run);
+      }));
+
+    it('brings back nothing that has expired', () =>
+      withServices(async (services) => {
+        const run = await services.next({ ttlMs: 1 });
+        await run.chat(null, 'one', 'eins');
+        await delay(systemClock, 20);
+        expect(await run.all()).toEqual([]);
+        expect(await (await services.next({ ttlMs: 1 })).all()).toEqual([]);
+        expect(await (await services.next()).all()).toEqual([]);
+      }));
+
+    it('keeps many turns at the same time', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const texts = Array.from({ length: 300 }, (_, index) => `number ${index}`);
+        const ids = await Promise.all(texts.map((text) => run.chat(null, text, text)));
+        await Promise.all(ids.map((id, index) => run.chat(id, `again ${index}`, 'yes')));
+        await expectKept(services, run);
+      }));
+  });
+}
