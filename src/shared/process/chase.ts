@@ -15,22 +15,33 @@ export interface Chased {
   readonly isQuiet: boolean;
 }
 
+const threadProgram = join(__dirname, 'chase-thread.js');
+
 /**
  * Kills all processes with one of these cookies, also those that move to another process several times a second. A pass
  * over /proc blocks its thread, and therefore takes about a millisecond even on a busy host, while each asynchronous
  * read may wait until the process has moved on. Runs in a thread of its own, because reading the environment of a
  * process may wait for a disk. Never rejects: `isQuiet` is false if the thread fails or exceeds the limit.
  */
-export async function chase(cookies: readonly string[], limitMs: number, clock: Clock): Promise<Chased> {
-  const data: Chase = { cookies, limitMs };
-  const worker = new Worker(join(__dirname, 'chase-thread.js'), { workerData: data, env: {}, execArgv: [] });
+export async function chase(
+  cookies: readonly string[],
+  limitMs: number,
+  clock: Clock,
+  program = threadProgram,
+): Promise<Chased> {
   const failed: Chased = { killed: [], isQuiet: false };
-  const { promise, resolve } = withResolvers<Chased>();
-  worker.once('message', resolve);
-  worker.once('error', () => resolve(failed));
-  const stopTimer = clock.after(limitMs + 1000, () => resolve(failed));
-  const chased = await promise;
-  stopTimer();
-  void worker.terminate();
-  return chased;
+  try {
+    const data: Chase = { cookies, limitMs };
+    const worker = new Worker(program, { workerData: data, env: {}, execArgv: [] });
+    const { promise, resolve } = withResolvers<Chased>();
+    worker.once('message', resolve);
+    worker.once('error', () => resolve(failed));
+    const stopTimer = clock.after(limitMs + 1000, () => resolve(failed));
+    const chased = await promise;
+    stopTimer();
+    void worker.terminate();
+    return chased;
+  } catch {
+    return failed; // the system has no thread left
+  }
 }

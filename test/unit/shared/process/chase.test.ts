@@ -22,4 +22,12 @@ describe('A chase', () => {
   it('reports that it is not over if processes remain at its limit', async () => {
     expect(await chase(['none'], 0, systemClock)).toEqual({ killed: [], isQuiet: false });
   });
+
+  it('reports that it is not over if its thread fails', async () => {
+    expect(await chase(['none'], 10_000, systemClock, '/nonexistent/thread.js')).toEqual({
+      killed: [],
+      isQuiet: false,
+    });
+    expect(await chase(['none'], 10_000, systemClock, 'relative.js')).toEqual({ killed: [], isQuiet: false });
+  });
 });
