@@ -5,19 +5,20 @@ import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { inTurns } from '../../shared/text/turns.js';
 import { mustBeSent } from '../http/body.js';
-import { foreignParts } from '../jobs/foreign-parts.js';
-import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   askedModel,
   type CallNames,
   CallsByKey,
+  foreignParts,
   imageOf,
+  instructed,
   joined,
   lastOfUser,
   messageOf,
   type Part,
   resultOf,
   resultParts,
+  type SentPiece,
   type ShownPart,
   stopSequences,
   textAt,

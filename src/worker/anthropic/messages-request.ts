@@ -1,6 +1,5 @@
 import { invalid } from '../../shared/errors.js';
 import type { Effort, ThinkingForm } from '../../shared/job.js';
-import { foreignTypes } from '../jobs/foreign-parts.js';
 import {
   fieldsOf,
   ignoredIn,
@@ -9,6 +8,7 @@ import {
   type RequestedSchema,
   sdkRequest,
 } from '../jobs/job-request.js';
+import { foreignTypes } from '../jobs/message-parts.js';
 import { type ParsedTools, parsedTools, type SentTool } from '../jobs/tool-offer.js';
 import { clientToolOf } from './client-tools.js';
 import { blocksIn, conversationIn, type MessagesRequest, messagesRequest } from './messages-content.js';

@@ -5,18 +5,17 @@ import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson, sendTyped } from '../http/responses.js';
-import type { AnswerPart } from '../jobs/answer-parts.js';
-import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
 import {
   type AnswerFormat,
-  answerWithJob,
+  type AnswerPart,
   type CompletedAnswer,
   finishReasons,
-  type JobParts,
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/run-job.js';
+} from '../jobs/answer-format.js';
+import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
 import { type Block, blocksIn, type MessagesRequest, messagesRequest } from './messages-content.js';

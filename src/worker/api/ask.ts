@@ -7,16 +7,16 @@ import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { errorBodyOf } from '../http/responses.js';
-import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
-import { acceptJob } from '../jobs/background.js';
-import { ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
 import {
   type AnswerFormat,
-  answerWithJob,
   type CompletedAnswer,
-  type JobParts,
   type StreamFormat,
-} from '../jobs/run-job.js';
+  ThoughtPieces,
+  thoughtText,
+} from '../jobs/answer-format.js';
+import { acceptJob } from '../jobs/background.js';
+import { ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { figuresOf } from './conversations.js';
 
 export function postAsk(parts: JobParts): AsyncHandler {

@@ -17,8 +17,9 @@ import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
+import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
-import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/run-job.js';
+import { follow, type JobParts } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
 

@@ -5,10 +5,9 @@ import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
-import { cutsIn } from './answer-parts.js';
+import { type CompletedAnswer, completed, cutsIn } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type RequestedJob, requestOf } from './job-request.js';
-import { type CompletedAnswer, completed } from './run-job.js';
 
 /** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;

@@ -6,7 +6,6 @@ import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
 import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
 import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
-import { checkCalls } from './tool-offer.js';
 
 /** Part of a message in a form that all compatibility APIs share. */
 export type Part = ShownPart | ({ readonly type: 'call' } & ToolCall) | ResultPart;
@@ -166,4 +165,163 @@ export function resultParts(name: unknown, result: readonly ShownPart[], isError
   const what = typeof name === 'string' && functionName.test(name) ? name : 'the function';
   const end: ShownPart[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // adds a blank line
   return [{ type: 'text', text: `${isError ? 'Error' : 'Result'} of ${what}:` }, ...result, ...end];
+}
+
+const maxIdLength = 256;
+const maxResultLength = 16 * 1024 * 1024;
+
+/**
+ * Checks that each call has exactly one result in the next message, because a model CLI would invent a missing one.
+ * Throws `validation_error` that names the ids.
+ */
+export function checkCalls(messages: readonly Message[], field: string): void {
+  for (const [index, { calls = [] }] of messages.entries()) {
+    const { results = [] } = messages[index + 1] ?? {};
+    checkIds(calls, 'call', field);
+    checkIds(results, 'result', field);
+    const [called, answered] = [countsOf(calls), countsOf(results)];
+    const missing = calls.filter(({ id }) => (answered.get(id) ?? 0) < (called.get(id) ?? 0));
+    if (missing.length > 0) throw invalid(field, `must have a result for each call; missing for ${listed(missing)}`);
+    const unknown = results.filter(({ id }) => !called.has(id));
+    if (unknown.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(unknown)}`);
+    const twice = results.find(({ id }) => (answered.get(id) ?? 0) > (called.get(id) ?? 0));
+    if (twice !== undefined) throw invalid(field, `must have only one result with the id ${twice.id}`);
+    if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
+  }
+  const [{ results = [] } = {}] = messages;
+  if (results.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(results)}`);
+}
+
+function checkIds(parts: readonly { readonly id: string }[], what: string, field: string): void {
+  const wrong = parts.find(({ id }) => id === '' || id.length > maxIdLength);
+  if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
+}
+
+/** Counts the parts with each id: a model may give several calls of a message the same id. */
+function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id } of parts) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+const maxListed = 5;
+
+function listed(parts: readonly { readonly id: string }[]): string {
+  const ids = [...new Set(parts.map(({ id }) => id))];
+  const first = ids.slice(0, maxListed).map((id) => id.slice(0, 64));
+  return ids.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
+}
+
+/** Piece of a request: an instruction of the client, or a message of the conversation. */
+export type SentPiece = { readonly instruction: string } | { readonly message: Message };
+
+/**
+ * Splits a request into system text and conversation. Instructions before the first answer form the system text. Later
+ * ones become reminders inside the conversation: Claude Code sends one with each round, and a changed system text would
+ * prevent the reuse of the CLI process. `isBegun`: whether the request continues an earlier answer.
+ */
+export function instructed(
+  pieces: readonly SentPiece[],
+  isBegun = false,
+): { instructions: string[]; spoken: Message[] } {
+  const answer = pieces.findIndex((each) => 'message' in each && each.message.role === 'assistant');
+  const start = isBegun ? 0 : answer;
+  const instructions: string[] = [];
+  const spoken: Message[] = [];
+  const reminders: string[] = [];
+  for (const [index, each] of pieces.entries()) {
+    if ('message' in each) {
+      remind(spoken, reminders.splice(0));
+      spoken.push(each.message);
+    } else if (start < 0 || index < start) instructions.push(each.instruction);
+    else if (each.instruction.trim() !== '') reminders.push(marked(each.instruction));
+  }
+  remind(spoken, reminders);
+  return { instructions, spoken };
+}
+
+/**
+ * Adds reminders to the conversation. After results, they extend the last result, because a model CLI that waits for
+ * results accepts nothing else.
+ */
+function remind(spoken: Message[], reminders: readonly string[]): void {
+  if (reminders.length === 0) return;
+  const { results = [], ...last } = spoken.at(-1) ?? { role: 'user', text: '' };
+  const result = results.at(-1);
+  if (result === undefined) {
+    for (const text of reminders) spoken.push(messageOf('user', [{ type: 'text', text }]));
+    return;
+  }
+  const reminding = { ...result, text: [result.text, ...reminders].filter((text) => text !== '').join('\n\n') };
+  spoken.splice(-1, 1, { ...last, results: [...results.slice(0, -1), reminding] });
+}
+
+const mark = 'system-reminder';
+
+/** Wraps an instruction in a tag that separates it from texts of users and tools. */
+function marked(instruction: string): string {
+  return instruction.trimStart().startsWith(`<${mark}>`) ? instruction : `<${mark}>\n${instruction}\n</${mark}>`;
+}
+
+/**
+ * Part of a message with a type that only another provider's servers know, such as `server_tool_use` and
+ * `web_search_call`. Only its text is passed to the model. Refusing it would block the conversation, because a client
+ * sends its history with every request.
+ */
+export interface ForeignPart {
+  readonly type?: string | null | undefined;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * Replacement for a part without text: nothing, a note for the model, or `refused` if the question itself would lose
+ * the part.
+ */
+export type WithoutText = 'nothing' | 'a-note' | 'refused';
+
+/** Returns parts that the model can read, or null if the part must be refused. */
+export function foreignParts(part: ForeignPart, withoutText: WithoutText): ShownPart[] | null {
+  const text = textsIn(part)
+    .filter((each) => each.trim() !== '')
+    .join('\n\n');
+  if (text !== '') return [{ type: 'text', text: wellFormed(text) }];
+  if (withoutText === 'refused') return null;
+  return withoutText === 'nothing' ? [] : [{ type: 'text', text: `(${typeForHeader(part.type ?? '')}: not shown)` }];
+}
+
+const textFields = new Set([
+  'text',
+  'content',
+  'source',
+  'summary',
+  'stdout',
+  'stderr',
+  'logs',
+  'output',
+  'outputs',
+  'results',
+]);
+
+/** Collects the readable strings of a value: no ids, encrypted content or files. */
+function textsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (typeof value !== 'object' || value === null) return [];
+  const { type, data, title, url } = value as ForeignPart;
+  const found = typeof title === 'string' && typeof url === 'string' ? [`${title} (${url})`] : [];
+  if (type === 'text' && typeof data === 'string') found.push(data);
+  const inner = Object.entries(value).filter(([field]) => textFields.has(field));
+  return [...found, ...inner.flatMap(([, part]) => (typeof part === 'string' ? [part] : textsIn(part)))];
+}
+
+/** Returns the unknown types of these parts as `name.type`, each once. */
+export function foreignTypes(name: string, parts: readonly ForeignPart[], known: ReadonlySet<string>): string[] {
+  const types = parts.flatMap(({ type }) =>
+    type == null || known.has(type) ? [] : [`${name}.${typeForHeader(type)}`],
+  );
+  return [...new Set(types)];
+}
+
+/** Replaces a type that is unsafe in a header or an error message, because a client may send any string. */
+export function typeForHeader(type: string): string {
+  return /^[\w.-]{1,64}$/.test(type) ? type : '(odd name)';
 }

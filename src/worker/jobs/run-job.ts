@@ -1,78 +1,33 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
-import type {
-  JobAdmitted,
-  JobDone,
-  JobEnd,
-  JobEvent,
-  JobFailed,
-  JobRequest,
-  Message,
-  OptionalWish,
-  ThoughtEnd,
-  ToolForms,
-  WaitReason,
+import {
+  type JobAdmitted,
+  type JobDone,
+  type JobEnd,
+  type JobEvent,
+  type JobFailed,
+  type JobRequest,
+  type Message,
+  type OptionalWish,
+  unknownJobUsage,
 } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { BodyMemory } from '../http/body-memory.js';
-import { EventStream, type StreamManner } from '../http/event-stream.js';
-import type { Primary, Reply } from '../http/exchange.js';
+import { EventStream } from '../http/event-stream.js';
+import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
-import { type AnswerPart, cutsIn, partsIn, slicesOf } from './answer-parts.js';
+import {
+  type AnswerFormat,
+  type CompletedAnswer,
+  completed,
+  cutsIn,
+  eventIn,
+  type Opening,
+  refusedEnd,
+  slicesOf,
+} from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
-import { JobReport } from './job-report.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
-import { type WrittenCall, writtenCall } from './tool-offer.js';
-
-/**
- * Names of the ends of an answer in each API: `whole` is a regular end; `length` means that the answer reached the
- * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
- */
-export const finishReasons = {
-  whole: { chat: 'stop', responses: null, messages: 'end_turn', ollama: 'stop' },
-  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence', ollama: 'stop' },
-  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use', ollama: 'stop' },
-  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens', ollama: 'length' },
-  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal', ollama: 'refusal' },
-} as const;
-
-export type Ending = keyof typeof finishReasons;
-
-/** Finished answer, as an API format gets it. */
-export interface CompletedAnswer {
-  readonly requestId: string;
-  /** Model that answered, if its CLI has reported it; else the name that the client sent. */
-  readonly model: string;
-  /** How the calls of some tools are written. */
-  readonly forms: ToolForms;
-  /** Whether the request offered tools. */
-  readonly hasTools: boolean;
-  /** Whether the client gets the model's thoughts. */
-  readonly hasThoughts: boolean;
-  /** Calls that the client must answer. */
-  readonly calls: readonly WrittenCall[];
-  /** Output of the model, in order. A text is included if it is not empty, or if there are no calls. */
-  readonly parts: readonly AnswerPart[];
-  /** Text of the answer, or a placeholder for it: use it only inside JSON strings. */
-  readonly text: string;
-  /** Whether the text is not empty. */
-  readonly hasText: boolean;
-  /** Placeholder for the JSON value of a structured answer. */
-  readonly value: string | undefined;
-  readonly ending: Ending;
-  readonly stopSequence: string | null;
-  readonly usage: TokenUsage;
-  readonly end: JobDone;
-}
-
-/** Token counts from the model CLI, else from the service's tokenizer. */
-export interface TokenUsage {
-  /** All input tokens, including cached ones. */
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
-}
 
 /** Finished answer whose end the client does not have yet. */
 export interface UnsentAnswer {
@@ -82,127 +37,11 @@ export interface UnsentAnswer {
   body(): Promise<string>;
 }
 
-/** Data that is available when a stream begins. */
-export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
-
-/** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
-export interface StreamFormat {
-  begin(): string;
-  queued(position: number, reason: WaitReason): string;
-  started(queueMs: number): string;
-  delta(text: string): string;
-  /** Text to send while the stream is silent; a comment by default. */
-  ping?(): string;
-  /** Begins a call. The input of a custom tool arrives in one delta. */
-  callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
-  callDelta(text: string): string;
-  /** Formats a piece of a thought. Left out if the API has no form for thoughts. */
-  thoughtDelta?(text: string): string;
-  /** Called for each thought, also without text. */
-  thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
-  /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
-  end(answer: CompletedAnswer): string;
-  failure(error: RelayError): string;
-}
-
-/** Form of an API's answers. */
-export interface AnswerFormat {
-  /** Whether SDKs read the answer. A failure after the start of the job then has the header `x-should-retry: false`. */
-  readonly isForSdks: boolean;
-  /** Whether the model's refusal is an answer; otherwise it is an error. */
-  readonly showsRefusals?: true;
-  /** Default: server-sent events. */
-  readonly manner?: StreamManner;
-  body(answer: CompletedAnswer): object;
-  stream(opening: Opening): StreamFormat;
-}
-
-/** Base of streams for SDKs, which skip comments and know no events of the queue. */
-export abstract class SdkStream {
-  queued(position: number): string {
-    return `: queued ${position}\n\n`;
-  }
-
-  started(_queueMs: number): string {
-    return '';
-  }
-}
-
 /**
  * Whether the event precedes the model's output. The first event of an API names the model, and is delayed until then.
  */
 function comesBeforeAnswer({ type }: JobEvent): boolean {
   return type === 'job-admitted' || type === 'job-queued' || type === 'job-start' || type === 'job-end';
-}
-
-/** Writes an event of a job in this format, except the beginning and the end of the answer. */
-export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms = {}): string {
-  switch (event.type) {
-    case 'job-admitted':
-    case 'job-model':
-      return ''; // `begin` writes the beginning
-    case 'job-queued':
-      return format.queued(event.position, event.reason);
-    case 'job-start':
-      return format.started(event.queueMs);
-    case 'text-delta':
-      return format.delta(event.text);
-    case 'call-start':
-      return format.callStart(writtenCall({ ...event, input: '' }, forms));
-    case 'call-delta':
-      return format.callDelta(event.text);
-    case 'thought-delta':
-      return format.thoughtDelta?.(event.text) ?? '';
-    case 'thought-end':
-      return format.thoughtEnd?.(event) ?? '';
-    case 'job-end':
-      return '';
-  }
-}
-
-/** Builds an answer whose end is known. */
-export function completed(
-  opening: Opening,
-  {
-    slices,
-    ...answer
-  }: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'> & {
-    /** Text of the answer, split at the thoughts. */
-    readonly slices: readonly string[];
-  },
-): CompletedAnswer {
-  const { end, hasText } = answer;
-  const { stopSequence } = end;
-  const calls = (end.calls ?? []).map((call) => writtenCall(call, opening.forms));
-  const model = end.model ?? opening.model;
-  const parts = partsIn(end.thoughts ?? [], hasText || calls.length === 0 ? slices : [], calls);
-  return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
-}
-
-function endingOf({ calls = [], isCutShort, stopSequence, refusal }: JobDone): Ending {
-  if (refusal !== undefined) return 'refusal';
-  if (isCutShort === true) return 'length';
-  if (calls.length > 0) return 'tool-call';
-  return stopSequence === null ? 'whole' : 'stop-sequence';
-}
-
-function tokensOf({ usage, estimate }: JobDone): TokenUsage {
-  return {
-    input: usage.inputTokens ?? estimate?.inputTokens ?? 0,
-    output: usage.outputTokens ?? estimate?.outputTokens ?? 0,
-    cacheRead: usage.cacheReadTokens ?? 0,
-    cacheWrite: usage.cacheWriteTokens ?? 0,
-  };
-}
-
-const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
-
-/** Returns the end of an answer that the model refused, or null for any other failure. */
-export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): JobDone | null {
-  if (failure.reason !== 'refused') return null;
-  const nothing = { model: null, usage: unknown, refusal: { category: null, explanation: null } };
-  const plain = { outcome: 'ok', text: null, estimate: null, stopSequence: null, conversation: null } as const;
-  return { ...end, ...plain, ...nothing, ...answer };
 }
 
 /** Dependencies of the routes that run jobs. */
@@ -229,10 +68,11 @@ export async function answerWithJob(
   noteDroppedTools(parts.primary, res, parsed);
   const request = await requestOf(parsed.job, parts.primary, res);
   await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
+    const job = parts.primary.stream('run', request, client.signal); // all below is for the answer
     await using text = new AnswerText(parts.spill);
     const report = new JobReport(parts.clock);
     res.locals.job = report;
-    const events = report.following(parts.primary.stream('run', request, client.signal));
+    const events = report.following(job);
     const whole = (answer: UnsentAnswer) => whenWhole(answer, request);
     const writer = new AnswerWriter(res, parsed, format, text, client.signal, whole);
     try {
@@ -428,4 +268,66 @@ export async function follow(
     await take(event);
   }
   return null;
+}
+
+type JobState =
+  | { readonly name: 'asked' | 'waiting' }
+  | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
+  | { readonly name: 'ended'; readonly end: JobEnd; readonly hadSlot: boolean };
+
+/**
+ * Progress of one job for the request log. If the response closes before the job has ended, its outcome is `cancelled`.
+ */
+export class JobReport implements JobProgress {
+  readonly #clock: Clock;
+  readonly #arrivedMs: number;
+  #state: JobState = { name: 'asked' };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#arrivedMs = clock.monotonicMs();
+  }
+
+  /** Whether the job was admitted, which its first event reports. */
+  get wasAdmitted(): boolean {
+    return this.#state.name !== 'asked';
+  }
+
+  /** Whether the job has received a slot. */
+  get hasStarted(): boolean {
+    const state = this.#state;
+    return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
+  }
+
+  /**
+   * Passes the events on, and ends the call as soon as the job has ended: a client that disconnects later has not
+   * cancelled the job.
+   */
+  async *following(events: AsyncGenerator<JobEvent>): AsyncGenerator<JobEvent> {
+    try {
+      for (let step = await events.next(); step.done !== true; step = await events.next()) {
+        this.follow(step.value);
+        if (this.#state.name === 'ended') events.next().catch(() => {});
+        yield step.value;
+      }
+    } finally {
+      if (this.#state.name !== 'ended') await events.return(undefined);
+    }
+  }
+
+  follow(event: JobEvent): void {
+    if (event.type === 'job-admitted' || event.type === 'job-queued') this.#state = { name: 'waiting' };
+    if (event.type === 'job-end') this.#state = { name: 'ended', end: event, hadSlot: this.hasStarted };
+    if (event.type === 'job-start') {
+      this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };
+    }
+  }
+
+  figures(): JobFigures {
+    if (this.#state.name === 'ended') return this.#state.end;
+    const now = this.#clock.monotonicMs();
+    const { sinceMs, queueMs } =
+      this.#state.name === 'running' ? this.#state : { sinceMs: now, queueMs: Math.round(now - this.#arrivedMs) };
+    return { outcome: 'cancelled', queueMs, executionMs: Math.round(now - sinceMs), ...unknownJobUsage };
+  }
 }

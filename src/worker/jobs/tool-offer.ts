@@ -1,19 +1,10 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import type {
-  Message,
-  OptionalWish,
-  Sampling,
-  Tool,
-  ToolCall,
-  ToolForm,
-  ToolForms,
-  ToolOffer,
-} from '../../shared/job.js';
+import type { OptionalWish, Sampling, Tool, ToolCall, ToolForm, ToolForms, ToolOffer } from '../../shared/job.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
-import { typeForHeader } from './foreign-parts.js';
+import { typeForHeader } from './message-parts.js';
 
 /** Tool as the client sent it. */
 export interface SentTool {
@@ -222,49 +213,4 @@ export function samplingOf(
 ): Sampling | undefined {
   const sent = Object.entries(settings).filter(([, value]) => value != null);
   return sent.length === 0 ? undefined : (Object.fromEntries(sent) as Sampling);
-}
-
-const maxIdLength = 256;
-const maxResultLength = 16 * 1024 * 1024;
-
-/**
- * Checks that each call has exactly one result in the next message, because a model CLI would invent a missing one.
- * Throws `validation_error` that names the ids.
- */
-export function checkCalls(messages: readonly Message[], field: string): void {
-  for (const [index, { calls = [] }] of messages.entries()) {
-    const { results = [] } = messages[index + 1] ?? {};
-    checkIds(calls, 'call', field);
-    checkIds(results, 'result', field);
-    const [called, answered] = [countsOf(calls), countsOf(results)];
-    const missing = calls.filter(({ id }) => (answered.get(id) ?? 0) < (called.get(id) ?? 0));
-    if (missing.length > 0) throw invalid(field, `must have a result for each call; missing for ${listed(missing)}`);
-    const unknown = results.filter(({ id }) => !called.has(id));
-    if (unknown.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(unknown)}`);
-    const twice = results.find(({ id }) => (answered.get(id) ?? 0) > (called.get(id) ?? 0));
-    if (twice !== undefined) throw invalid(field, `must have only one result with the id ${twice.id}`);
-    if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
-  }
-  const [{ results = [] } = {}] = messages;
-  if (results.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(results)}`);
-}
-
-function checkIds(parts: readonly { readonly id: string }[], what: string, field: string): void {
-  const wrong = parts.find(({ id }) => id === '' || id.length > maxIdLength);
-  if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
-}
-
-/** Counts the parts with each id: a model may give several calls of a message the same id. */
-function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { id } of parts) counts.set(id, (counts.get(id) ?? 0) + 1);
-  return counts;
-}
-
-const maxListed = 5;
-
-function listed(parts: readonly { readonly id: string }[]): string {
-  const ids = [...new Set(parts.map(({ id }) => id))];
-  const first = ids.slice(0, maxListed).map((id) => id.slice(0, 64));
-  return ids.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
 }

@@ -5,8 +5,8 @@ import type { WaitReason } from '../../shared/job.js';
 import { writtenEvent } from '../http/event-stream.js';
 import type { ErrorForm, Reply } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/answer-format.js';
 import { listedJob } from '../jobs/background.js';
-import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
 import { errorForm, ProtocolError, type RequestId, type WrapResult } from './messages.js';
 import type { JobOutput } from './tools.js';
 

@@ -3,8 +3,14 @@ import type { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { jsonLines } from '../http/event-stream.js';
-import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
-import { type AnswerFormat, type CompletedAnswer, finishReasons, type StreamFormat } from '../jobs/run-job.js';
+import {
+  type AnswerFormat,
+  type CompletedAnswer,
+  finishReasons,
+  type StreamFormat,
+  ThoughtPieces,
+  thoughtText,
+} from '../jobs/answer-format.js';
 import { ollamaErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject } from '../jobs/tool-offer.js';
 

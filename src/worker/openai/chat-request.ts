@@ -2,8 +2,6 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
-import { foreignTypes } from '../jobs/foreign-parts.js';
-import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   fieldsOf,
   ignoredIn,
@@ -16,6 +14,8 @@ import {
   askedModel,
   type CallNames,
   CallsByKey,
+  foreignTypes,
+  instructed,
   joined,
   lastOfUser,
   messageOf,
@@ -23,6 +23,7 @@ import {
   plainText,
   resultOf,
   resultParts,
+  type SentPiece,
   stopSequence,
   stopSequences,
   textAt,

@@ -1,17 +1,17 @@
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
-import { ThoughtPieces, thoughtText } from '../jobs/answer-parts.js';
 import {
   type AnswerFormat,
-  answerWithJob,
   type CompletedAnswer,
   finishReasons,
-  type JobParts,
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/run-job.js';
+  ThoughtPieces,
+  thoughtText,
+} from '../jobs/answer-format.js';
+import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import { chatCompletionRequest, parseChat } from './chat-request.js';

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
-import { foreignParts, type WithoutText } from '../jobs/foreign-parts.js';
 import type { RequestedSchema } from '../jobs/job-request.js';
-import { imageOfUrl, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
+import { foreignParts, imageOfUrl, joined, type ShownPart, textAt, type WithoutText } from '../jobs/message-parts.js';
 
 export const streamField = z.boolean('must be true or false').nullish();
 export const stringField = z.string('must be a string');

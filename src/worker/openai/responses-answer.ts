@@ -6,7 +6,7 @@ import {
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/run-job.js';
+} from '../jobs/answer-format.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import {

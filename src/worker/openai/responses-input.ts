@@ -1,19 +1,21 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText } from '../../shared/job.js';
-import { foreignParts, foreignTypes } from '../jobs/foreign-parts.js';
-import { instructed, type SentPiece } from '../jobs/instructions.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
   type CallNames,
   CallsByKey,
+  foreignParts,
+  foreignTypes,
+  instructed,
   joined,
   lastOfUser,
   messageOf,
   type Part,
   resultOf,
   resultParts,
+  type SentPiece,
   textAt,
 } from '../jobs/message-parts.js';
 import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';

@@ -1,4 +1,4 @@
-import type { CompletedAnswer } from '../jobs/run-job.js';
+import type { CompletedAnswer } from '../jobs/answer-format.js';
 import type { WrittenCall } from '../jobs/tool-offer.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';

@@ -1,8 +1,16 @@
-import { RelayError } from '../../../../src/shared/errors.js';
+import { cliError, invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { type RequestedJob, requestOf } from '../../../../src/worker/jobs/job-request.js';
+import {
+  ignoredFields,
+  ignoredIn,
+  inWordsOf,
+  noteDroppedTools,
+  partFieldIn,
+  type RequestedJob,
+  requestOf,
+} from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const res = { locals: { requestId: 'mine', client: 'key ada' } } as unknown as Reply;
@@ -52,4 +60,90 @@ describe('The job request of a route', () => {
     const { chain } = await request({ history: [] }).made;
     expect(chain?.before).toBe(chainStart(null, null));
   });
+});
+
+describe('The ignored fields', () => {
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
+
+  it('are at most forty, and an invalid name is not shown', () => {
+    expect(ignoredFields(many, new Set())).toHaveLength(40);
+    expect(ignoredFields({ a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 }, new Set(['c']))).toEqual([
+      'a',
+      '(odd name)',
+    ]);
+  });
+
+  it('are listed once for all parts of a list, without empty ones', () => {
+    const parts = [{ a: 1, known: 1 }, null, { a: 2, b: {}, c: [], d: null, 'e f': 1 }, undefined];
+    expect(ignoredIn('messages', parts, new Set(['known']))).toEqual([
+      'messages.a',
+      'messages.b',
+      'messages.(odd name)',
+    ]);
+    expect(ignoredIn('messages', [many, many], new Set()).length).toBe(40);
+  });
+});
+
+describe('Omitted tools', () => {
+  function noted(droppedTools: readonly string[], route = '/v1/messages') {
+    const primary = new FakePrimary({ toolsIgnored: {} });
+    const res = { locals: { client: 'key ada', route } } as unknown as Reply;
+    noteDroppedTools(primary.asPrimary, res, { droppedTools });
+    return primary.calls;
+  }
+
+  it('are reported to the primary, with the client and the API', () => {
+    const call = { name: 'toolsIgnored', request: { client: 'key ada', route: '/v1/messages' } };
+    expect(noted(['web_search'])).toEqual([call]);
+    expect([noted([]), noted(['web_search'], '/ask')]).toEqual([[], []]);
+  });
+
+  it('cause no error if the primary has gone', async () => {
+    const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
+    const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
+    expect(() => noteDroppedTools(primary.asPrimary, res, { droppedTools: ['web_search'] })).not.toThrow();
+    await new Promise(setImmediate); // an unhandled rejection would end the test here
+  });
+});
+
+describe('A failure of a request to an SDK endpoint', () => {
+  const words = { imageField: 'messages.2.content.1', schemaWish: 'FORMAT' };
+  const plain = { imageField: null, schemaWish: null };
+
+  it('names the field of the image in the request', () => {
+    const refusal = invalid('images', 'the model CLI of this service takes none');
+    const said = 'the model CLI of this service does not accept images';
+    expect(inWordsOf(words, refusal)).toEqual(invalid('messages.2.content.1', said));
+    expect(inWordsOf(plain, refusal)).toBe(refusal);
+  });
+
+  it('explains how to send a schema if an object was requested without one', () => {
+    const failure = cliError('schema_mismatch', 'the answer does not fit', { stderr: 'x' });
+    expect(inWordsOf(words, failure)).toMatchObject({
+      code: 'cli_error',
+      reason: 'schema_mismatch',
+      stderr: 'x',
+      message: expect.stringMatching(/^the answer does not fit\. json_object does not .* FORMAT$/),
+    });
+    expect(inWordsOf(plain, failure)).toBe(failure);
+  });
+
+  it.each([invalid('model', 'x'), cliError('quota', 'x'), new Error('x'), 'x'])(
+    'is otherwise unchanged: %s',
+    (failure) => {
+      expect(inWordsOf(words, failure)).toBe(failure);
+    },
+  );
+});
+
+it('The field of an image is that of the first image', () => {
+  const image = { type: 'image' };
+  const contents = [
+    ['a', 'text'],
+    ['b', [null, 5]],
+    ['c', [{ type: 'text' }, image, image]],
+    ['d', [image]],
+  ] as const;
+  expect(partFieldIn(contents, 'image')).toBe('c.1');
+  expect(partFieldIn(contents.slice(0, 2), 'image')).toBeNull();
 });

@@ -1,13 +1,18 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
 import {
+  checkCalls,
+  foreignParts,
+  foreignTypes,
   imageOf,
   imageOfUrl,
+  instructed,
   isOfUnknownModel,
   joined,
   lastOfUser,
   messageOf,
   type Part,
+  type SentPiece,
   stopSequences,
   textAt,
 } from '../../../../src/worker/jobs/message-parts.js';
@@ -129,4 +134,167 @@ it('A model is unknown only if the request named one', () => {
     fault('bad', 'n'),
     fault('bad', 'model', 'timeout'),
   ]).toEqual([false, false, false, false]);
+});
+
+describe('The calls in a history', () => {
+  const calls = (...ids: string[]): Message => ({
+    role: 'assistant',
+    text: '',
+    calls: ids.map((id) => ({ id, name: 'a', input: '{}' })),
+  });
+  const results = (...ids: string[]): Message => ({
+    role: 'user',
+    text: '',
+    results: ids.map((id) => ({ id, text: 'x', isError: false })),
+  });
+  const hi: Message = { role: 'user', text: 'Hi' };
+
+  it('have their results in the next message, in any order', () => {
+    expect(() =>
+      checkCalls([hi, calls('1', '2'), results('2', '1'), calls('1'), results('1')], 'messages'),
+    ).not.toThrow();
+  });
+
+  it('may share one id, if there are as many results with it', () => {
+    expect(() => checkCalls([hi, calls('1', '1', '2'), results('1', '2', '1')], 'messages')).not.toThrow();
+  });
+
+  it.each<[string, readonly Message[], string]>([
+    ['a result is missing', [hi, calls('1', '2'), results('1')], 'missing for 2'],
+    ['all results are missing', [hi, calls('1'), hi], 'missing for 1'],
+    ['a result has no call', [hi, calls('1'), results('1', '3')], 'missing for 3'],
+    ['results have no calls at all', [results('4')], 'missing for 4'],
+    ['a result comes twice', [hi, calls('1'), results('1', '1')], 'only one result with the id 1'],
+    ['two calls with one id have one result', [hi, calls('1', '1'), results('1')], 'missing for 1'],
+    [
+      'many results have no call',
+      [hi, calls('1'), results('1', ...'abcdefgh')],
+      'missing for a, b, c, d, e and others',
+    ],
+    ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
+  ])('are rejected if %s', (_, messages, message) => {
+    expect(() => checkCalls(messages, 'messages')).toThrow(message);
+  });
+});
+
+describe('The instructions of a client', () => {
+  const note = (instruction: string): SentPiece => ({ instruction });
+  const said = (message: Message): SentPiece => ({ message });
+  const user = (text: string): SentPiece => said({ role: 'user', text });
+  const model = (text: string): SentPiece => said({ role: 'assistant', text });
+  const result = (id: string, text: string) => ({ id, text, isError: false });
+  const results = (...texts: readonly string[]): SentPiece =>
+    said({ role: 'user', text: '', results: texts.map((text, index) => result(`${index}`, text)) });
+
+  /** Returns a line for each text and result in the messages. */
+  function lines(spoken: readonly Message[]): string[] {
+    return spoken.flatMap(({ role, text, results = [] }) => [
+      ...results.map((each) => `${each.id}: ${each.text}`),
+      ...(text === '' ? [] : [`${role}: ${text}`]),
+    ]);
+  }
+
+  it.each<[string, readonly SentPiece[], readonly string[], readonly string[]]>([
+    ['before everything are the system text', [note('a'), note('b'), user('Hi')], ['a', 'b'], ['user: Hi']],
+    [
+      'before the first answer are the system text',
+      [user('Hi'), note('a'), model('Yes')],
+      ['a'],
+      ['user: Hi', 'assistant: Yes'],
+    ],
+    ['of a conversation without an answer are the system text', [user('Hi'), note('a')], ['a'], ['user: Hi']],
+    [
+      'after an answer stand at their places, set apart from what the user says',
+      [note('a'), model('Yes'), note('b'), user('So?'), note('c')],
+      ['a'],
+      [
+        'assistant: Yes',
+        'user: <system-reminder>\nb\n</system-reminder>',
+        'user: So?',
+        'user: <system-reminder>\nc\n</system-reminder>',
+      ],
+    ],
+    [
+      'that are set apart already stay as they are',
+      [model('Yes'), note('<system-reminder>\nb\n</system-reminder>')],
+      [],
+      ['assistant: Yes', 'user: <system-reminder>\nb\n</system-reminder>'],
+    ],
+    [
+      'behind results belong to the last of them, which needs no text of its own',
+      [model('Yes'), results('one', 'two'), note('b'), model('No'), results(''), note('c')],
+      [],
+      [
+        'assistant: Yes',
+        '0: one',
+        '1: two\n\n<system-reminder>\nb\n</system-reminder>',
+        'assistant: No',
+        '0: <system-reminder>\nc\n</system-reminder>',
+      ],
+    ],
+    ['that are blank are none', [model('Yes'), results('one'), note(' \n')], [], ['assistant: Yes', '0: one']],
+  ])('%s', (_, all, instructions, spoken) => {
+    const found = instructed(all);
+    expect([found.instructions, lines(found.spoken)]).toEqual([instructions, spoken]);
+  });
+
+  it('have their positions in a request that continues an answer', () => {
+    const { instructions, spoken } = instructed([note('a'), user('So?')], true);
+    expect(instructions).toEqual([]);
+    expect(lines(spoken)).toEqual(['user: <system-reminder>\na\n</system-reminder>', 'user: So?']);
+  });
+
+  it('do not modify the messages', () => {
+    const all = [model('Yes'), results('one'), note('b')];
+    const before = structuredClone(all);
+    instructed(all);
+    expect(all).toEqual(before);
+  });
+
+  it('may be thousands of messages', () => {
+    const all = Array.from({ length: 20_000 }, () => [model('Yes'), note('b')]).flat();
+    expect(instructed(all).spoken).toHaveLength(40_000);
+  });
+});
+
+describe('A message part that only another provider supports', () => {
+  const source = { type: 'text', media_type: 'text/plain', data: 'a page' };
+
+  it.each<[string, object]>([
+    ['', { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'rain' } }],
+    [
+      'Rain (https://example.com)',
+      {
+        type: 'web_search_tool_result',
+        content: [{ type: 'web_search_result', title: 'Rain', url: 'https://example.com', encrypted_content: 'x' }],
+      },
+    ],
+    ['out\n\nerr', { type: 'code_execution_tool_result', content: { stdout: 'out', stderr: 'err', return_code: 0 } }],
+    ['a page', { type: 'web_fetch_tool_result', content: { url: 'x', content: { type: 'document', source } } }],
+    ['so far', { type: 'compaction', content: 'so far' }],
+    ['a file', { type: 'mcp_tool_result', content: [{ type: 'text', text: 'a file' }] }],
+    ['done', { type: 'mcp_call', name: 'run', arguments: '{}', output: 'done' }],
+    ['42', { type: 'code_interpreter_call', code: 'print(42)', outputs: [{ type: 'logs', logs: '42' }] }],
+    ['found', { type: 'file_search_call', results: [{ filename: 'a', text: 'found' }] }],
+    ['', { type: 'image_generation_call', result: 'iVBORw0KGgo' }],
+    ['', { type: 'document', title: 'A', source: { type: 'base64', data: 'JVBERi0' } }],
+    ['a\ufffd', { type: 'text_of_tomorrow', text: 'a\0' }],
+  ])('is replaced by its text %j', (text, part) => {
+    expect(foreignParts({ ...part }, 'nothing')).toEqual(text === '' ? [] : [{ type: 'text', text }]);
+  });
+
+  it('without a text is omitted, replaced by a note, or rejected', () => {
+    const part = { type: 'document' };
+    expect(foreignParts(part, 'a-note')).toEqual([{ type: 'text', text: '(document: not shown)' }]);
+    expect(foreignParts(part, 'refused')).toBeNull();
+  });
+
+  it('is listed once by its type', () => {
+    const parts = ['text', 'compaction', 'compaction', 'a b'].map((type) => ({ type }));
+    const known = new Set(['text']);
+    expect(foreignTypes('messages.content', parts, known)).toEqual([
+      'messages.content.compaction',
+      'messages.content.(odd name)',
+    ]);
+  });
 });

@@ -1,11 +1,5 @@
-import type { Message, ToolOffer } from '../../../../src/shared/job.js';
-import {
-  checkCalls,
-  parsedTools,
-  type SentTool,
-  samplingOf,
-  writtenCall,
-} from '../../../../src/worker/jobs/tool-offer.js';
+import type { ToolOffer } from '../../../../src/shared/job.js';
+import { parsedTools, type SentTool, samplingOf, writtenCall } from '../../../../src/worker/jobs/tool-offer.js';
 
 const free = { choice: 'auto', path: 'tool_choice', isParallel: true } as const;
 
@@ -85,46 +79,5 @@ describe('The sampling options of a request', () => {
   it('are undefined, or contain only the sent ones', () => {
     expect(samplingOf({ temperature: null, topP: undefined })).toBeUndefined();
     expect(samplingOf({ temperature: 0, topP: null, maxTokens: 5 })).toEqual({ temperature: 0, maxTokens: 5 });
-  });
-});
-
-describe('The calls in a history', () => {
-  const calls = (...ids: string[]): Message => ({
-    role: 'assistant',
-    text: '',
-    calls: ids.map((id) => ({ id, name: 'a', input: '{}' })),
-  });
-  const results = (...ids: string[]): Message => ({
-    role: 'user',
-    text: '',
-    results: ids.map((id) => ({ id, text: 'x', isError: false })),
-  });
-  const hi: Message = { role: 'user', text: 'Hi' };
-
-  it('have their results in the next message, in any order', () => {
-    expect(() =>
-      checkCalls([hi, calls('1', '2'), results('2', '1'), calls('1'), results('1')], 'messages'),
-    ).not.toThrow();
-  });
-
-  it('may share one id, if there are as many results with it', () => {
-    expect(() => checkCalls([hi, calls('1', '1', '2'), results('1', '2', '1')], 'messages')).not.toThrow();
-  });
-
-  it.each<[string, readonly Message[], string]>([
-    ['a result is missing', [hi, calls('1', '2'), results('1')], 'missing for 2'],
-    ['all results are missing', [hi, calls('1'), hi], 'missing for 1'],
-    ['a result has no call', [hi, calls('1'), results('1', '3')], 'missing for 3'],
-    ['results have no calls at all', [results('4')], 'missing for 4'],
-    ['a result comes twice', [hi, calls('1'), results('1', '1')], 'only one result with the id 1'],
-    ['two calls with one id have one result', [hi, calls('1', '1'), results('1')], 'missing for 1'],
-    [
-      'many results have no call',
-      [hi, calls('1'), results('1', ...'abcdefgh')],
-      'missing for a, b, c, d, e and others',
-    ],
-    ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
-  ])('are rejected if %s', (_, messages, message) => {
-    expect(() => checkCalls(messages, 'messages')).toThrow(message);
   });
 });

@@ -1,5 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
+import type { CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
 import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../src/worker/ollama/answer.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone } from '../../../support/jobs/job-records.js';

@@ -1,5 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { CompletedAnswer, Ending } from '../../../../src/worker/jobs/run-job.js';
+import type { CompletedAnswer, Ending } from '../../../../src/worker/jobs/answer-format.js';
 import { chatCompletionFormat } from '../../../../src/worker/openai/chat.js';
 import { streamed } from '../../../support/doors/openai-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';

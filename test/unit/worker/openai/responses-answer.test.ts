@@ -1,6 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
-import { partsIn } from '../../../../src/worker/jobs/answer-parts.js';
-import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
+import { type CompletedAnswer, partsIn } from '../../../../src/worker/jobs/answer-format.js';
 import { frameOf, responseFormat } from '../../../../src/worker/openai/responses-answer.js';
 import { streamed } from '../../../support/doors/openai-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';

@@ -1,5 +1,5 @@
 import type { Thought } from '../../../../src/shared/job.js';
-import { cutsIn, partsIn, slicesOf, ThoughtPieces, thoughtText } from '../../../../src/worker/jobs/answer-parts.js';
+import { cutsIn, partsIn, slicesOf, ThoughtPieces, thoughtText } from '../../../../src/worker/jobs/answer-format.js';
 
 const call = (id: string) => ({ id, name: 'f', input: '{}', isCustom: false });
 

@@ -1,0 +1,238 @@
+import type { RelayError } from '../../shared/errors.js';
+import type { JobDone, JobEvent, JobFailed, Thought, ThoughtEnd, ToolForms, WaitReason } from '../../shared/job.js';
+import type { StreamManner } from '../http/event-stream.js';
+import { type WrittenCall, writtenCall } from './tool-offer.js';
+
+/**
+ * Names of the ends of an answer in each API: `whole` is a regular end; `length` means that the answer reached the
+ * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
+ */
+export const finishReasons = {
+  whole: { chat: 'stop', responses: null, messages: 'end_turn', ollama: 'stop' },
+  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence', ollama: 'stop' },
+  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use', ollama: 'stop' },
+  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens', ollama: 'length' },
+  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal', ollama: 'refusal' },
+} as const;
+
+export type Ending = keyof typeof finishReasons;
+
+/** Finished answer, as an API format gets it. */
+export interface CompletedAnswer {
+  readonly requestId: string;
+  /** Model that answered, if its CLI has reported it; else the name that the client sent. */
+  readonly model: string;
+  /** How the calls of some tools are written. */
+  readonly forms: ToolForms;
+  /** Whether the request offered tools. */
+  readonly hasTools: boolean;
+  /** Whether the client gets the model's thoughts. */
+  readonly hasThoughts: boolean;
+  /** Calls that the client must answer. */
+  readonly calls: readonly WrittenCall[];
+  /** Output of the model, in order. A text is included if it is not empty, or if there are no calls. */
+  readonly parts: readonly AnswerPart[];
+  /** Text of the answer, or a placeholder for it: use it only inside JSON strings. */
+  readonly text: string;
+  /** Whether the text is not empty. */
+  readonly hasText: boolean;
+  /** Placeholder for the JSON value of a structured answer. */
+  readonly value: string | undefined;
+  readonly ending: Ending;
+  readonly stopSequence: string | null;
+  readonly usage: TokenUsage;
+  readonly end: JobDone;
+}
+
+/** Token counts from the model CLI, else from the service's tokenizer. */
+export interface TokenUsage {
+  /** All input tokens, including cached ones. */
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+/** Data that is available when a stream begins. */
+export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
+
+/** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
+export interface StreamFormat {
+  begin(): string;
+  queued(position: number, reason: WaitReason): string;
+  started(queueMs: number): string;
+  delta(text: string): string;
+  /** Text to send while the stream is silent; a comment by default. */
+  ping?(): string;
+  /** Begins a call. The input of a custom tool arrives in one delta. */
+  callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
+  callDelta(text: string): string;
+  /** Formats a piece of a thought. Left out if the API has no form for thoughts. */
+  thoughtDelta?(text: string): string;
+  /** Called for each thought, also without text. */
+  thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
+  /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
+  end(answer: CompletedAnswer): string;
+  failure(error: RelayError): string;
+}
+
+/** Form of an API's answers. */
+export interface AnswerFormat {
+  /** Whether SDKs read the answer. A failure after the start of the job then has the header `x-should-retry: false`. */
+  readonly isForSdks: boolean;
+  /** Whether the model's refusal is an answer; otherwise it is an error. */
+  readonly showsRefusals?: true;
+  /** Default: server-sent events. */
+  readonly manner?: StreamManner;
+  body(answer: CompletedAnswer): object;
+  stream(opening: Opening): StreamFormat;
+}
+
+/** Base of streams for SDKs, which skip comments and know no events of the queue. */
+export abstract class SdkStream {
+  queued(position: number): string {
+    return `: queued ${position}\n\n`;
+  }
+
+  started(_queueMs: number): string {
+    return '';
+  }
+}
+
+/** Writes an event of a job in this format, except the beginning and the end of the answer. */
+export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms = {}): string {
+  switch (event.type) {
+    case 'job-admitted':
+    case 'job-model':
+      return ''; // `begin` writes the beginning
+    case 'job-queued':
+      return format.queued(event.position, event.reason);
+    case 'job-start':
+      return format.started(event.queueMs);
+    case 'text-delta':
+      return format.delta(event.text);
+    case 'call-start':
+      return format.callStart(writtenCall({ ...event, input: '' }, forms));
+    case 'call-delta':
+      return format.callDelta(event.text);
+    case 'thought-delta':
+      return format.thoughtDelta?.(event.text) ?? '';
+    case 'thought-end':
+      return format.thoughtEnd?.(event) ?? '';
+    case 'job-end':
+      return '';
+  }
+}
+
+/** Builds an answer whose end is known. */
+export function completed(
+  opening: Opening,
+  {
+    slices,
+    ...answer
+  }: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'> & {
+    /** Text of the answer, split at the thoughts. */
+    readonly slices: readonly string[];
+  },
+): CompletedAnswer {
+  const { end, hasText } = answer;
+  const { stopSequence } = end;
+  const calls = (end.calls ?? []).map((call) => writtenCall(call, opening.forms));
+  const model = end.model ?? opening.model;
+  const parts = partsIn(end.thoughts ?? [], hasText || calls.length === 0 ? slices : [], calls);
+  return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
+}
+
+function endingOf({ calls = [], isCutShort, stopSequence, refusal }: JobDone): Ending {
+  if (refusal !== undefined) return 'refusal';
+  if (isCutShort === true) return 'length';
+  if (calls.length > 0) return 'tool-call';
+  return stopSequence === null ? 'whole' : 'stop-sequence';
+}
+
+function tokensOf({ usage, estimate }: JobDone): TokenUsage {
+  return {
+    input: usage.inputTokens ?? estimate?.inputTokens ?? 0,
+    output: usage.outputTokens ?? estimate?.outputTokens ?? 0,
+    cacheRead: usage.cacheReadTokens ?? 0,
+    cacheWrite: usage.cacheWriteTokens ?? 0,
+  };
+}
+
+const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+
+/** Returns the end of an answer that the model refused, or null for any other failure. */
+export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): JobDone | null {
+  if (failure.reason !== 'refused') return null;
+  const nothing = { model: null, usage: unknown, refusal: { category: null, explanation: null } };
+  const plain = { outcome: 'ok', text: null, estimate: null, stopSequence: null, conversation: null } as const;
+  return { ...end, ...plain, ...nothing, ...answer };
+}
+
+/**
+ * Part of an answer. Parts are in the order in which the model has written them; the text parts together are the whole
+ * text.
+ */
+export type AnswerPart =
+  /** Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. */
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'call'; readonly call: WrittenCall }
+  | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>);
+
+/** Separator of texts that share one field. */
+export const blankLine = '\n\n';
+
+/** Joins the texts of all thoughts for an API that has one field for them. Returns '' if no thought has a text. */
+export function thoughtText(parts: readonly AnswerPart[]): string {
+  const texts = parts.flatMap((part) => (part.type === 'thought' && part.text !== '' ? [part.text] : []));
+  return texts.join(blankLine);
+}
+
+/** Separates the thoughts of a stream by a blank line. Joined, the pieces are `thoughtText`. */
+export class ThoughtPieces {
+  #thought: 'none' | 'open' | 'whole' = 'none';
+
+  /** Returns the text to send for a piece of a thought. */
+  add(text: string): string {
+    const isNext = this.#thought === 'whole';
+    if (text !== '') this.#thought = 'open';
+    return isNext && text !== '' ? blankLine + text : text;
+  }
+
+  /** Ends the open thought. Ignores a thought without text. */
+  end(): void {
+    if (this.#thought === 'open') this.#thought = 'whole';
+  }
+}
+
+/** Returns the positions in the text of an answer at which thoughts stand, in UTF-16 units, without the start. */
+export function cutsIn({ thoughts = [] }: Pick<JobDone, 'thoughts'>): number[] {
+  const places = thoughts.flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));
+  return [...new Set(places)];
+}
+
+/** Splits a text at these positions. */
+export function slicesOf(text: string, cuts: readonly number[]): string[] {
+  return [0, ...cuts].map((from, index) => text.slice(from, cuts[index]));
+}
+
+/**
+ * Returns the parts of an answer in the order in which the model has written them. `slices`: the text, split at the
+ * positions of `cutsIn`; empty if there is no text.
+ */
+export function partsIn(
+  thoughts: readonly Thought[],
+  slices: readonly string[],
+  calls: readonly WrittenCall[],
+): AnswerPart[] {
+  const parts: AnswerPart[] = [];
+  const cuts = cutsIn({ thoughts });
+  const texts = slices.map((text) => ({ type: 'text', text }) as const);
+  const made = calls.map((call) => ({ type: 'call', call }) as const);
+  for (const { at, calls: before, ...thought } of thoughts) {
+    const isBehind = (_: unknown, index: number) => at === null || (cuts[index] ?? Number.POSITIVE_INFINITY) <= at;
+    parts.push(...texts.splice(0, slices.filter(isBehind).length - (slices.length - texts.length)));
+    parts.push(...made.splice(0, before - (calls.length - made.length)), { type: 'thought', ...thought });
+  }
+  return [...parts, ...texts, ...made];
+}
