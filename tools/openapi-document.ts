@@ -51,7 +51,7 @@ import {
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
-import { messagesRequest } from '../src/worker/anthropic/messages-content.js';
+import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { message } from '../src/worker/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';

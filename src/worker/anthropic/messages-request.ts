@@ -1,17 +1,95 @@
+import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import type { Effort, ThinkingForm } from '../../shared/job.js';
+import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
+import { issueWords } from '../../shared/text/issue-words.js';
+import { inTurns } from '../../shared/text/turns.js';
+import { mustBeSent } from '../http/body.js';
 import {
   fieldsOf,
   ignoredIn,
   type ParsedRequest,
   partFieldIn,
   type RequestedSchema,
+  type SdkRequest,
   sdkRequest,
 } from '../jobs/job-request.js';
-import { foreignTypes } from '../jobs/message-parts.js';
-import { type ParsedTools, parsedTools, type SentTool } from '../jobs/tool-offer.js';
-import { clientToolOf } from './client-tools.js';
-import { blocksIn, conversationIn, type MessagesRequest, messagesRequest } from './messages-content.js';
+import {
+  askedModel,
+  type CallOrResult,
+  callsOfResults,
+  foreignParts,
+  foreignTypes,
+  imageOf,
+  instructed,
+  joined,
+  lastOfUser,
+  messageOf,
+  type Part,
+  resultOf,
+  resultParts,
+  type SentPiece,
+  type ShownPart,
+  stopSequences,
+  textAt,
+  type WithoutText,
+} from '../jobs/message-parts.js';
+import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
+
+/** Block of a message's content. The type decides which other fields it has. */
+const block = z.looseObject({ type: z.string('must be a string') });
+export type Block = z.infer<typeof block>;
+
+const blockContent = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
+type BlockContent = z.infer<typeof blockContent>;
+
+const message = z.looseObject({ role: z.string('must be a string'), content: blockContent });
+
+const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
+
+/** Tool of the client or the provider. Provider-hosted tools have a type, and often no schema. */
+const tool = z.looseObject({
+  type: z.string().nullish(),
+  name: z.string().nullish(),
+  description: z.string().nullish(),
+  input_schema: jsonSchema.nullish(),
+  strict: z.boolean('must be true or false').nullish(),
+});
+
+const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });
+
+export const messagesRequest = z.looseObject({
+  model: askedModel,
+  messages: z.array(message, 'must be a list'),
+  system: blockContent.nullish(),
+  stream: z.boolean('must be true or false').nullish(),
+  stop_sequences: stopSequences.nullish(),
+  tools: z.array(tool, 'must be a list').nullish(),
+  tool_choice: z
+    .looseObject({
+      type: z.string('must be a string'),
+      name: z.string().nullish(),
+      disable_parallel_tool_use: z.boolean('must be true or false').nullish(),
+    })
+    .nullish(),
+  /** 0 means that the model writes nothing. */
+  max_tokens: z.int('must be a whole number').min(0, 'must be at least 0').nullish(),
+  temperature: temperature.nullish(),
+  top_p: topP.nullish(),
+  output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
+  /** Name of `output_config.format` during its beta. */
+  output_format: outputFormat.nullish(),
+  thinking: z
+    .looseObject({
+      type: z.string('must be a string'),
+      budget_tokens: z.number().nullish(),
+      display: z.string().nullish(),
+    })
+    .nullish(),
+  metadata: z.looseObject({ user_id: z.string('must be a string').nullish() }).nullish(),
+});
+export type MessagesRequest = z.infer<typeof messagesRequest>;
+type SentMessage = MessagesRequest['messages'][number];
 
 interface RequestedEffort {
   readonly value: Effort | undefined;
@@ -36,7 +114,7 @@ const byBudget = [
 ] as const;
 
 /** Returns the effort: the named one, else one for the thinking budget. Unknown names are ignored. */
-export function effortOf({ output_config: config, thinking }: MessagesRequest): RequestedEffort {
+function effortOf({ output_config: config, thinking }: MessagesRequest): RequestedEffort {
   const name = config?.effort ?? null;
   const named = name !== null && Object.hasOwn(byName, name) ? byName[name] : undefined;
   const budgeted = named === undefined ? effortForBudget(thinking) : undefined;
@@ -74,13 +152,18 @@ const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
-/**
- * Returns the job of a request. `isCounted`: whether only its tokens are counted. Throws `validation_error` for
- * unsupported requests.
- */
-export function parseMessages(body: MessagesRequest, isCounted = false): ParsedRequest {
+/** Returns the job of a request. Throws `validation_error` for unsupported requests. */
+export function parseMessages(body: MessagesRequest): ParsedRequest {
   const tools = toolsIn(body);
-  const conversation = conversationIn(body, tools.offer !== undefined || isCounted, isCounted);
+  return requestIn(body, tools, conversationIn(body, tools.offer === undefined ? asText(body.messages) : asCalls));
+}
+
+/** Returns a request of which only the tokens are counted. Throws `validation_error` for unsupported requests. */
+export function parseCountedMessages(body: MessagesRequest): ParsedRequest {
+  return requestIn(body, toolsIn(body), countedConversation(body));
+}
+
+function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkRequest['conversation']): ParsedRequest {
   const schema = schemaOf(body);
   const stop = schema === undefined ? (body.stop_sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
@@ -163,7 +246,7 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
 }
 
 /** Returns the field of the first image, which may be in a result, or null if the request has no images. */
-export function imageFieldOf({ messages }: MessagesRequest): string | null {
+function imageFieldOf({ messages }: MessagesRequest): string | null {
   const contents = messages.flatMap(({ content }, at) => {
     const field = `messages.${at}.content`;
     const inner = blocksIn([{ content }]).map((block, index) => [`${field}.${index}.content`, block.content] as const);
@@ -172,37 +255,240 @@ export function imageFieldOf({ messages }: MessagesRequest): string | null {
   return partFieldIn(contents, 'image');
 }
 
+/** Blocks that are dropped: earlier thoughts are not sent to the model again. */
+const thoughts = new Set(['thinking', 'redacted_thinking']);
+
 const knownOfMessage = new Set(['role', 'content']);
 const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
 const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...callFields]);
 
-const knownTypes = new Set([
-  'text',
-  'image',
-  'tool_use',
-  'tool_result',
-  'tool_reference',
-  'thinking',
-  'redacted_thinking',
-]);
+const knownTypes = new Set(['text', 'image', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 
 /** Returns fields and blocks of the messages that the service ignores. */
-export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
+function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
   const blocks = blocksIn(messages);
   const knownBlocks = blocks.filter(({ type }) => knownTypes.has(type));
   const resultBlocks = knownBlocks.flatMap(({ type, content }) =>
     type === 'tool_result' ? blocksIn([{ content }]) : [],
   );
-  const modelImages = blocksIn(messages.filter(({ role }) => role === 'assistant')).filter(isImage);
+  const modelBlocks = blocksIn(messages.filter(({ role }) => role === 'assistant'));
   return [
     ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
     ...ignoredIn('messages', messages, knownOfMessage),
     ...ignoredIn('messages.content', knownBlocks, knownOfBlock),
     ...foreignTypes('messages.content', [...blocks, ...resultBlocks], knownTypes),
-    ...foreignTypes('messages.content', modelImages, new Set()),
+    ...(modelBlocks.some(({ type }) => type === 'image') ? ['messages.content.image'] : []),
   ];
 }
 
-function isImage({ type }: { readonly type: string }): boolean {
-  return type === 'image';
+/**
+ * Tool of Anthropic's API that the client runs but sends without a schema, because Anthropic's models know its type.
+ * The model CLI gets it like any other tool.
+ */
+interface ClientTool {
+  readonly description: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+const text = { type: 'string' };
+const line = { type: 'integer' };
+const viewRange = { type: 'array', items: line, description: 'The first and the last line to view; -1: to the end.' };
+const edits = { path: text, file_text: text, old_str: text, new_str: text, insert_line: line, insert_text: text };
+const editing =
+  'view a file or a folder, create a file, replace old_str (found once) by new_str, insert after insert_line';
+const fileCommands = ['view', 'create', 'str_replace', 'insert'];
+
+const typedTools: Readonly<Record<string, ClientTool>> = {
+  bash: {
+    description: 'Runs a command in a bash session that stays open. restart begins a new one.',
+    schema: { type: 'object', properties: { command: text, restart: { type: 'boolean' } } },
+  },
+  text_editor: {
+    description: `Views and edits text files: ${editing}.`,
+    schema: fileSchema(['command', 'path'], [...fileCommands, 'undo_edit']),
+  },
+  memory: {
+    description: `Stores what is worth remembering in files below /memories: ${editing}, delete, rename old_path to new_path.`,
+    schema: fileSchema(['command'], [...fileCommands, 'delete', 'rename'], { old_path: text, new_path: text }),
+  },
+};
+
+function fileSchema(required: readonly string[], commands: readonly string[], more: object = {}) {
+  const command = { type: 'string', enum: commands };
+  return { type: 'object', properties: { command, ...edits, view_range: viewRange, ...more }, required };
+}
+
+/** Returns the tool of a type, or undefined if the client does not run it or must send its schema. */
+function clientToolOf(type: string | null | undefined): ClientTool | undefined {
+  const [, name = ''] = /^(bash|text_editor|memory)_\d+$/.exec(type ?? '') ?? [];
+  return typedTools[name];
+}
+
+const imageBlock = z.looseObject({
+  source: z.looseObject({
+    type: z.literal('base64', 'must be base64: the service does not fetch images, and stores no files'),
+    media_type: z.string('must be a string'),
+    data: z.string('must be a string'),
+  }),
+});
+
+/** How earlier calls and their results reach the model. */
+interface CallForm {
+  call(block: Block, input: string, at: string): Part;
+  result(block: Block, content: readonly ShownPart[], at: string): Part[];
+}
+
+const asCalls: CallForm = {
+  call: ({ id, name }, input, at) => ({
+    type: 'call',
+    id: textAt(id, `${at}.id`),
+    name: textAt(name, `${at}.name`),
+    input,
+  }),
+  result: ({ tool_use_id: id, is_error: isError }, content, at) => [
+    resultOf(textAt(id, `${at}.tool_use_id`), content, isError === true),
+  ],
+};
+
+/**
+ * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
+ * wrote; a result becomes text with the name of its function.
+ */
+function asText(messages: readonly SentMessage[]): CallForm {
+  const calls = callsOfResults(blocksIn(messages).flatMap(callOrResult));
+  return {
+    call: (_, input) => ({ type: 'text', text: input }),
+    result: (block, content) => resultParts(calls.get(block)?.name, content, block.is_error === true),
+  };
+}
+
+function callOrResult(block: Block): CallOrResult<Block, Block>[] {
+  if (block.type === 'tool_use') return [{ key: block.id, call: block }];
+  return block.type === 'tool_result' ? [{ key: block.tool_use_id, result: block }] : [];
+}
+
+/** Returns the conversation of a request. Throws `validation_error` that names the field. */
+function conversationIn(body: MessagesRequest, form: CallForm): SdkRequest['conversation'] {
+  const question = body.messages.findLast(({ role }) => role === 'user');
+  const { system, spoken } = messagesIn(body, form, question);
+  return { system, ...lastOfUser(spoken, 'messages') };
+}
+
+/**
+ * Returns a conversation of which only the tokens are counted. The last message may have any role; `question` is empty
+ * if it is not the user's.
+ */
+function countedConversation(body: MessagesRequest): SdkRequest['conversation'] {
+  const { system, spoken } = messagesIn(body, asCalls);
+  const turns = inTurns(spoken);
+  const last = turns.at(-1);
+  if (last?.role === 'user') return { system, question: last, history: turns.slice(0, -1) };
+  return { system, question: { role: 'user', text: '' }, history: turns };
+}
+
+/** Translates all messages. `question`: the message in which each block must have a text or an image. */
+function messagesIn({ system, messages }: MessagesRequest, form: CallForm, question?: SentMessage) {
+  const pieces = messages.map((each, index): SentPiece => {
+    const path = `messages.${index}`;
+    if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
+    return { message: parseMessage(each, path, form, each === question ? 'refused' : 'nothing') };
+  });
+  const { instructions, spoken } = instructed(pieces);
+  return { system: joined([textOf(system ?? '', 'system'), ...instructions]), spoken };
+}
+
+export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
+  return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
+}
+
+/** `withoutText`: what becomes of a block of the user that has no text for the model. */
+function parseMessage({ role, content }: SentMessage, path: string, form: CallForm, withoutText: WithoutText): Message {
+  if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
+  const partOf = (block: Block, at: string) =>
+    role === 'user' ? partsOfUser(block, at, form, withoutText) : partsOfAssistant(block, at, form);
+  return messageOf(role, partsOf(content, `${path}.content`, partOf));
+}
+
+/** Returns content that may only be text. */
+function textOf(content: BlockContent, path: string): string {
+  const texts = partsOf(content, path, (block, at) => [textPart(block, at) ?? refuse(at, 'must be text')]);
+  return joined(texts.map((part) => (part.type === 'text' ? part.text : ''))) ?? '';
+}
+
+function partsOf<P extends Part>(
+  content: BlockContent,
+  path: string,
+  partOf: (block: Block, at: string) => P[],
+): (P | Extract<ShownPart, { type: 'text' }>)[] {
+  if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
+  return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
+}
+
+const mustBeUserBlock = 'must be text, image or tool_result';
+
+function partsOfUser(block: Block, at: string, form: CallForm, withoutText: WithoutText): Part[] {
+  if (block.type === 'tool_result') return form.result(block, resultContent(block, at), at);
+  if (block.type === 'tool_use') return refuse(at, mustBeUserBlock);
+  const shown = shownPart(block, at);
+  return shown === null ? (foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock)) : [shown];
+}
+
+function partsOfAssistant(block: Block, at: string, form: CallForm): Part[] {
+  if (thoughts.has(block.type)) return [];
+  if (block.type === 'tool_use') return [form.call(block, inputText(block.input, at), at)];
+  if (block.type === 'tool_result') return refuse(at, 'must be text, tool_use or thinking');
+  const part = textPart(block, at);
+  return part === null ? (foreignParts(block, 'nothing') ?? []) : [part];
+}
+
+function resultContent({ content }: Block, at: string): ShownPart[] {
+  const { data } = blockContent.safeParse(content ?? '');
+  if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
+  return partsOf(data, `${at}.content`, (block, path) => {
+    const shown = shownPart(block, path) ?? foundTool(block, path);
+    return shown === null ? (foreignParts(block, 'a-note') ?? []) : [shown];
+  });
+}
+
+function shownPart(block: Block, at: string): ShownPart | null {
+  return textPart(block, at) ?? imagePart(block, at);
+}
+
+function textPart(block: Block, at: string): ShownPart | null {
+  return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
+}
+
+/** Returns a note about a tool that Claude Code has found by search, and now offers in the same request. */
+function foundTool({ type, tool_name: name }: Block, at: string): ShownPart | null {
+  if (type !== 'tool_reference') return null;
+  return { type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` };
+}
+
+function imagePart(block: Block, at: string): ShownPart | null {
+  if (block.type !== 'image') return null;
+  const { media_type: mediaType, data } = imageSourceIn(block, at);
+  return imageOf(mediaType, data, `${at}.source`);
+}
+
+function inputText(input: unknown, at: string): string {
+  try {
+    return stringifyExactly(input ?? {});
+  } catch {
+    throw invalid(`${at}.input`, 'is nested too deeply');
+  }
+}
+
+function refuse(at: string, message: string): never {
+  throw invalid(`${at}.type`, message);
+}
+
+function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['source'] {
+  const result = imageBlock.safeParse(block, { reportInput: true, error: issueWords });
+  if (result.success) return result.data.source;
+  const [issue] = result.error.issues;
+  const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
+  throw invalid(
+    [at, ...(issue?.path ?? [])].join('.'),
+    isMissing ? mustBeSent : (issue?.message ?? 'must be an image'),
+  );
 }

@@ -18,8 +18,14 @@ import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '..
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
-import { type Block, blocksIn, type MessagesRequest, messagesRequest } from './messages-content.js';
-import { parseMessages } from './messages-request.js';
+import {
+  type Block,
+  blocksIn,
+  type MessagesRequest,
+  messagesRequest,
+  parseCountedMessages,
+  parseMessages,
+} from './messages-request.js';
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 function messageFormat(input: number): AnswerFormat {
@@ -195,7 +201,7 @@ async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: Pars
 export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
-    const parsed = parseMessages(body, true);
+    const parsed = parseCountedMessages(body);
     const tokens = await tokensOf(await requestOf(parsed.job, parts.primary, res), parts.primary);
     setIgnored(res, parsed.ignored);
     sendJson(res, { input_tokens: tokens + tokensOfDocuments(blocksIn(body.messages)) });

@@ -188,7 +188,7 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
 }
 
 /** Request body of an SDK's API, with its parts translated. */
-interface SdkRequest
+export interface SdkRequest
   extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'imageField' | 'schemaWish'> {
   readonly body: SentFields & { readonly model: string };
   /** Fields of the body that the service supports, or that `ignored` has. */

@@ -138,27 +138,30 @@ export function imageOfUrl(url: string, path: string): ShownPart {
 
 const functionName = /^[\w.-]{1,128}$/;
 
-/** Stores calls under keys that may repeat, such as ids: the first result of a key belongs to the first call. */
-export class CallsByKey<Known> {
-  readonly #calls = new Map<unknown, { readonly known: Known[]; hasResult: boolean }>();
+/** Call of a conversation, or result of a call, with the key by which the client connects the two, such as an id. */
+export type CallOrResult<Call, Result> =
+  | { readonly key: unknown; readonly call: Call }
+  | { readonly key: unknown; readonly result: Result };
 
-  add(key: unknown, known: Known): void {
-    const before = this.#calls.get(key);
-    if (before === undefined || before.hasResult) this.#calls.set(key, { known: [known], hasResult: false });
-    else before.known.push(known);
+/**
+ * Returns the call of each result that has one. Keys may repeat: the first result of a key belongs to the first call
+ * with this key, and the last call may get several results.
+ */
+export function callsOfResults<Call, Result>(sent: readonly CallOrResult<Call, Result>[]): ReadonlyMap<Result, Call> {
+  const callsByResult = new Map<Result, Call>();
+  const sentCalls = new Map<unknown, { readonly calls: Call[]; resultCount: number }>();
+  for (const each of sent) {
+    const same = sentCalls.get(each.key);
+    if ('call' in each) {
+      if (same !== undefined && same.resultCount < same.calls.length) same.calls.push(each.call);
+      else sentCalls.set(each.key, { calls: [each.call], resultCount: 0 });
+    } else if (same !== undefined) {
+      const call = same.calls[same.resultCount++] ?? same.calls.at(-1);
+      if (call !== undefined) callsByResult.set(each.result, call);
+    }
   }
-
-  /** Returns the call that the next result of this key belongs to. The last call may get several results. */
-  take(key: unknown): Known | undefined {
-    const calls = this.#calls.get(key);
-    if (calls === undefined) return undefined;
-    calls.hasResult = calls.known.length === 1;
-    return calls.hasResult ? calls.known[0] : calls.known.shift();
-  }
+  return callsByResult;
 }
-
-/** Names of the functions called so far, by the ids of the calls. */
-export type CallNames = CallsByKey<unknown>;
 
 /** Returns a result as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {

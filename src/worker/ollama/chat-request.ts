@@ -27,6 +27,7 @@ const call = z.looseObject({
     arguments: z.union([object, plainText], 'must be an object').nullish(),
   }),
 });
+type OllamaCall = z.infer<typeof call>;
 
 const message = z.looseObject({
   role: z.string(mustBeString),
@@ -59,94 +60,74 @@ export const ollamaChatRequest = z.looseObject({
 export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
 
 /**
- * Assigns results to calls. Older clients drop the ids of calls, so calls get ids by their position in the
- * conversation. A result belongs to the call that it names, else to the first open call of its function, else to the
- * first open call. Results without a call and calls without a result, which Ollama accepts, become text.
+ * Returns the ids of the calls with results, by the call and by the message with its result. Older clients drop the
+ * ids, so a call gets its id by its position in the conversation. A result belongs to the call that it names, else to
+ * the first open call of its function, else to the first open call. Results without a call and calls without a result,
+ * which Ollama accepts, have no id here.
  */
-class UnansweredCalls {
-  #count = 0;
-  #open: { readonly id: string; readonly sentId: string | null; readonly name: string }[] = [];
-  readonly #unanswered = new Set<string>();
-  /** New ids of the calls with results, by their temporary ids. */
-  readonly #ids = new Map<string, string>();
-
-  /** Marks the open calls as unanswered: no results can follow. */
-  close(): void {
-    for (const { id } of this.#open.splice(0)) this.#unanswered.add(id);
+function matchCalls(messages: readonly OllamaMessage[]): ReadonlyMap<unknown, string> {
+  const results = new Map<OllamaCall, OllamaMessage | null>();
+  let open: OllamaCall[] = [];
+  for (const [index, message] of messages.entries()) {
+    if (message.role === 'assistant') {
+      if (messages[index - 1]?.role !== 'assistant') open = [];
+      open.push(...(message.tool_calls ?? []));
+      for (const made of message.tool_calls ?? []) results.set(made, null);
+    }
+    if (message.role === 'tool') {
+      const [answered] = open.splice(placeOfCall(message, open), 1);
+      if (answered !== undefined) results.set(answered, message);
+    }
   }
+  const pairs = [...results].filter(([, result]) => result !== null);
+  return new Map(pairs.flatMap((pair, place) => pair.map((each) => [each, callIdAt(place)] as const)));
+}
 
-  add(name: string, sentId: string | null): string {
-    const id = `${this.#count++}`;
-    this.#open.push({ id, sentId, name });
-    return id;
-  }
-
-  /** Returns the id of the call that the result belongs to, or null if no call is open. */
-  take({ tool_call_id: sentId, tool_name: name, name: olderName }: OllamaMessage): string | null {
-    const wanted = name ?? olderName ?? null;
-    const byId = this.#open.findIndex((call) => call.sentId !== null && call.sentId === sentId);
-    const byName = this.#open.findIndex((call) => call.name === wanted);
-    const [taken] = this.#open.splice([byId, byName, 0].find((at) => at >= 0) ?? 0, 1);
-    return taken?.id ?? null;
-  }
-
-  /** Returns the message with new ids; calls without a result become text. Messages must be passed in order. */
-  numberCalls({ calls = [], results, text, ...message }: Message): Message {
-    const answered = calls.filter(({ id }) => !this.#unanswered.has(id));
-    const unanswered = calls.filter(({ id }) => this.#unanswered.has(id)).map(({ input }) => input);
-    for (const { id } of answered) this.#ids.set(id, callIdAt(this.#ids.size));
-    const ownId = <T extends { readonly id: string }>(part: T) => ({ ...part, id: this.#ids.get(part.id) ?? part.id });
-    return {
-      ...{ ...message, text: unanswered.length === 0 ? text : (joined([text, ...unanswered]) ?? '') },
-      ...(answered.length > 0 && { calls: answered.map(ownId) }),
-      ...(results && { results: results.map(ownId) }),
-    };
-  }
+/** Returns the position of the call that the result belongs to. */
+function placeOfCall(
+  { tool_call_id: id, tool_name: name, name: olderName }: OllamaMessage,
+  open: readonly OllamaCall[],
+) {
+  const byId = open.findIndex((each) => each.id != null && each.id === id);
+  const byName = open.findIndex((each) => each.function.name === (name ?? olderName));
+  return [byId, byName].find((at) => at >= 0) ?? 0;
 }
 
 function conversationIn(messages: readonly OllamaMessage[], hasTools: boolean) {
-  const roles = messages.map(({ role }) => role.toLowerCase());
-  const instructed = messages.filter((_, index) => roles[index] === 'system');
-  const calls = new UnansweredCalls();
-  const spoken = messages.flatMap((each, index) => {
-    const role = roles[index] ?? '';
-    if (role === 'system') return [];
-    if (role === 'assistant' && roles[index - 1] !== 'assistant') calls.close();
-    return [parseMessage({ ...each, role }, `messages.${index}`, hasTools, calls)];
-  });
-  calls.close();
-  const numbered = spoken.map((message) => calls.numberCalls(message));
-  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(numbered, 'messages') };
+  const sent = messages.map((each) => ({ ...each, role: each.role.toLowerCase() }));
+  const ids = hasTools ? matchCalls(sent) : new Map<unknown, string>();
+  const instructions = sent.filter(({ role }) => role === 'system').map(({ content }) => content ?? '');
+  const spoken = sent.flatMap((each, index) =>
+    each.role === 'system' ? [] : [parseMessage(each, `messages.${index}`, ids)],
+  );
+  return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
 }
 
-/** Translates one message. Without tools, calls and results become text. */
-function parseMessage(message: OllamaMessage, path: string, hasTools: boolean, calls: UnansweredCalls): Message {
+/** Translates one message. Calls and results without an id become text. */
+function parseMessage(message: OllamaMessage, path: string, ids: ReadonlyMap<unknown, string>): Message {
   const { role } = message;
   if (role === 'user') return messageOf(role, partsOf(message, path));
   if (role === 'tool') {
     const parts = partsOf(message, path);
-    const id = hasTools ? calls.take(message) : null;
-    return messageOf(
-      'user',
-      id === null ? resultParts(message.tool_name ?? message.name, parts) : [resultOf(id, parts, false)],
-    );
+    const id = ids.get(message);
+    const result =
+      id === undefined ? resultParts(message.tool_name ?? message.name, parts) : [resultOf(id, parts, false)];
+    return messageOf('user', result);
   }
   if (role !== 'assistant') throw invalid(`${path}.role`, 'must be system, user, assistant or tool');
   if ((message.images ?? []).length > 0)
     throw invalid(`${path}.images`, 'must not be sent: only messages of the user may have images');
-  return messageOf(role, [...partsOf(message, path), ...callsIn(message, hasTools, calls)]);
+  const calls = (message.tool_calls ?? []).map((made) => callPart(made, ids.get(made)));
+  return messageOf(role, [...partsOf(message, path), ...calls]);
 }
 
 function partsOf({ content, images: shown }: OllamaMessage, path: string): ShownPart[] {
   return [...imagesIn(shown ?? [], `${path}.images`), { type: 'text', text: content ?? '' }];
 }
 
-function callsIn({ tool_calls: made }: OllamaMessage, hasTools: boolean, calls: UnansweredCalls): Part[] {
-  return (made ?? []).map(({ id, function: { name, arguments: sent } }) => {
-    const text = typeof sent === 'string' ? sent : stringifyExactly(sent ?? {});
-    const input = hasTools ? callInput(text) : text;
-    return hasTools ? { type: 'call', id: calls.add(name, id ?? null), name, input } : { type: 'text', text: input };
-  });
+function callPart({ function: { name, arguments: sent } }: OllamaCall, id: string | undefined): Part {
+  const text = typeof sent === 'string' ? sent : stringifyExactly(sent ?? {});
+  return id === undefined ? { type: 'text', text } : { type: 'call', id, name, input: callInput(text) };
 }
 
 function toolsIn({ tools }: OllamaChatRequest): ParsedTools {

@@ -12,8 +12,8 @@ import {
 } from '../jobs/job-request.js';
 import {
   askedModel,
-  type CallNames,
-  CallsByKey,
+  type CallOrResult,
+  callsOfResults,
   foreignTypes,
   instructed,
   joined,
@@ -24,6 +24,7 @@ import {
   resultOf,
   resultParts,
   type SentPiece,
+  type ShownPart,
   stopSequence,
   stopSequences,
   textAt,
@@ -140,89 +141,101 @@ const chatParts: PartForms = {
   },
 };
 
-/**
- * Returns the conversation of a request. Without tools, calls and results become text. Throws `validation_error` that
- * names the field.
- */
-export function conversationIn({ messages }: ChatCompletionRequest, hasTools = false) {
-  const names: CallNames | null = hasTools ? null : new CallsByKey();
-  const last = messages.findLastIndex(({ role }) => role === 'user');
-  const open = new OpenCalls();
+/** How earlier calls and their results reach the model. */
+interface CallForm {
+  calls(message: ChatMessage, path: string): Part[];
+  result(message: ChatMessage, content: readonly ShownPart[], path: string): Part[];
+}
+
+/** Returns the conversation of a request. Throws `validation_error` that names the field. */
+function conversationIn({ messages }: ChatCompletionRequest, form: CallForm) {
+  const question = messages.findLastIndex(({ role }) => role === 'user');
   const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (isSystem(each)) return { instruction: textOf(each.content ?? '', `${path}.content`, chatParts) };
-    return { message: parseMessage(each, path, names, open, index === last) };
+    return { message: parseMessage(each, path, form, index === question) };
   });
   const { instructions, spoken } = instructed(pieces);
   return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
-}
-
-/**
- * Assigns ids to the calls and results of the older `functions`, which have none: a result belongs to the first open
- * call of its name.
- */
-class OpenCalls {
-  #count = 0;
-  readonly #ids = new CallsByKey<string>();
-
-  add(name: unknown): string {
-    const id = `call_legacy_${this.#count++}`;
-    this.#ids.add(name, id);
-    return id;
-  }
-
-  take(name: unknown): string {
-    return this.#ids.take(name) ?? `the result of ${String(name)}`;
-  }
 }
 
 function isSystem({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** `names`: names of the called functions if calls and results become text, else null. */
-function parseMessage(
-  message: ChatMessage,
-  path: string,
-  names: CallNames | null,
-  open: OpenCalls,
-  isLast: boolean,
-): Message {
+function parseMessage(message: ChatMessage, path: string, form: CallForm, isQuestion: boolean): Message {
   const { role, content } = message;
-  if (role === 'tool' || role === 'function') return messageOf('user', parseResult(message, path, names, open));
+  const partsFor = (reader: Parameters<typeof rulesOf>[0]) =>
+    partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(reader, isQuestion));
+  if (role === 'tool' || role === 'function') return messageOf('user', form.result(message, partsFor('tool'), path));
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user, assistant or tool');
   if (role === 'user' && content == null) throw invalid(`${path}.content`, 'must be sent');
-  const parts = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(role, isLast));
-  if (role === 'user') return messageOf(role, parts);
-  return messageOf(role, [...parts, ...(names === null ? callsIn(message, path, open) : callTexts(message, names))]);
+  return messageOf(role, role === 'user' ? partsFor(role) : [...partsFor(role), ...form.calls(message, path)]);
 }
 
-function parseResult(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
-  const { content, name, tool_call_id: id, role } = message;
-  const parts = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf('tool'));
-  if (names !== null) return resultParts(names.take(id) ?? name, parts);
-  return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), parts, false)];
+type LegacyCall = NonNullable<ChatMessage['function_call']>;
+
+/**
+ * Returns the form for a request with tools. The calls and results of the older `functions` have no ids, and get them
+ * here: a result belongs to the first open call of its name.
+ */
+function asCalls(messages: readonly ChatMessage[]): CallForm {
+  const sent = messages.flatMap(legacyCallOrResult);
+  const callsByResult = callsOfResults(sent);
+  const legacyCalls = sent.flatMap((each) => ('call' in each ? [each.call] : []));
+  const ids = new Map(legacyCalls.map((call, index) => [call, `call_legacy_${index}`]));
+  return {
+    calls: ({ tool_calls: calls, function_call: legacy }, path) => {
+      const made = (calls ?? []).map((call, index) => callPart(call, `${path}.tool_calls.${index}`));
+      if (legacy == null) return made;
+      const name = textAt(legacy.name, `${path}.function_call.name`);
+      return [...made, { type: 'call', id: ids.get(legacy) ?? '', name, input: callInput(legacy.arguments) }];
+    },
+    result: (message, content, path) => {
+      const { role, name, tool_call_id: id } = message;
+      if (role === 'tool') return [resultOf(textAt(id, `${path}.tool_call_id`), content, false)];
+      const call = callsByResult.get(message);
+      const callId = call === undefined ? undefined : ids.get(call);
+      return [resultOf(callId ?? `the result of ${String(name)}`, content, false)];
+    },
+  };
 }
 
-/** Returns the arguments of earlier calls as texts, because the model wrote them. */
-function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: CallNames): Part[] {
-  for (const made of calls ?? []) names.add(made.id, (made.function ?? made.custom)?.name);
-  const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
-  return [...made, ...(call == null ? [] : [call.arguments])].map((text) => ({ type: 'text', text }));
+function legacyCallOrResult(message: ChatMessage): CallOrResult<LegacyCall, ChatMessage>[] {
+  const { role, name, function_call: call } = message;
+  if (role === 'function') return [{ key: name, result: message }];
+  return role === 'assistant' && call != null ? [{ key: call.name, call }] : [];
 }
 
-function callsIn({ tool_calls: calls, function_call: legacy }: ChatMessage, path: string, open: OpenCalls): Part[] {
-  const made = (calls ?? []).map((call, index): Part => {
-    const at = `${path}.tool_calls.${index}`;
-    const name = textAt((call.function ?? call.custom)?.name, `${at}.function.name`);
-    const input =
-      call.custom === undefined ? callInput(call.function?.arguments ?? '') : wrappedText(call.custom.input);
-    return { type: 'call', id: textAt(call.id, `${at}.id`), name, input };
-  });
-  if (legacy == null) return made;
-  const name = textAt(legacy.name, `${path}.function_call.name`);
-  return [...made, { type: 'call', id: open.add(name), name, input: callInput(legacy.arguments) }];
+function callPart(call: z.infer<typeof toolCall>, at: string): Part {
+  const name = textAt((call.function ?? call.custom)?.name, `${at}.function.name`);
+  const input = call.custom === undefined ? callInput(call.function?.arguments ?? '') : wrappedText(call.custom.input);
+  return { type: 'call', id: textAt(call.id, `${at}.id`), name, input };
+}
+
+/**
+ * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
+ * wrote; a result becomes text with the name of its function.
+ */
+function asText(messages: readonly ChatMessage[]): CallForm {
+  const callsByResult = callsOfResults(messages.flatMap(callsOrResult));
+  return {
+    calls: ({ tool_calls: calls, function_call: legacy }) => {
+      const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
+      return [...made, ...(legacy == null ? [] : [legacy.arguments])].map((text) => ({ type: 'text', text }));
+    },
+    result: (message, content) => {
+      const call = callsByResult.get(message);
+      return resultParts((call?.function ?? call?.custom)?.name ?? message.name, content);
+    },
+  };
+}
+
+function callsOrResult(message: ChatMessage): CallOrResult<z.infer<typeof toolCall>, ChatMessage>[] {
+  const { role, tool_call_id: id, tool_calls: calls } = message;
+  if (role === 'tool' || role === 'function') return [{ key: id, result: message }];
+  return role === 'assistant' ? (calls ?? []).map((call) => ({ key: call.id, call })) : [];
 }
 
 /** Returns the field of the first image, or null if the request has no images. */
@@ -327,7 +340,8 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   refuseUnsupported(body);
   const { max_completion_tokens: most, max_tokens: older } = body;
   const tools = toolsIn(body);
-  const conversation = conversationIn(body, tools.offer !== undefined);
+  const form = tools.offer === undefined ? asText(body.messages) : asCalls(body.messages);
+  const conversation = conversationIn(body, form);
   const { schema, isBare, ignored } = formatIn(body);
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];

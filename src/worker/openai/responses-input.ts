@@ -4,8 +4,8 @@ import type { ContinuedText } from '../../shared/job.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
-  type CallNames,
-  CallsByKey,
+  type CallOrResult,
+  callsOfResults,
   foreignParts,
   foreignTypes,
   instructed,
@@ -16,6 +16,7 @@ import {
   resultOf,
   resultParts,
   type SentPiece,
+  type ShownPart,
   textAt,
 } from '../jobs/message-parts.js';
 import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
@@ -96,6 +97,41 @@ const responseParts: PartForms = {
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
 };
 
+/** How earlier calls and their results reach the model. */
+interface CallForm {
+  /** `sent`: JSON of the arguments, or the text for a custom tool. */
+  call(item: InputItem, sent: string, path: string): Part;
+  result(item: InputItem, content: readonly ShownPart[], path: string): Part[];
+}
+
+const asCalls: CallForm = {
+  call: ({ type, call_id: id, name: sentName, namespace: sentNamespace }, sent, path) => {
+    const namespace = typeof sentNamespace === 'string' ? sentNamespace : undefined;
+    const name = nameOf({ name: textAt(sentName, `${path}.name`), namespace });
+    const input = type === 'custom_tool_call' ? wrappedText(sent) : callInput(sent);
+    return { type: 'call', id: textAt(id, `${path}.call_id`), name, input };
+  },
+  result: ({ call_id: id }, content, path) => [resultOf(textAt(id, `${path}.call_id`), content, false)],
+};
+
+/**
+ * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
+ * wrote; a result becomes text with the name of its function.
+ */
+function asText(items: readonly InputItem[]): CallForm {
+  const calls = callsOfResults(items.flatMap(callOrResult));
+  return {
+    call: (_, sent) => ({ type: 'text', text: sent }),
+    result: (item, content) => resultParts(calls.get(item)?.name, content),
+  };
+}
+
+function callOrResult(item: InputItem): CallOrResult<InputItem, InputItem>[] {
+  const { type, call_id: key } = item;
+  if (type === 'function_call' || type === 'custom_tool_call') return [{ key, call: item }];
+  return type === 'function_call_output' || type === 'custom_tool_call_output' ? [{ key, result: item }] : [];
+}
+
 /**
  * Returns the conversation of a request. Without tools, calls and results become text. Throws `validation_error` that
  * names the field.
@@ -105,7 +141,7 @@ export function conversationIn(
   hasTools = false,
   earlier: ContinuedText | null = null,
 ) {
-  const pieces = typeof input === 'string' ? [userPiece(input)] : parseItems(input, hasTools);
+  const pieces = typeof input === 'string' ? [userPiece(input)] : parseItems(input, hasTools ? asCalls : asText(input));
   const { instructions: laterInstructions, spoken } = instructed(pieces, earlier !== null);
   const system = joined([textAt(instructions ?? '', 'instructions'), ...laterInstructions]);
   return { system, ...lastOfUser(spoken, 'input', hasTools ? earlier?.openCalls : []) };
@@ -115,14 +151,13 @@ function userPiece(input: string): SentPiece {
   return { message: { role: 'user', text: textAt(input, 'input') } };
 }
 
-function parseItems(items: readonly InputItem[], hasTools: boolean): SentPiece[] {
-  const names: CallNames | null = hasTools ? null : new CallsByKey();
+function parseItems(items: readonly InputItem[], form: CallForm): SentPiece[] {
   const last = items.findLastIndex(({ role, type }) => role === 'user' || type?.endsWith('_output'));
-  return items.flatMap((item, index) => parseItem(item, `input.${index}`, names, index >= last));
+  return items.flatMap((item, index) => parseItem(item, `input.${index}`, form, index >= last));
 }
 
 /** Translates one item. Reasoning is dropped: earlier thoughts are not sent to the model again. */
-function parseItem(item: InputItem, path: string, names: CallNames | null, isLast: boolean): SentPiece | [] {
+function parseItem(item: InputItem, path: string, form: CallForm, isLast: boolean): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
@@ -130,17 +165,13 @@ function parseItem(item: InputItem, path: string, names: CallNames | null, isLas
     case 'reasoning':
     case additionalTools:
       return [];
-    case 'function_call': {
-      const json = textAt(item.arguments, `${path}.arguments`);
-      return parseCall(item, names === null ? callInput(json) : json, path, names);
-    }
-    case 'custom_tool_call': {
-      const input = textAt(item.input, `${path}.input`);
-      return parseCall(item, names === null ? wrappedText(input) : input, path, names);
-    }
+    case 'function_call':
+      return { message: messageOf('assistant', [form.call(item, textAt(item.arguments, `${path}.arguments`), path)]) };
+    case 'custom_tool_call':
+      return { message: messageOf('assistant', [form.call(item, textAt(item.input, `${path}.input`), path)]) };
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return { message: messageOf('user', parseResult(item, path, names)) };
+      return { message: messageOf('user', form.result(item, resultContent(item, path), path)) };
     case 'item_reference':
       throw invalid(`${path}.type`, mustBeKnownItem);
     default:
@@ -156,23 +187,11 @@ function parseForeignItem(item: InputItem, type: string, path: string, isLast: b
   return parts.length === 0 ? [] : { message: messageOf(isOutput ? 'user' : 'assistant', parts) };
 }
 
-/** Translates a call. Without tools, it becomes the text of its arguments, which are what the model wrote. */
-function parseCall(item: InputItem, input: string, path: string, names: CallNames | null): SentPiece {
-  names?.add(item.call_id, item.name);
-  if (names !== null) return { message: { role: 'assistant', text: input } };
-  const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
-  const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
-  const call = { type: 'call', id: textAt(item.call_id, `${path}.call_id`), name, input } as const;
-  return { message: messageOf('assistant', [call]) };
-}
-
-function parseResult({ output, call_id: id }: InputItem, path: string, names: CallNames | null): Part[] {
+function resultContent({ output }: InputItem, path: string): ShownPart[] {
   const at = `${path}.output`;
   const { data } = content.safeParse(output);
   if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
-  const parts = partsOf(data, at, responseParts, rulesOf('tool'));
-  if (names !== null) return resultParts(names.take(id), parts);
-  return [resultOf(textAt(id, `${path}.call_id`), parts, false)];
+  return partsOf(data, at, responseParts, rulesOf('tool'));
 }
 
 const mustBeKnownItem = 'must be message, a reference to a stored item, or a call of a function or its output';

@@ -1,7 +1,10 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { ToolOffer } from '../../../../src/shared/job.js';
-import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-content.js';
-import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
+import {
+  type MessagesRequest,
+  messagesRequest,
+  parseMessages,
+} from '../../../../src/worker/anthropic/messages-request.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';

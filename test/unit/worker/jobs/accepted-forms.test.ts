@@ -1,6 +1,9 @@
 import type { RelayError } from '../../../../src/shared/errors.js';
-import { messagesRequest } from '../../../../src/worker/anthropic/messages-content.js';
-import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
+import {
+  messagesRequest,
+  parseCountedMessages,
+  parseMessages,
+} from '../../../../src/worker/anthropic/messages-request.js';
 import { check } from '../../../../src/worker/http/body.js';
 import { imageOf, imageOfUrl } from '../../../../src/worker/jobs/message-parts.js';
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
@@ -12,8 +15,8 @@ const hi = [{ role: 'user', content: 'Hi' }];
 
 const chat = (body: object) => parseChat(check({ model: 'm', messages: hi, ...body }, chatCompletionRequest));
 const responses = (body: object) => parseResponses(check({ model: 'm', input: 'Hi', ...body }, responsesRequest));
-const messages = (body: object, isCounted = false) =>
-  parseMessages(check({ model: 'm', messages: hi, ...body }, messagesRequest), isCounted);
+const message = (body: object) => check({ model: 'm', messages: hi, ...body }, messagesRequest);
+const messages = (body: object) => parseMessages(message(body));
 
 function faultOf(parse: () => unknown): string {
   try {
@@ -85,7 +88,7 @@ describe('A token count', () => {
     ['a document', [{ role: 'user', content: [{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }] }]],
     ['a result without a call', [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'x' }] }]],
   ])('accepts a conversation with %s', (_, said) => {
-    expect(() => messages({ messages: said }, true)).not.toThrow();
+    expect(() => parseCountedMessages(message({ messages: said }))).not.toThrow();
     expect(faultOf(() => messages({ messages: said, tools: [{ name: 'b' }] }))).toContain('messages');
   });
 });
