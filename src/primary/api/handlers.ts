@@ -8,7 +8,7 @@ import type { ConversationPage, TitledConversation } from '../../shared/conversa
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } from '../../shared/ipc/protocol.js';
-import type { JobEvent, JobRequest } from '../../shared/job.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { Budgets } from '../access/budgets.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
@@ -175,11 +175,7 @@ export function apiHandlers(services: Services): SharedHandlers {
       return { text: await services.claims.read(order) };
     },
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
-    run: (request, signal) => {
-      services.noteActivity();
-      const targeted = services.catalog.resolveRequest(request);
-      return streamFrom(targeted, (job) => run(services, job, signal));
-    },
+    run: (request, signal) => admitJob(services, request, (job) => services.runner.run(job, signal)),
     ...backgroundHandlers(services, turn),
   };
 }
@@ -294,19 +290,9 @@ async function orRefused<T>(services: Services, client: string, check: () => Pro
 type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
 function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, clientJobs, noteActivity } = services;
+  const { background, clientJobs } = services;
   return {
-    accept: async ({ job: request, form }) => {
-      noteActivity();
-      checkPhase(services, request);
-      checkBudget(services, request);
-      const job = await services.catalog.resolveRequest(request);
-      await services.turnGate.admitting(job, () => {});
-      return background.accept(job, form).catch(async (error: unknown) => {
-        if (!KnownModels.isUnknown(error)) return refuse(services, job, error);
-        throw await services.knownModels.explain(error, job.client);
-      });
-    },
+    accept: ({ job: request, form }) => admitJob(services, request, (job) => background.accept(job, form)),
     job: ({ id, client }) => clientJobs.view(id, client),
     jobEvents: ({ id, client }, signal) => clientJobs.events(id, client, signal),
     jobAnswer: async ({ id, client, from }) => {
@@ -328,63 +314,37 @@ function turns(): () => Promise<void> {
   return () => inOrder(endOfLoopTurn);
 }
 
-/** Throws during a drain, which the worker may not know of yet. */
-function checkPhase(services: Services, { client }: JobRequest): void {
-  if (!isOver(services.phase())) return;
-  throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
-}
-
-/** Throws if the budget is used up. The runner checks it again when a waiting job gets its slot. */
-function checkBudget(services: Services, { client }: JobRequest): void {
+/**
+ * Admits the job of a caller or a background job: finds its model, then waits until no other host changes its
+ * conversation. The remaining checks and `admit` run together, so that no other job comes between them. Counts each
+ * refusal.
+ */
+async function admitJob<T>(
+  services: Services,
+  request: JobRequest,
+  admit: (job: JobRequest) => T | Promise<T>,
+): Promise<T> {
+  services.noteActivity();
+  const job = await services.catalog.resolveRequest(request);
   try {
-    services.budgets.checkBudget(client);
+    return await services.turnGate.admitting(job, () => {
+      // The worker may not know of a drain yet.
+      if (isOver(services.phase())) throw shuttingDown(services.drainSecondsLeft());
+      services.budgets.checkBudget(job.client); // the runner checks it again when a waiting job gets its slot
+      return admit(job);
+    });
   } catch (error) {
-    services.jobMetrics.countBudgetRefusal();
-    countRefusal(services, client);
-    throw error;
+    countRefusedJob(services, job.client, toRelayError(error));
+    throw KnownModels.isUnknown(error) ? await services.knownModels.explain(error, job.client) : error;
   }
 }
 
-function run(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
-  const admission = services.turnGate.admitting(request, () => admitted(services, request, signal));
-  return streamFrom(admission, (events) => events);
-}
-
-/** Streams the events that `eventsOf` makes of `source`. If `source` is not a promise, calls `eventsOf` at once. */
-function streamFrom<T>(
-  source: T | Promise<T>,
-  eventsOf: (what: T) => AsyncIterable<JobEvent>,
-): AsyncIterable<JobEvent> {
-  return source instanceof Promise ? awaited(source, eventsOf) : eventsOf(source);
-}
-
-async function* awaited<T>(what: Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncGenerator<JobEvent> {
-  yield* eventsOf(await what);
-}
-
-function admitted(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
-  checkPhase(services, request);
-  checkBudget(services, request);
-  try {
-    return services.runner.run(request, signal);
-  } catch (error) {
-    return KnownModels.isUnknown(error) ? explained(services, request, error) : refuse(services, request, error);
-  }
-}
-
-/** Rejects with an error that lists the known models, which must be determined first. */
-// biome-ignore lint/correctness/useYield: all that it has to tell is its error
-async function* explained(
-  { knownModels }: Services,
-  { client }: JobRequest,
-  error: RelayError,
-): AsyncGenerator<JobEvent, never> {
-  throw await knownModels.explain(error, client);
-}
-
-function refuse(services: Services, { client }: JobRequest, error: unknown): never {
-  if (toRelayError(error).code === 'concurrency_limited') countRefusal(services, client);
-  throw error;
+/** Counts a job that was refused by a drain, by its budget or for lack of space, but no invalid one. */
+function countRefusedJob(services: Services, client: string, { code, reason }: RelayError): void {
+  if (code === 'shutting_down') services.jobMetrics.countDrainRefusal();
+  else if (reason === 'budget') services.jobMetrics.countBudgetRefusal();
+  else if (code !== 'concurrency_limited') return;
+  countRefusal(services, client);
 }
 
 function refuseDraining(services: Services, client: string): { readonly retryAfterSeconds: number } {

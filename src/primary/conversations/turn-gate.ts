@@ -14,11 +14,8 @@ export interface TurnLock {
 
 /** Coordination of turns between hosts. Turns on the same host are ordered by the store. */
 export interface TurnGate {
-  /**
-   * Calls `admit` when the job may be admitted, at once if no other host can have a turn. Rejects with the errors of an
-   * admission.
-   */
-  admitting<T>(request: JobRequest, admit: () => T): T | Promise<T>;
+  /** Calls `admit` when the job may be admitted. Rejects with the errors of an admission. */
+  admitting<T>(request: JobRequest, admit: () => T | Promise<T>): Promise<T>;
   /** Returns whether this turn may begin as soon as a slot is free. */
   mayBegin(turn: ConversationTurn): boolean;
   /** Called when a turn is admitted and no other turn on this host is before it. */
@@ -32,7 +29,7 @@ export interface TurnGate {
 
 /** Gate of a service that does not share its conversations. */
 export const oneHostGate: TurnGate = {
-  admitting: (_, admit) => admit(),
+  admitting: async (_, admit) => admit(),
   mayBegin: () => true,
   begin: () => {},
   begun: async () => {},

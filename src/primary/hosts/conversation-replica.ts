@@ -70,27 +70,28 @@ export class ConversationReplica implements TurnGate {
     return this.#store.fork(id, client, messageCount);
   }
 
-  admitting<T>({ operation, conversationId, versionOf, client }: JobRequest, admit: () => T): T | Promise<T> {
+  async admitting<T>(
+    { operation, conversationId, versionOf, client }: JobRequest,
+    admit: () => T | Promise<T>,
+  ): Promise<T> {
     if (operation === 'ask') return admit();
-    if (conversationId !== null) return this.#admitting(conversationId, client, admit);
-    return versionOf === undefined ? admit() : this.#admittingVersion(versionOf, client, admit);
-  }
-
-  /** Updates the copy of the conversation of which the job creates a version; drops it if there is none in Redis. */
-  async #admittingVersion<T>(id: string, client: string, admit: () => T): Promise<T> {
-    await this.#check(id, client, false).catch((error) => {
-      if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
-    });
-    return admit();
-  }
-
-  async #admitting<T>(id: string, client: string, admit: () => T): Promise<T> {
-    const leave = await this.enter(id, client);
-    try {
+    if (conversationId === null) {
+      if (versionOf !== undefined) await this.#updateOrDrop(versionOf, client);
       return admit();
+    }
+    const leave = await this.enter(conversationId, client);
+    try {
+      return admit(); // without await: `leave` is called as soon as the turn is admitted or refused
     } finally {
       leave();
     }
+  }
+
+  /** Updates the copy of a conversation; drops it if there is none in Redis. */
+  async #updateOrDrop(id: string, client: string): Promise<void> {
+    await this.#check(id, client, false).catch((error) => {
+      if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
+    });
   }
 
   /**

@@ -262,22 +262,15 @@ export class BackgroundJobs {
       runner.admitBackground(job, isFirst);
       job.background.log.changed();
     };
-    try {
-      await this.#entered(turnGate.admitting(job.request, admit));
-    } catch (error) {
-      return runner.refuseBackground(job, error);
-    }
-    return runner.perform(job);
-  }
-
-  async #entered<T>(admission: T | Promise<T>): Promise<T> {
-    if (!(admission instanceof Promise)) return admission;
     this.#entering++;
     try {
-      return await admission;
+      await turnGate.admitting(job.request, admit);
+    } catch (error) {
+      return runner.refuseBackground(job, error);
     } finally {
       this.#entering--;
     }
+    return runner.perform(job);
   }
 
   async #end(job: BackgroundJob, end: JobEnd): Promise<void> {

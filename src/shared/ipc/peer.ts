@@ -24,10 +24,13 @@ export type RequestOf<C extends Calls, K extends keyof C> = z.infer<C[K]['reques
 export type AnswerOf<C extends Calls, K extends keyof C> = C[K] extends UnaryCall ? z.infer<C[K]['answer']> : never;
 type ItemOf<C extends Calls, K extends keyof C> = C[K] extends StreamCall ? z.infer<C[K]['item']> : never;
 
+/** Items of a stream, possibly after a delay. */
+type Served<T> = AsyncIterable<T> | Promise<AsyncIterable<T>>;
+
 /** Handlers of the calls of one direction. The signal of a stream aborts when its caller cancels or disconnects. */
 export type Handlers<C extends Calls> = {
   readonly [K in keyof C]: C[K] extends StreamCall
-    ? (request: RequestOf<C, K>, signal: AbortSignal) => AsyncIterable<ItemOf<C, K>>
+    ? (request: RequestOf<C, K>, signal: AbortSignal) => Served<ItemOf<C, K>>
     : Record<string, never> extends AnswerOf<C, K>
       ? (request: RequestOf<C, K>) => void // an empty answer need not be returned
       : (request: RequestOf<C, K>) => AnswerOf<C, K> | Promise<AnswerOf<C, K>>;
@@ -82,7 +85,7 @@ interface OpenCall {
 }
 
 type AnyUnary = (request: unknown) => unknown;
-type AnyStream = (request: unknown, signal: AbortSignal) => AsyncIterable<unknown>;
+type AnyStream = (request: unknown, signal: AbortSignal) => Served<unknown>;
 
 /**
  * One end of a channel: makes the calls of `Out` and serves the calls of `In`. When the channel closes, all open calls
@@ -232,7 +235,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     const stream = new ServedStream();
     this.#served.set(id, stream);
     try {
-      for await (const item of handler(request, stream.signal)) {
+      for await (const item of await handler(request, stream.signal)) {
         if (!(await stream.takeCredit())) return;
         this.#send({ kind: 'item', id, item });
       }

@@ -3,7 +3,7 @@ import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js'
 import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
-import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import type { JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
@@ -32,25 +32,25 @@ function createHandlers(services: object = {}) {
 }
 
 describe('A job that a worker requests', () => {
-  it('is run with the signal of its caller', () => {
+  it('is run with the signal of its caller', async () => {
     const calls: unknown[] = [];
     const runner = { run: (...call: unknown[]) => calls.push(call) };
     const { handlers, told } = createHandlers({ runner });
     const request = jobRequest();
-    handlers.run(request, signal);
+    await handlers.run(request, signal);
     expect(calls).toEqual([[request, signal]]);
     expect(told).toEqual([]);
   });
 
-  it.each(phases)('is refused, and counted, if and only if the service drains or has stopped: %s', (phase) => {
+  it.each(phases)('is refused, and counted, if and only if the service drains or has stopped: %s', async (phase) => {
     const runner = { run: () => told.push('run') };
     const { handlers, told } = createHandlers({ phase: () => phase, drainSecondsLeft: () => 7, runner });
-    const run = () => handlers.run(jobRequest(), signal);
+    const running = handlers.run(jobRequest(), signal);
     if (phase === 'starting' || phase === 'ready') {
-      run();
+      await running;
       expect(told).toEqual(['run']);
     } else {
-      expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 7 }));
+      await expect(running).rejects.toMatchObject({ code: 'shutting_down', retryAfterSeconds: 7 });
       expect(told).toEqual(['refused', 'refused lately', 'refused a', 'refused client']);
     }
   });
@@ -64,12 +64,12 @@ describe('A job that a worker requests', () => {
   it.each([
     [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
     [invalid('prompt', 'is too long'), []],
-  ])('is counted for its client if and only if it was refused for lack of space: %s', (failure, counted) => {
+  ])('is counted for its client if and only if it was refused for lack of space: %s', async (failure, counted) => {
     const run = () => {
       throw failure;
     };
     const { handlers, told } = createHandlers({ runner: { run } });
-    expect(() => handlers.run(jobRequest(), signal)).toThrow(failure);
+    await expect(handlers.run(jobRequest(), signal)).rejects.toBe(failure);
     expect(told).toEqual(counted);
   });
 
@@ -79,11 +79,36 @@ describe('A job that a worker requests', () => {
       throw spent;
     };
     const { handlers, told } = createHandlers({ budgets: { checkBudget: check } });
-    expect(() => handlers.run(jobRequest(), signal)).toThrow(spent);
+    await expect(handlers.run(jobRequest(), signal)).rejects.toBe(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
     const counted = ['refused by its budget', 'refused lately', 'refused a', 'refused client'];
     expect(told).toEqual([...counted, ...counted]);
+  });
+
+  it.each(['draining', 'ready'])('is admitted in the same order in the background: %s', async (phase) => {
+    const steps = () => {
+      const taken: string[] = [];
+      const take = <T>(step: string, value: T): T => {
+        taken.push(step);
+        return value;
+      };
+      const catalog = { resolveRequest: async (request: JobRequest) => take('model', request) };
+      const turnGate = { admitting: async (_: JobRequest, admit: () => unknown) => take('gate', admit)() };
+      const budgets = { checkBudget: () => take('budget', null) };
+      const phases = () => take('phase', phase);
+      const [runner, background] = [{ run: () => take('run', []) }, { accept: async () => take('run', {}) }];
+      const parts = { catalog, turnGate, budgets, runner, background, phase: phases, drainSecondsLeft: () => 7 };
+      return { taken, ...createHandlers(parts) };
+    };
+    const [caller, later] = [steps(), steps()];
+    const form = { route: '/ask', model: null, isStructured: false } as const;
+    await Promise.allSettled([
+      caller.handlers.run(jobRequest(), signal),
+      later.handlers.accept({ job: jobRequest(), form }),
+    ]);
+    expect(caller.taken).toEqual(['model', 'gate', 'phase', ...(phase === 'ready' ? ['budget', 'run'] : [])]);
+    expect([later.taken, later.told]).toEqual([caller.taken, caller.told]);
   });
 
   it('is refused with the names of the available models, also in the background', async () => {
@@ -96,11 +121,7 @@ describe('A job that a worker requests', () => {
     };
     const background = { accept: async () => refuse() };
     const { handlers } = createHandlers({ runner: { run: refuse }, background, knownModels });
-    const events = handlers.run(jobRequest(), signal) as AsyncIterable<JobEvent>;
-    const reading = async () => {
-      for await (const event of events) throw new Error(event.type);
-    };
-    await expect(reading()).rejects.toThrow('model: is not known to a');
+    await expect(handlers.run(jobRequest(), signal)).rejects.toThrow('model: is not known to a');
     const accepting = handlers.accept({
       job: jobRequest(),
       form: { route: '/ask', model: null, isStructured: false },
