@@ -16,6 +16,7 @@ import {
 } from '../jobs/job-request.js';
 import {
   askedModel,
+  type CallForm,
   type CallOrResult,
   callsOfResults,
   foreignParts,
@@ -332,19 +333,11 @@ const imageBlock = z.looseObject({
   }),
 });
 
-/** How earlier calls and their results reach the model. */
-interface CallForm {
-  call(block: Block, input: string, at: string): Part;
-  result(block: Block, content: readonly ShownPart[], at: string): Part[];
-}
-
-const asCalls: CallForm = {
-  call: ({ id, name }, input, at) => ({
-    type: 'call',
-    id: textAt(id, `${at}.id`),
-    name: textAt(name, `${at}.name`),
-    input,
-  }),
+const asCalls: CallForm<Block> = {
+  calls: (block, at) => {
+    const input = inputText(block, at);
+    return [{ type: 'call', id: textAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input }];
+  },
   result: ({ tool_use_id: id, is_error: isError }, content, at) => [
     resultOf(textAt(id, `${at}.tool_use_id`), content, isError === true),
   ],
@@ -354,10 +347,10 @@ const asCalls: CallForm = {
  * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
  * wrote; a result becomes text with the name of its function.
  */
-function asText(messages: readonly SentMessage[]): CallForm {
+function asText(messages: readonly SentMessage[]): CallForm<Block> {
   const calls = callsOfResults(blocksIn(messages).flatMap(callOrResult));
   return {
-    call: (_, input) => ({ type: 'text', text: input }),
+    calls: (block, at) => [{ type: 'text', text: inputText(block, at) }],
     result: (block, content) => resultParts(calls.get(block)?.name, content, block.is_error === true),
   };
 }
@@ -368,7 +361,7 @@ function callOrResult(block: Block): CallOrResult<Block, Block>[] {
 }
 
 /** Returns the conversation of a request. Throws `validation_error` that names the field. */
-function conversationIn(body: MessagesRequest, form: CallForm): SdkRequest['conversation'] {
+function conversationIn(body: MessagesRequest, form: CallForm<Block>): SdkRequest['conversation'] {
   const question = body.messages.findLast(({ role }) => role === 'user');
   const { system, spoken } = messagesIn(body, form, question);
   return { system, ...lastOfUser(spoken, 'messages') };
@@ -387,7 +380,7 @@ function countedConversation(body: MessagesRequest): SdkRequest['conversation'] 
 }
 
 /** Translates all messages. `question`: the message in which each block must have a text or an image. */
-function messagesIn({ system, messages }: MessagesRequest, form: CallForm, question?: SentMessage) {
+function messagesIn({ system, messages }: MessagesRequest, form: CallForm<Block>, question?: SentMessage) {
   const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
@@ -402,7 +395,12 @@ export function blocksIn(messages: readonly { readonly content: unknown }[]): Bl
 }
 
 /** `withoutText`: what becomes of a block of the user that has no text for the model. */
-function parseMessage({ role, content }: SentMessage, path: string, form: CallForm, withoutText: WithoutText): Message {
+function parseMessage(
+  { role, content }: SentMessage,
+  path: string,
+  form: CallForm<Block>,
+  withoutText: WithoutText,
+): Message {
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
   const partOf = (block: Block, at: string) =>
     role === 'user' ? partsOfUser(block, at, form, withoutText) : partsOfAssistant(block, at, form);
@@ -426,16 +424,16 @@ function partsOf<P extends Part>(
 
 const mustBeUserBlock = 'must be text, image or tool_result';
 
-function partsOfUser(block: Block, at: string, form: CallForm, withoutText: WithoutText): Part[] {
+function partsOfUser(block: Block, at: string, form: CallForm<Block>, withoutText: WithoutText): Part[] {
   if (block.type === 'tool_result') return form.result(block, resultContent(block, at), at);
   if (block.type === 'tool_use') return refuse(at, mustBeUserBlock);
   const shown = shownPart(block, at);
   return shown === null ? (foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock)) : [shown];
 }
 
-function partsOfAssistant(block: Block, at: string, form: CallForm): Part[] {
+function partsOfAssistant(block: Block, at: string, form: CallForm<Block>): Part[] {
   if (thoughts.has(block.type)) return [];
-  if (block.type === 'tool_use') return [form.call(block, inputText(block.input, at), at)];
+  if (block.type === 'tool_use') return form.calls(block, at);
   if (block.type === 'tool_result') return refuse(at, 'must be text, tool_use or thinking');
   const part = textPart(block, at);
   return part === null ? (foreignParts(block, 'nothing') ?? []) : [part];
@@ -470,7 +468,7 @@ function imagePart(block: Block, at: string): ShownPart | null {
   return imageOf(mediaType, data, `${at}.source`);
 }
 
-function inputText(input: unknown, at: string): string {
+function inputText({ input }: Block, at: string): string {
   try {
     return stringifyExactly(input ?? {});
   } catch {

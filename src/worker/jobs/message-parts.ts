@@ -138,6 +138,12 @@ export function imageOfUrl(url: string, path: string): ShownPart {
 
 const functionName = /^[\w.-]{1,128}$/;
 
+/** How earlier calls and their results reach the model: as such, or as text. `Sent`: what contains them in the API. */
+export interface CallForm<Sent> {
+  calls(sent: Sent, path: string): Part[];
+  result(sent: Sent, content: readonly ShownPart[], path: string): Part[];
+}
+
 /** Call of a conversation, or result of a call, with the key by which the client connects the two, such as an id. */
 export type CallOrResult<Call, Result> =
   | { readonly key: unknown; readonly call: Call }

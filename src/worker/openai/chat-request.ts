@@ -12,6 +12,7 @@ import {
 } from '../jobs/job-request.js';
 import {
   askedModel,
+  type CallForm,
   type CallOrResult,
   callsOfResults,
   foreignTypes,
@@ -24,7 +25,6 @@ import {
   resultOf,
   resultParts,
   type SentPiece,
-  type ShownPart,
   stopSequence,
   stopSequences,
   textAt,
@@ -141,14 +141,8 @@ const chatParts: PartForms = {
   },
 };
 
-/** How earlier calls and their results reach the model. */
-interface CallForm {
-  calls(message: ChatMessage, path: string): Part[];
-  result(message: ChatMessage, content: readonly ShownPart[], path: string): Part[];
-}
-
 /** Returns the conversation of a request. Throws `validation_error` that names the field. */
-function conversationIn({ messages }: ChatCompletionRequest, form: CallForm) {
+function conversationIn({ messages }: ChatCompletionRequest, form: CallForm<ChatMessage>) {
   const question = messages.findLastIndex(({ role }) => role === 'user');
   const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
@@ -163,7 +157,7 @@ function isSystem({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 
-function parseMessage(message: ChatMessage, path: string, form: CallForm, isQuestion: boolean): Message {
+function parseMessage(message: ChatMessage, path: string, form: CallForm<ChatMessage>, isQuestion: boolean): Message {
   const { role, content } = message;
   const partsFor = (reader: Parameters<typeof rulesOf>[0]) =>
     partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(reader, isQuestion));
@@ -180,7 +174,7 @@ type LegacyCall = NonNullable<ChatMessage['function_call']>;
  * Returns the form for a request with tools. The calls and results of the older `functions` have no ids, and get them
  * here: a result belongs to the first open call of its name.
  */
-function asCalls(messages: readonly ChatMessage[]): CallForm {
+function asCalls(messages: readonly ChatMessage[]): CallForm<ChatMessage> {
   const sent = messages.flatMap(legacyCallOrResult);
   const callsByResult = callsOfResults(sent);
   const legacyCalls = sent.flatMap((each) => ('call' in each ? [each.call] : []));
@@ -218,7 +212,7 @@ function callPart(call: z.infer<typeof toolCall>, at: string): Part {
  * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
  * wrote; a result becomes text with the name of its function.
  */
-function asText(messages: readonly ChatMessage[]): CallForm {
+function asText(messages: readonly ChatMessage[]): CallForm<ChatMessage> {
   const callsByResult = callsOfResults(messages.flatMap(callsOrResult));
   return {
     calls: ({ tool_calls: calls, function_call: legacy }) => {

@@ -4,6 +4,7 @@ import type { ContinuedText } from '../../shared/job.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
+  type CallForm,
   type CallOrResult,
   callsOfResults,
   foreignParts,
@@ -12,7 +13,6 @@ import {
   joined,
   lastOfUser,
   messageOf,
-  type Part,
   resultOf,
   resultParts,
   type SentPiece,
@@ -97,19 +97,13 @@ const responseParts: PartForms = {
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
 };
 
-/** How earlier calls and their results reach the model. */
-interface CallForm {
-  /** `sent`: JSON of the arguments, or the text for a custom tool. */
-  call(item: InputItem, sent: string, path: string): Part;
-  result(item: InputItem, content: readonly ShownPart[], path: string): Part[];
-}
-
-const asCalls: CallForm = {
-  call: ({ type, call_id: id, name: sentName, namespace: sentNamespace }, sent, path) => {
-    const namespace = typeof sentNamespace === 'string' ? sentNamespace : undefined;
-    const name = nameOf({ name: textAt(sentName, `${path}.name`), namespace });
-    const input = type === 'custom_tool_call' ? wrappedText(sent) : callInput(sent);
-    return { type: 'call', id: textAt(id, `${path}.call_id`), name, input };
+const asCalls: CallForm<InputItem> = {
+  calls: (item, path) => {
+    const sent = textInCall(item, path);
+    const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
+    const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
+    const input = item.type === 'custom_tool_call' ? wrappedText(sent) : callInput(sent);
+    return [{ type: 'call', id: textAt(item.call_id, `${path}.call_id`), name, input }];
   },
   result: ({ call_id: id }, content, path) => [resultOf(textAt(id, `${path}.call_id`), content, false)],
 };
@@ -118,12 +112,17 @@ const asCalls: CallForm = {
  * Returns the form for a request without tools. A call becomes the text of its arguments, which are what the model
  * wrote; a result becomes text with the name of its function.
  */
-function asText(items: readonly InputItem[]): CallForm {
+function asText(items: readonly InputItem[]): CallForm<InputItem> {
   const calls = callsOfResults(items.flatMap(callOrResult));
   return {
-    call: (_, sent) => ({ type: 'text', text: sent }),
+    calls: (item, path) => [{ type: 'text', text: textInCall(item, path) }],
     result: (item, content) => resultParts(calls.get(item)?.name, content),
   };
+}
+
+/** Returns the JSON of the arguments, or the text for a custom tool. */
+function textInCall({ type, arguments: json, input }: InputItem, path: string): string {
+  return type === 'custom_tool_call' ? textAt(input, `${path}.input`) : textAt(json, `${path}.arguments`);
 }
 
 function callOrResult(item: InputItem): CallOrResult<InputItem, InputItem>[] {
@@ -151,13 +150,13 @@ function userPiece(input: string): SentPiece {
   return { message: { role: 'user', text: textAt(input, 'input') } };
 }
 
-function parseItems(items: readonly InputItem[], form: CallForm): SentPiece[] {
+function parseItems(items: readonly InputItem[], form: CallForm<InputItem>): SentPiece[] {
   const last = items.findLastIndex(({ role, type }) => role === 'user' || type?.endsWith('_output'));
   return items.flatMap((item, index) => parseItem(item, `input.${index}`, form, index >= last));
 }
 
 /** Translates one item. Reasoning is dropped: earlier thoughts are not sent to the model again. */
-function parseItem(item: InputItem, path: string, form: CallForm, isLast: boolean): SentPiece | [] {
+function parseItem(item: InputItem, path: string, form: CallForm<InputItem>, isLast: boolean): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
@@ -166,9 +165,8 @@ function parseItem(item: InputItem, path: string, form: CallForm, isLast: boolea
     case additionalTools:
       return [];
     case 'function_call':
-      return { message: messageOf('assistant', [form.call(item, textAt(item.arguments, `${path}.arguments`), path)]) };
     case 'custom_tool_call':
-      return { message: messageOf('assistant', [form.call(item, textAt(item.input, `${path}.input`), path)]) };
+      return { message: messageOf('assistant', form.calls(item, path)) };
     case 'function_call_output':
     case 'custom_tool_call_output':
       return { message: messageOf('user', form.result(item, resultContent(item, path), path)) };

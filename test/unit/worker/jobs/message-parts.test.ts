@@ -1,6 +1,8 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
 import {
+  type CallOrResult,
+  callsOfResults,
   checkCalls,
   foreignParts,
   foreignTypes,
@@ -134,6 +136,23 @@ it('A model is unknown only if the request named one', () => {
     fault('bad', 'n'),
     fault('bad', 'model', 'timeout'),
   ]).toEqual([false, false, false, false]);
+});
+
+describe('The calls of results', () => {
+  it.each<[string, string]>([
+    ['have the key of the result', 'a=1 b=2 a:x b:y → x1 y2'],
+    ['are in the order of the results if they share a key', 'a=1 a=2 a:x a:y → x1 y2'],
+    ['may come after results of earlier calls with this key', 'a=1 a:x a=2 a:y → x1 y2'],
+    ['are the last ones for more results', 'a=1 a=2 a:x a:y a:z → x1 y2 z2'],
+    ['are none for a result before its call', 'a:x a=1 b:y → '],
+  ])('%s', (_, steps) => {
+    const [sent = '', found] = steps.split(' → ');
+    const parts = sent.split(' ').map((step): CallOrResult<string, string> => {
+      const [key, call] = step.split('=');
+      return call === undefined ? { key: step[0], result: step.slice(2) } : { key, call };
+    });
+    expect([...callsOfResults(parts)].map(([result, call]) => result + call).join(' ')).toBe(found);
+  });
 });
 
 describe('The calls in a history', () => {
