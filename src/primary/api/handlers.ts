@@ -316,8 +316,7 @@ function turns(): () => Promise<void> {
 
 /**
  * Admits the job of a caller or a background job: finds its model, then waits until no other host changes its
- * conversation. The remaining checks and `admit` run together, so that no other job comes between them. Counts each
- * refusal.
+ * conversation. The remaining checks and `admit` run together, so that no other job comes between them.
  */
 async function admitJob<T>(
   services: Services,
