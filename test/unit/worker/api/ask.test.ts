@@ -11,12 +11,12 @@ import type { CompletedAnswer } from '../../../../src/worker/jobs/answer-format.
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../../../src/worker/jobs/run-job.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { until } from '../../../support/basics/until.js';
+import { RawConnection, request } from '../../../support/clients/raw-http.js';
 import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobFailed } from '../../../support/jobs/job-records.js';
-import { LogBook } from '../../../support/basics/log-book.js';
-import { RawConnection, request } from '../../../support/clients/raw-http.js';
-import { until } from '../../../support/basics/until.js';
 
 const order: RequestedJob = {
   operation: 'ask',

@@ -1,10 +1,10 @@
 import { systemClock } from '../../../../src/shared/clock.js';
 import { atRoute, type Handler, requestIdFrom } from '../../../../src/worker/http/exchange.js';
 import { JobReport } from '../../../../src/worker/jobs/run-job.js';
-import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
-import { RawConnection, request } from '../../../support/clients/raw-http.js';
 import { until } from '../../../support/basics/until.js';
+import { RawConnection, request } from '../../../support/clients/raw-http.js';
+import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

@@ -4,8 +4,8 @@ import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import type { AnswerFormat, CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, JobReport } from '../../../../src/worker/jobs/run-job.js';
-import { serveWith } from '../../../support/doors/express-server.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
