@@ -32,8 +32,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
   MODEL_API_BODY_LIMIT: ['largest request body, else 413'],
   MODEL_API_TIMEOUT: ['time limit of a job, seconds'],
-  MODEL_API_FIRST_OUTPUT_TIMEOUT: ['longest wait for the first output of the model, seconds; 0 is off'],
-  MODEL_API_STALL_TIMEOUT: ['longest silence of the model CLI after its first output, seconds; 0 is off'],
+  MODEL_API_STALL_TIMEOUT: [
+    'longest wait for the first output of the model, and longest silence of the model CLI after it, seconds; 0 is off',
+  ],
   MODEL_API_MAX_CONCURRENT: ['running jobs'],
   MODEL_API_MAX_QUEUE: ['waiting jobs; 64 MiB of text at most'],
   MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot'],
@@ -71,14 +72,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CLI_ARGS: ['extra arguments, for example to allow tools or directories', 'none'],
   MODEL_API_CLI_ENV: ['names of further variables for the CLI', 'none'],
   MODEL_API_CLIS: [
-    '[several CLIs](clis.md#several-clis), the default first, such as `claude,local=command:ollama run {model}`',
+    '[several CLIs](clis.md#several-clis), the default first, such as `claude*2,local=command:ollama run {model}`; `*2` limits the running jobs of one',
     'none',
   ],
-  MODEL_API_CLI_LIMITS: ['running jobs of each CLI, such as `local:1,codex:2`', 'none'],
-  MODEL_API_CLI_TEMPLATE: [
-    '[form](clis.md#what-it-reads) of system text and history on the stdin of `command`: `transcript`, `plain` or `jsonl`',
-  ],
-  MODEL_API_CLI_STRIP_ANSI: ['`true`: removes terminal sequences and last line ends from the answer of `command`'],
   MODEL_API_CLI_HOME_FILES: [
     'files below the HOME of the service, such as a login, for a CLI with a private HOME',
     'those of its kind ([model CLIs](clis.md))',
@@ -110,10 +106,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_CLI_MEMORY_MB: [
     'memory of each CLI process and its children; needs a cgroup with the memory controller',
-    'none',
-  ],
-  MODEL_API_CLI_PROCESSES: [
-    'processes and threads of each CLI process and its children; needs a cgroup with the pids controller',
     'none',
   ],
   MODEL_API_CONSOLE: ['`off`: no web console'],

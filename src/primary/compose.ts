@@ -1,4 +1,5 @@
 import { localUrl } from '../shared/config/addresses.js';
+import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import type { RemovalCause } from '../shared/conversation.js';
 import type { ReadinessEntry } from '../shared/health.js';
@@ -184,9 +185,9 @@ function createAccess({ config, host, store }: StartInput) {
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
-  const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
+  const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
-  const limits = { maxActive, maxWaiting, maxWaitingBytes, cliLimits };
+  const limits = { maxActive, maxWaiting, maxWaitingBytes, cliLimits: cliLimits(config.clis) };
   return new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
 }
 

@@ -282,9 +282,8 @@ async function makeHost(
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
-  const limits = { maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
   const unitCgroups = role === 'service' ? null : role.cgroups;
-  const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
+  const settings = { cgroup: config.cgroup, unitCgroups, maxMemoryBytes: config.cliMemoryBytes };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
   const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => ownTraces.remove());

@@ -197,8 +197,8 @@ export async function closeClis(
 }
 
 function poolSettings(config: Config): PoolSettings {
-  const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
-  const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
+  const { maxOutputBytes, killGraceMs: graceMs, stallMs } = config;
+  const limits = { maxOutputBytes, graceMs, stallMs };
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
 }
 

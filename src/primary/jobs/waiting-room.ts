@@ -233,8 +233,8 @@ export class WaitingRoom {
   }
 
   #isOpen(cli: string): boolean {
-    const limit = this.limits.cliLimits[cli];
-    return limit === undefined || this.#runningAt.of(cli) < limit;
+    const { cliLimits } = this.limits;
+    return !Object.hasOwn(cliLimits, cli) || this.#runningAt.of(cli) < (cliLimits[cli] ?? 0);
   }
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */

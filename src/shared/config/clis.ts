@@ -52,13 +52,15 @@ export interface ListedCli<Kind extends string> {
   /** Name of the CLI, which is also the prefix of its models' names. */
   readonly name: string;
   readonly kind: Kind | AdapterFile;
+  /** Maximum number of running jobs; null if only the slots limit them. */
+  readonly maxRunning: number | null;
   /** Program and its arguments; null selects the default of the kind. */
   readonly command: readonly [program: string, ...args: string[]] | null;
 }
 
 /** Limit of entries, because each CLI has its own processes, metrics and label. */
 const maxClis = 8;
-const form = 'claude, codex, local=command:ollama run {model}';
+const form = 'claude, codex*2, local=command:ollama run {model}';
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,31}$/;
 /** Pattern of the parts between commas. Commas within quotes belong to a command. */
 const betweenCommas = /(?:[^,'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*"|['"\\])+/g;
@@ -85,7 +87,11 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
 
 /** Parses one entry. Returns a sentence about the fault if it is invalid. */
 function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): ListedCli<Kind> | string {
-  const [, prefix, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
+  const { entry, maxRunning } = withoutLimit(part);
+  if (maxRunning !== null && !(maxRunning >= 1 && maxRunning <= 1024)) {
+    return `must limit the running jobs to 1 to 1024, as in ${form}: ${part}`;
+  }
+  const [, prefix, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(entry) ?? [];
   const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
   const name = prefix ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
   if (kind === undefined) return `must be CLIs such as ${form}; ${part} is not one of ${kinds.join(', ')}`;
@@ -93,28 +99,23 @@ function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): L
   try {
     const [program, ...args] = words === undefined ? [] : shellWords(words);
     if (words !== undefined && program === undefined) return `must name a program after ${name}:`;
-    return { name, kind, command: program === undefined ? null : [program, ...args] };
+    return { name, kind, maxRunning, command: program === undefined ? null : [program, ...args] };
   } catch (error) {
     return `has ${(error as Error).message} in the command of ${name}`;
   }
 }
 
-const limitsForm = 'must be limits such as local:1,codex:4';
+/** Separates the limit of running jobs from an entry, such as 2 from `claude*2` and 1 from `local*1=command:llm`. */
+function withoutLimit(part: string): { readonly entry: string; readonly maxRunning: number | null } {
+  const [, name = '', limit, rest = ''] = /^([^=:*]*)\*([^=:]*)([=:][\s\S]*)?$/.exec(part) ?? [];
+  if (limit === undefined) return { entry: part, maxRunning: null };
+  return { entry: name + rest, maxRunning: /^\d{1,9}$/.test(limit) ? Number(limit) : Number.NaN };
+}
 
-/** Schema of MODEL_API_CLI_LIMITS: maximum number of running jobs by name of the CLI. */
-export const cliLimits = z.string().transform((value, context): Readonly<Record<string, number>> => {
-  const limits: Record<string, number> = {};
-  for (const part of value.split(',').map((item) => item.trim())) {
-    if (part === '') continue;
-    const [, name = '', limit = '0'] = /^([a-z0-9][a-z0-9_-]*):([1-9]\d{0,3})$/.exec(part) ?? [];
-    if (name === '' || Object.hasOwn(limits, name)) {
-      context.addIssue(limitsForm);
-      return z.NEVER;
-    }
-    limits[name] = Number(limit);
-  }
-  return limits;
-});
+/** Returns the maximum number of running jobs of each CLI that has a limit, by its name. */
+export function cliLimits(clis: readonly ListedCli<string>[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(clis.flatMap(({ name, maxRunning }) => (maxRunning === null ? [] : [[name, maxRunning]])));
+}
 
 /**
  * Returns how a program of `command` handles models. `takesModel` is whether its arguments contain `{model}`; if not,
@@ -133,13 +134,9 @@ export function commandModel(
 
 /** Returns the faults of the variables about several CLIs. Ignores variables that could not be read. */
 export function clisFaults(values: Partial<Values>): string[] {
-  const { MODEL_API_CLIS: clis, MODEL_API_CLI_LIMITS: limits } = values;
-  if (clis === undefined || limits === undefined) return [];
-  const names = clis.map(({ name }) => name);
-  const unknown = Object.keys(limits).filter((name) => !names.includes(name));
-  const faults = unknown.map((name) => `MODEL_API_CLI_LIMITS: ${name} is not in MODEL_API_CLIS`);
-  if (clis.length === 0) return faults;
-  return [...faults, ...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
+  const { MODEL_API_CLIS: clis } = values;
+  if (clis === undefined || clis.length === 0) return [];
+  return [...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
 }
 
 /** Returns faults for variables about a single CLI, which are ambiguous in addition to a list. */

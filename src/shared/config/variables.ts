@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
-import { cliLimits, cliList, kindOrFile } from './clis.js';
+import { cliList, kindOrFile } from './clis.js';
 import {
   otlpEndpoint,
   otlpHeaders,
@@ -46,8 +46,6 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen'] as const;
 export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
 const [, ...namedKinds] = cliKinds;
-/** Formats in which `command` writes the system text and the history for its program. */
-export const cliTemplates = ['transcript', 'plain', 'jsonl'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export const switchPositions = ['on', 'off'] as const;
@@ -83,7 +81,6 @@ export const variables = {
   MODEL_API_TRUST_PROXY: ['trustedProxies', cidrs, ''],
   MODEL_API_BODY_LIMIT: ['bodyLimitBytes', size(1, 64 * 1024 ** 2), '16mb'],
   MODEL_API_TIMEOUT: ['executionMs', seconds(0.001, daySeconds), '120'],
-  MODEL_API_FIRST_OUTPUT_TIMEOUT: ['firstOutputMs', seconds(0, daySeconds), '0'],
   MODEL_API_STALL_TIMEOUT: ['stallMs', seconds(0, daySeconds), '0'],
   MODEL_API_MAX_CONCURRENT: ['maxConcurrent', integer(1, 1024), '4'],
   MODEL_API_MAX_QUEUE: ['maxQueue', integer(0, 1_000_000), '100'],
@@ -108,9 +105,6 @@ export const variables = {
   MODEL_API_CLI_ARGS: ['cliArgs', words, ''],
   MODEL_API_CLI_ENV: ['cliEnv', variableNames, ''],
   MODEL_API_CLIS: ['clis', cliList(namedKinds), ''],
-  MODEL_API_CLI_LIMITS: ['cliLimits', cliLimits, ''],
-  MODEL_API_CLI_TEMPLATE: ['cliTemplate', oneOf(cliTemplates), 'transcript'],
-  MODEL_API_CLI_STRIP_ANSI: ['cliStripAnsi', flag, 'true'],
   MODEL_API_CLI_HOME_FILES: ['cliHomeFiles', homePaths, ''],
   MODEL_API_DEFAULT_MODEL: ['defaultModel', modelName, null],
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
@@ -124,7 +118,6 @@ export const variables = {
   MODEL_API_SESSION_IDLE_SECONDS: ['sessionIdleMs', seconds(1, daySeconds), '300'],
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
-  MODEL_API_CLI_PROCESSES: ['cliProcesses', integer(1, 1_000_000), null],
   MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
@@ -144,9 +137,14 @@ const conversationsOnly = 'the limits of conversations apply to responses';
 
 /** Variables of earlier versions without `MODEL_API_`, and what applies instead. */
 export const removedVariables: ReadonlyMap<string, string> = new Map([
+  ['CLI_LIMITS', 'an entry of MODEL_API_CLIS contains its limit, as in claude*2'],
+  ['CLI_PROCESSES', 'each CLI process and its children have 512 processes and threads at most'],
+  ['CLI_STRIP_ANSI', 'terminal sequences and last line ends are always removed; an adapter of your own can differ'],
+  ['CLI_TEMPLATE', 'a program gets a conversation as a transcript; an adapter of your own can differ'],
   ['CLIENT_MAX_CONVERSATIONS', 'a client has a quarter of MODEL_API_MAX_CONVERSATIONS'],
   ['CLIENT_MAX_QUEUE', 'a client has its share; the option queue of a key sets another limit'],
   ['CONVERSATION_MAX_MB', 'a conversation has 8 MB of text at most'],
+  ['FIRST_OUTPUT_TIMEOUT', 'MODEL_API_STALL_TIMEOUT also limits the wait for the first output'],
   ['MAX_RESPONSES', `${conversationsOnly} (MODEL_API_MAX_CONVERSATIONS)`],
   ['MAX_RESPONSE_BYTES', `${conversationsOnly} (a quarter of MODEL_API_CONVERSATION_MEMORY_MB)`],
 ]);

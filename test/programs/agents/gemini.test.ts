@@ -171,7 +171,7 @@ describe('A failure behind gemini', () => {
 
   it.each([
     ['the time-out of a job', { MODEL_API_TIMEOUT: '15' }, /15000 ms/],
-    ['the limit for a first output', { MODEL_API_FIRST_OUTPUT_TIMEOUT: '15' }, /FIRST_OUTPUT_TIMEOUT/],
+    ['the stall limit', { MODEL_API_STALL_TIMEOUT: '15' }, /STALL_TIMEOUT/],
   ])('is a timeout by %s if the API stalls, and the next job is answered', async (_, env, message) => {
     await using service = await startWithGemini(api, { env });
     api.behave = () => geminiStalls;

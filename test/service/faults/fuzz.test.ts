@@ -102,9 +102,9 @@ describe('Any request', () => {
   it('is answered as documented, never with 500, and the service stays healthy', async () => {
     process.stderr.write(`${requests} requests, FUZZ_SEED=${seed}\n`);
     const env = { ...twoWorkers, MODEL_API_KEY: key, MODEL_API_BODY_LIMIT: String(bodyLimitBytes) };
-    // With stripping, a prompt that is only an escape sequence would yield an empty answer.
-    const asItIs = { MODEL_API_READINESS_INTERVAL_SECONDS: '0', MODEL_API_CLI_STRIP_ANSI: 'false' };
-    await using service = await startWithProgram('cat', { ...env, ...asItIs });
+    // The answer to a prompt that is only a terminal sequence would otherwise be empty.
+    const endsWithDot = `sh -c 'cat && echo .'`;
+    await using service = await startWithProgram(endsWithDot, { ...env, MODEL_API_READINESS_INTERVAL_SECONDS: '0' });
     const maker = new RequestMaker(randomNumbers(seed), key, bodyLimitBytes);
     const judge = new Judge();
     let left = requests;

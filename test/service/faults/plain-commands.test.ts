@@ -16,19 +16,19 @@ async function checksOf(service: Service): Promise<Check[]> {
 }
 
 describe('A plain command', () => {
-  it('receives a conversation in the configured format, and terminal codes are removed from its answer', async () => {
+  it('receives a conversation as a transcript, and terminal codes are removed from its answer', async () => {
     const command = `perl -0777 -ne 'print "\\e[1m", $_, "\\e[0m\\n\\n"'`;
-    await using service = await startWithProgram(command, { MODEL_API_CLI_TEMPLATE: 'jsonl' });
-    const { body } = await service.post('/chat', { message: 'one', system: 'Be brief.' });
-    const first = '{"role":"system","content":"Be brief."}\n{"role":"user","content":"one"}';
-    expect(body.response).toBe(first);
+    await using service = await startWithProgram(command);
+    const { body } = await service.post('/chat', { message: 'one' });
+    expect(body.response).toBe('one');
     const next = { message: 'two', conversation_id: body.conversation_id, stream: true };
     const { text } = await service.post('/chat', next);
     const deltas = [...text.matchAll(/^event: delta\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data).text);
-    const [, , answer, question] = deltas.join('').split('\n');
-    expect([answer, question]).toEqual([
-      JSON.stringify({ role: 'assistant', content: first }),
-      '{"role":"user","content":"two"}',
+    const messages = deltas.join('').matchAll(/^\[turn-\d+ (user|assistant)\]\n(.*)$/gm);
+    expect([...messages].map(([, role, said]) => [role, said])).toEqual([
+      ['user', 'one'],
+      ['assistant', 'one'],
+      ['user', 'two'],
     ]);
     expect(deltas.join('')).not.toMatch(/\n$/);
   });

@@ -10,8 +10,8 @@ import { fixture, type Service, script, startService } from '../../support/servi
 
 const kills = 15;
 
-function startBoth(more: Readonly<Record<string, string>> = {}): Promise<Service> {
-  const clis = `main=demo,fragile=command:${script('forever.pl')}`;
+function startBoth(more: Readonly<Record<string, string>> = {}, fragile = 'fragile'): Promise<Service> {
+  const clis = `main=demo,${fragile}=command:${script('forever.pl')}`;
   return startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, ...more } });
 }
 
@@ -44,7 +44,7 @@ describe('Two CLIs in one service', () => {
   });
 
   it('share one queue, in which a limit of one of them delays no job of the other', async () => {
-    await using service = await startBoth({ MODEL_API_CLI_LIMITS: 'fragile:1', MODEL_API_MAX_CONCURRENT: '3' });
+    await using service = await startBoth({ MODEL_API_MAX_CONCURRENT: '3' }, 'fragile*1');
     const controller = new AbortController();
     const stuck = ['one', 'two', 'three'].map((prompt) =>
       service.post('/ask', { prompt, model: 'fragile' }, {}, controller.signal).catch(() => null),

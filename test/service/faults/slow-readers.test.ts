@@ -111,16 +111,16 @@ describe('A program without output', () => {
   const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt })).body;
 
   it('is ended at the limit for its first output, and the error names that limit', async () => {
-    await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '0.6', MODEL_API_STALL_TIMEOUT: '5' });
+    await using service = await startConverser({ MODEL_API_STALL_TIMEOUT: '0.6' });
     expect(await ask(service, 'silent')).toMatchObject({
       error: 'timeout',
-      message: 'the model was silent for 600 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+      message: 'the model was silent for 600 ms before its first output (MODEL_API_STALL_TIMEOUT)',
     });
     await recovers(service);
   });
 
   it('is ended at the limit between two outputs, plain and streamed, and the error names that limit', async () => {
-    await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '5', MODEL_API_STALL_TIMEOUT: '0.6' });
+    await using service = await startConverser({ MODEL_API_STALL_TIMEOUT: '0.6' });
     const failure = {
       error: 'timeout',
       message: 'the model CLI was silent for 600 ms between two outputs (MODEL_API_STALL_TIMEOUT)',

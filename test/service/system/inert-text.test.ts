@@ -47,7 +47,8 @@ const tellsItself = shared(() =>
     TZ: 'Europe/Vienna',
   }),
 );
-const cat = shared(() => startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' }));
+/** Answers with the bytes of its input in hexadecimal form. */
+const showsBytes = shared(() => startWithProgram(`perl -0777 -ne 'print unpack "H*", $_'`));
 
 describe('The text of a request', () => {
   it('is in no argument and no environment of any process while its job runs, and in no log record', async () => {
@@ -65,8 +66,9 @@ describe('The text of a request', () => {
   it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
     'reaches the program unchanged to the byte: %j',
     async (prompt) => {
-      const service = await cat();
-      expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
+      const service = await showsBytes();
+      const { body } = await service.post('/ask', { prompt });
+      expect(Buffer.from(String(body.response), 'hex').toString()).toBe(prompt);
     },
   );
 });

@@ -152,10 +152,9 @@ describe('A model alias', () => {
 });
 
 describe('With several CLIs, an alias', () => {
-  const clis = `main=demo,local=command:sh -c 'cat >/dev/null; echo "$0"' {model}`;
+  const clis = `main=demo,local*1=command:sh -c 'cat >/dev/null; echo "$0"' {model}`;
   const named = {
     MODEL_API_MODEL_ALIASES: 'gpt-4o=local/llama,mini=main/echo,*=default',
-    MODEL_API_CLI_LIMITS: 'local:1',
   };
 
   it('can refer to a model of each CLI', async () => {

@@ -245,7 +245,7 @@ export class TextBook implements TextSink {
   }
 }
 
-export const noLimits: CliLimits = { maxOutputBytes: 1_000_000, graceMs: 2000, firstOutputMs: 0, stallMs: 0 };
+export const noLimits: CliLimits = { maxOutputBytes: 1_000_000, graceMs: 2000, stallMs: 0 };
 
 export interface ScriptedCli {
   readonly tree: ScriptedTree;

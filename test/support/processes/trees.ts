@@ -83,7 +83,7 @@ export async function temporaryInstance(): Promise<Instance & AsyncDisposable> {
   return { ...(await instanceOfProcess(child.pid ?? 0)), [Symbol.asyncDispose]: end };
 }
 
-const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
+const unlimited = { hasMemory: false, hasPids: false, maxMemoryBytes: null };
 
 /** Returns trees contained by cgroups. */
 export async function cgroupTrees(): Promise<Trees> {

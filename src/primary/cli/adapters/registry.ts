@@ -191,10 +191,9 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
     case 'command': {
       const { commandAdapter } = loadPart<typeof import('./command/adapter.js')>('./command/adapter.js');
       const words = command ?? [''];
-      const { cliTemplate: template, cliStripAnsi: stripAnsi } = config;
       // With several CLIs, the name may begin with the name of a CLI.
       const defaultModel = config.clis.length > 0 ? null : config.defaultModel;
-      return commandAdapter(words, { extraArgs, template, stripAnsi, ...commandModel(words, extraArgs, defaultModel) });
+      return commandAdapter(words, { extraArgs, ...commandModel(words, extraArgs, defaultModel) });
     }
     case 'demo': {
       const { demoAdapter } = loadPart<typeof import('./demo/adapter.js')>('./demo/adapter.js');

@@ -261,7 +261,7 @@ export class ProcessPool {
   #add(programVersion: CliProcessParts['programVersion'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
     const { clock, observer, redactor, callbacks } = this.#parts;
     // A process that only answers a question about the program has a time limit of its own.
-    const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
+    const limits = key === null ? { ...this.#settings.limits, stallMs: 0 } : this.#settings.limits;
     const parts = { programVersion, limits, clock, observer, redactor, callbacks };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
     this.#all.set(process, key);

@@ -19,9 +19,11 @@ import {
 import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
 
-export interface TurnLimits extends SilenceLimits {
+export interface TurnLimits {
   /** Longest answer, in bytes: the text, the arguments of calls, and the thoughts that the client gets. */
   readonly maxOutputBytes: number;
+  /** Longest silence in a turn, milliseconds; 0: no limit. */
+  readonly stallMs: number;
 }
 
 /** Resources that a turn has used, however it ended. */
@@ -92,7 +94,7 @@ export class OpenTurn implements Disposable {
     this.#sink = sink;
     this.#clock = clock;
     this.#maxOutputBytes = limits.maxOutputBytes;
-    this.#silence = new SilenceLimit(limits, clock, (reason) => this.fail(reason));
+    this.#silence = new SilenceLimit(limits.stallMs, clock, (reason) => this.fail(reason));
   }
 
   begin({ text, rest = [], stdin: then }: TurnInput): void {
@@ -272,30 +274,24 @@ export function saysNothing(decoder: Decoder, decode: Decode): boolean {
   }
 }
 
-export interface SilenceLimits {
-  /** Longest time before the model's first output in a turn, milliseconds; 0: no limit. */
-  readonly firstOutputMs: number;
-  /** Longest silence of the program after that output, milliseconds; 0: no limit. */
-  readonly stallMs: number;
-}
-
 /** Owns the timer that ends a turn when the model does not begin or the program stops writing. */
 export class SilenceLimit implements Disposable {
-  readonly #limits: SilenceLimits;
+  readonly #limitMs: number;
   readonly #clock: Clock;
   readonly #onExceeded: (reason: RelayError) => void;
   #stopTimer: StopTimer = () => {};
 
-  constructor(limits: SilenceLimits, clock: Clock, onExceeded: (reason: RelayError) => void) {
-    this.#limits = limits;
+  /** `limitMs`: longest silence of the model before its first output, and of the program after it; 0: no limit. */
+  constructor(limitMs: number, clock: Clock, onExceeded: (reason: RelayError) => void) {
+    this.#limitMs = limitMs;
     this.#clock = clock;
     this.#onExceeded = onExceeded;
-    this.#restart(limits.firstOutputMs, 'the model', 'before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)');
+    this.#restart('the model', 'before its first output');
   }
 
   /** Restarts the timer, after output of a model that has begun. */
   reset(): void {
-    this.#restart(this.#limits.stallMs, 'the model CLI', 'between two outputs (MODEL_API_STALL_TIMEOUT)');
+    this.#restart('the model CLI', 'between two outputs');
   }
 
   /** Stops the timer while the output is not read: silence is then not the program's fault. */
@@ -307,10 +303,11 @@ export class SilenceLimit implements Disposable {
     this.pause();
   }
 
-  #restart(limitMs: number, who: string, when: string): void {
+  #restart(who: string, when: string): void {
     this.#stopTimer();
+    const limitMs = this.#limitMs;
     if (limitMs === 0) return;
-    const reason = new RelayError('timeout', `${who} was silent for ${limitMs} ms ${when}`);
+    const reason = new RelayError('timeout', `${who} was silent for ${limitMs} ms ${when} (MODEL_API_STALL_TIMEOUT)`);
     this.#stopTimer = this.#clock.after(limitMs, () => this.#onExceeded(reason));
   }
 }

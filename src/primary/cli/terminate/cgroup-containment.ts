@@ -13,10 +13,17 @@ import type { Containment, ContainmentFactory, TerminationMeans } from './contai
 export interface CgroupSettings {
   /** Whether the memory controller is available. */
   readonly hasMemory: boolean;
+  /** Whether the pids controller is available, which limits processes and threads. */
+  readonly hasPids: boolean;
   /** null if unlimited. */
   readonly maxMemoryBytes: number | null;
-  readonly maxProcesses: number | null;
 }
+
+/**
+ * Maximum number of processes and threads of one CLI process with all its children. A CLI with its tools has some
+ * dozens, and a fork bomb in one job must leave the other jobs and the host able to start processes.
+ */
+const maxProcesses = 512;
 
 /** Time after which a process counts as unkillable, for example because it waits for a disk. */
 const killLimitMs = 10_000;
@@ -135,9 +142,9 @@ export class CgroupContainments implements ContainmentFactory {
       await this.#makeHome();
       await cgroup.create();
     });
-    const { maxMemoryBytes, maxProcesses } = this.#settings;
+    const { maxMemoryBytes, hasPids } = this.#settings;
     if (maxMemoryBytes !== null) await limitMemory(cgroup, maxMemoryBytes);
-    if (maxProcesses !== null) await cgroup.set('pids.max', String(maxProcesses));
+    if (hasPids) await cgroup.set('pids.max', String(maxProcesses));
     return cgroup;
   }
 

@@ -23,9 +23,8 @@ export type CgroupSetting = 'auto' | 'off' | string;
 
 export interface TerminationSettings {
   readonly cgroup: CgroupSetting;
-  /** Limits of each CLI process with all its children; null if unlimited. */
+  /** Memory of each CLI process with all its children; null if unlimited. */
   readonly maxMemoryBytes: number | null;
-  readonly maxProcesses: number | null;
   /** Cgroups of a systemd unit that is only inspected. This process is outside of them and uses process groups. */
   readonly unitCgroups?: UnitCgroups | null;
 }
@@ -58,7 +57,7 @@ function terminationOfUnit(
   const { cgroup, unitCgroups = null } = settings;
   if (unitCgroups === null || cgroup !== 'auto' || !hasCgroups) return null;
   const { fault, controllers } = unitCgroups;
-  const warnings = unmetLimits(settings, controllers.has('memory'), controllers.has('pids'));
+  const warnings = unmetLimits(settings, controllers.has('memory'));
   const means = fault === null ? 'cgroup' : 'process-group';
   const create: ContainmentFactory['create'] = (...program) => groups.create(...program);
   return { containments: { means, create, close: () => groups.close() }, warnings, fault };
@@ -83,12 +82,11 @@ export async function chooseTermination(
   if (unitTermination !== null) return { ...unitTermination, killTree };
   const found = await openCgroupHome(parent, instance, mayMove, clock);
   if (found.kind === 'usable') {
-    const { maxMemoryBytes, maxProcesses } = settings;
     const [hasMemory, hasPids] = [found.controllers.has('memory'), found.controllers.has('pids')];
-    const limits = { maxMemoryBytes: hasMemory ? maxMemoryBytes : null, maxProcesses: hasPids ? maxProcesses : null };
+    const maxMemoryBytes = hasMemory ? settings.maxMemoryBytes : null;
     const fallback = { containments: groups, log };
-    const containments = new CgroupContainments(found.home, { hasMemory, ...limits }, clock, fallback);
-    const warnings = unmetLimits(settings, hasMemory, hasPids);
+    const containments = new CgroupContainments(found.home, { hasMemory, hasPids, maxMemoryBytes }, clock, fallback);
+    const warnings = unmetLimits(settings, hasMemory);
     return {
       containments,
       killTree,
@@ -99,22 +97,16 @@ export async function chooseTermination(
     };
   }
   if (!['auto', 'off'].includes(settings.cgroup)) throw new ConfigFault([`MODEL_API_CGROUP: ${found.reason}`]);
-  const warnings = [...unmetLimits(settings, false, false), ...(tools.setpriv === null ? [setprivWarning] : [])];
+  const warnings = [...unmetLimits(settings, false), ...(tools.setpriv === null ? [setprivWarning] : [])];
   return { containments: groups, killTree, warnings, fault: settings.cgroup === 'off' ? null : found.reason };
 }
 
-function unmetLimits(
-  { maxMemoryBytes, maxProcesses }: TerminationSettings,
-  hasMemory: boolean,
-  hasPids: boolean,
-): string[] {
-  const missing = [
-    ...(maxMemoryBytes !== null && !hasMemory ? ['MODEL_API_CLI_MEMORY_MB'] : []),
-    ...(maxProcesses !== null && !hasPids ? ['MODEL_API_CLI_PROCESSES'] : []),
+function unmetLimits({ maxMemoryBytes }: TerminationSettings, hasMemory: boolean): string[] {
+  if (maxMemoryBytes === null || hasMemory) return [];
+  return [
+    'MODEL_API_CLI_MEMORY_MB has no effect: the service has no cgroup with that controller ' +
+      '(under systemd, Delegate=yes gives it one)',
   ];
-  const why =
-    'has no effect: the service has no cgroup with that controller (under systemd, Delegate=yes gives it one)';
-  return missing.map((name) => `${name} ${why}`);
 }
 
 const limitMs = 200;

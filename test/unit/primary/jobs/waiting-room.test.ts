@@ -280,6 +280,11 @@ describe('A CLI with a limit', () => {
     expect(isRunning(third)).toEqual([true]);
   });
 
+  it('limits no other CLI, whatever its name', () => {
+    const { at, isRunning } = limited(1);
+    expect(isRunning(at('constructor'), at('toString'))).toEqual([true, true]);
+  });
+
   it('does not block jobs of another CLI, not even of the client that waits for it', () => {
     const { at, isRunning } = limited(1);
     const [, waits, other, again] = [at('small'), at('small'), at('main'), at('main', 'b')];

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
-import { type VariableName, variables } from '../../../../src/shared/config/variables.js';
+import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
 
 const usualRedis = {
   ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
@@ -239,7 +239,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: [...noSeconds, '86401'],
   },
   MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
-  MODEL_API_FIRST_OUTPUT_TIMEOUT: { key: 'firstOutputMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
   MODEL_API_STALL_TIMEOUT: { key: 'stallMs', good: [['1.5', 1500]], bad: [...noSeconds, '86401'] },
   MODEL_API_TOOLS: { key: 'tools', good: [['off', 'off']], bad: ['', 'true', 'ON'] },
   MODEL_API_SAMPLING: { key: 'sampling', good: [['off', 'off']], bad: ['', 'true', 'ON'] },
@@ -323,34 +322,37 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     key: 'clis',
     good: [
       [
-        'claude,jay=/etc/jay.cjs:node jay.cjs,/etc/owl.mjs',
+        'claude,jay=/etc/jay.cjs:node jay.cjs,/etc/owl.mjs*12',
         [
-          { name: 'claude', kind: 'claude', command: null },
-          { name: 'jay', kind: '/etc/jay.cjs', command: ['node', 'jay.cjs'] },
-          { name: 'owl', kind: '/etc/owl.mjs', command: null },
+          { name: 'claude', kind: 'claude', maxRunning: null, command: null },
+          { name: 'jay', kind: '/etc/jay.cjs', maxRunning: null, command: ['node', 'jay.cjs'] },
+          { name: 'owl', kind: '/etc/owl.mjs', maxRunning: 12, command: null },
         ],
       ],
-      ['claude', [{ name: 'claude', kind: 'claude', command: null }]],
+      ['claude', [{ name: 'claude', kind: 'claude', maxRunning: null, command: null }]],
       [
-        'claude:/opt/claude, local=command:ollama run {model}',
+        'claude:/opt/claude, local*1=command:ollama run {model}',
         [
-          { name: 'claude', kind: 'claude', command: ['/opt/claude'] },
-          { name: 'local', kind: 'command', command: ['ollama', 'run', '{model}'] },
+          { name: 'claude', kind: 'claude', maxRunning: null, command: ['/opt/claude'] },
+          { name: 'local', kind: 'command', maxRunning: 1, command: ['ollama', 'run', '{model}'] },
         ],
       ],
-      [`a=command:sh -c "x, y"`, [{ name: 'a', kind: 'command', command: ['sh', '-c', 'x, y'] }]],
+      [`a=command:sh -c "x, y"`, [{ name: 'a', kind: 'command', maxRunning: null, command: ['sh', '-c', 'x, y'] }]],
     ],
-    bad: ['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude', ','],
-  },
-  MODEL_API_CLI_LIMITS: {
-    key: 'cliLimits',
-    besides: { MODEL_API_CLIS: 'claude,demo,constructor=demo' },
-    good: [
-      ['', {}],
-      ['claude:1, demo:4', { claude: 1, demo: 4 }],
-      ['constructor:2', { constructor: 2 }],
+    bad: [
+      ...['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude', ','],
+      ...[
+        'claude*',
+        'claude*0',
+        'claude*-1',
+        'claude*1025',
+        'claude*1.5',
+        'a*x=claude',
+        'a=claude*1',
+        '*1',
+        'claude*1,claude*2',
+      ],
     ],
-    bad: ['claude', 'claude:0', 'claude:-1', 'claude:1,claude:2', 'other:1', ':1'],
   },
   MODEL_API_CLI: {
     key: 'cli',
@@ -381,23 +383,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
       ['HTTPS_PROXY, _x1', ['HTTPS_PROXY', '_x1']],
     ],
     bad: ['1X', 'A=B', 'A B', 'A-B'],
-  },
-  MODEL_API_CLI_TEMPLATE: {
-    key: 'cliTemplate',
-    good: [
-      ['transcript', 'transcript'],
-      ['plain', 'plain'],
-      ['jsonl', 'jsonl'],
-    ],
-    bad: ['', 'json', 'Plain'],
-  },
-  MODEL_API_CLI_STRIP_ANSI: {
-    key: 'cliStripAnsi',
-    good: [
-      ['true', true],
-      ['0', false],
-    ],
-    bad: ['', 'yes', 'TRUE'],
   },
   MODEL_API_CLI_HOME_FILES: {
     key: 'cliHomeFiles',
@@ -464,14 +449,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [
       ['1', 1_048_576],
       ['1000000', 1_048_576_000_000],
-    ],
-    bad: [...noWholeNumbers, '0', '1000001'],
-  },
-  MODEL_API_CLI_PROCESSES: {
-    key: 'cliProcesses',
-    good: [
-      ['1', 1],
-      ['1000000', 1_000_000],
     ],
     bad: [...noWholeNumbers, '0', '1000001'],
   },
@@ -627,7 +604,6 @@ describe('The configuration', () => {
       tools: 'on',
       sampling: 'on',
       exposeStderr: false,
-      firstOutputMs: 0,
       stallMs: 0,
       standby: 1,
       liveSessions: 4,
@@ -648,10 +624,7 @@ describe('The configuration', () => {
       cliArgs: [],
       clientMaxConcurrent: 0,
       clis: [],
-      cliLimits: {},
       cliEnv: [],
-      cliTemplate: 'transcript',
-      cliStripAnsi: true,
       cliHomeFiles: [],
       defaultModel: null,
       allowedModels: [],
@@ -659,7 +632,6 @@ describe('The configuration', () => {
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,
-      cliProcesses: null,
       console: 'on',
       logLevel: 'info',
       logFormat: 'auto',
@@ -979,6 +951,11 @@ describe('An unknown variable', () => {
       'MODEL_API_CLIENT_MAX_QUEUE was removed and has no effect: a client has its share; the option queue of a key sets another limit',
       expect.stringContaining('MODEL_API_MAX_RESPONSES was removed and has no effect'),
     ]);
+  });
+
+  it.each([...removedVariables])('causes a warning if it was removed: %s', async (name, advice) => {
+    const { warnings } = await load({ [`MODEL_API_${name}`]: '1' });
+    expect(warnings).toEqual([`MODEL_API_${name} was removed and has no effect: ${advice}`]);
   });
 
   it('causes a warning without a suggestion if no name is near', async () => {

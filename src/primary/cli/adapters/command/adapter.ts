@@ -5,7 +5,6 @@ import {
   type Exit,
   type LaunchOptions,
   type ProgramVersion,
-  type Turn,
   type TurnEvent,
   unknownUsage,
 } from '../../contract/adapter.js';
@@ -16,10 +15,6 @@ export interface CommandOptions {
   readonly extraArgs: readonly string[];
   readonly takesModel: boolean;
   readonly ownName: string;
-  /** Form in which system text and history precede the question. */
-  readonly template: CommandTemplate;
-  /** Whether terminal sequences and final line breaks are removed from the answer. */
-  readonly stripAnsi: boolean;
 }
 
 /**
@@ -43,7 +38,7 @@ export function commandAdapter(
   };
 }
 
-function programVersion(args: readonly string[], { ownName, template, stripAnsi }: CommandOptions): ProgramVersion {
+function programVersion(args: readonly string[], { ownName }: CommandOptions): ProgramVersion {
   return {
     version: null,
     plan: (launch: LaunchOptions) => ({
@@ -52,15 +47,17 @@ function programVersion(args: readonly string[], { ownName, template, stripAnsi 
     }),
     extras: {},
     protocol: () => ({
-      writer: { write: (turn) => ({ text: inputOf(turn, template), stdin: 'end' }) },
-      decoder: plainText(stripAnsi ? new PrintedText() : { add: (chunk) => chunk }),
+      writer: { write: (turn) => ({ text: promptOf(turn), stdin: 'end' }) },
+      decoder: plainText(),
     }),
     check: async () => null, // without a prompt, only the permission to execute can be checked
     listModels: async () => null,
   };
 }
 
-function plainText(answer: Pick<PrintedText, 'add'>): Decoder {
+/** Decodes an answer. Terminal sequences and final line breaks are not part of it: clients show it elsewhere. */
+function plainText(): Decoder {
+  const answer = new PrintedText();
   let isEmpty = true;
   return {
     hasBegun: true, // all output is the answer
@@ -81,30 +78,4 @@ function empty({ stderr }: Exit): TurnEvent {
   const errorText = stderr.trim();
   const message = 'the model CLI exited with 0 without an answer';
   return { type: 'turn-failed', reason: 'empty_answer', message, ...(errorText !== '' && { stderr: errorText }) };
-}
-
-/** Forms of system text, history and question on stdin, for a program without roles. */
-const templates = {
-  /** Texts only, separated by a blank line, without roles. */
-  plain: ({ system, history, text }) => [...(system === null ? [] : [system]), ...textsOf(history), text].join('\n\n'),
-  /** A single question unchanged; a conversation with a line before each message that no message can forge. */
-  transcript: promptOf,
-  /** One JSON object per line, the last with the question. */
-  jsonl: ({ system, history, text }) => {
-    const instruction = system === null ? [] : [{ role: 'system', content: system }];
-    const messages = history.map((message) => ({ role: message.role, content: message.text }));
-    const lines = [...instruction, ...messages, { role: 'user', content: text }];
-    return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-  },
-} as const satisfies Record<string, (turn: Turn) => string>;
-
-export type CommandTemplate = keyof typeof templates;
-
-/** Returns the whole stdin of a turn. */
-export function inputOf(turn: Turn, template: CommandTemplate): string {
-  return templates[template](turn);
-}
-
-function textsOf(history: Turn['history']): string[] {
-  return history.map(({ text }) => text);
 }

@@ -451,8 +451,8 @@ describe('A consultation', () => {
     expect([await answer, tree?.heard, tree?.ends]).toEqual([{ code: 0, stdout: '1.2.3\n' }, 'input', ['done']]);
   });
 
-  it('has a separate time limit, not the silence limits of a turn', async () => {
-    const house = new PoolHouse({ limits: { firstOutputMs: 100, stallMs: 100 } });
+  it('has a separate time limit, not the silence limit of a turn', async () => {
+    const house = new PoolHouse({ limits: { stallMs: 100 } });
     const answer = house.pool.consult('/opt/model', ['--version']);
     await house.clock.advance(5000);
     const [tree] = house.trees;

@@ -415,16 +415,16 @@ describe('A turn that is cut', () => {
   });
 
   it('ends the program after too long a silence, in each turn anew', async () => {
-    const { tree, clock, turn } = await start({ limits: { firstOutputMs: 300, stallMs: 20 } });
+    const { tree, clock, turn } = await start({ limits: { stallMs: 20 } });
     const first = turn('one');
-    await clock.advance(299);
+    await clock.advance(19);
     await tree.say('+one\nend\n');
     await first;
     await clock.advance(10_000); // between turns, no output is due
     const second = turn('two');
     const message = 'the model CLI was silent for 20 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
     const failure = expect(second).rejects.toMatchObject({ code: 'timeout', message });
-    await clock.advance(299);
+    await clock.advance(19);
     await tree.say('+two\n');
     await clock.advance(19);
     expect(tree.ends).toEqual([]);
@@ -434,7 +434,7 @@ describe('A turn that is cut', () => {
   });
 
   it('leaves no timer and no listener behind, however it ends', async () => {
-    const limits = { firstOutputMs: 1000, stallMs: 1000 };
+    const limits = { stallMs: 1000 };
     const controller = new AbortController();
     const { process, tree, clock, turn } = await start({ limits });
     const answer = turn('one', controller.signal);
@@ -515,7 +515,7 @@ describe('The history of a turn', () => {
 
   it('is sent piece by piece, and the requests for it are not model output', async () => {
     const { tree, clock, turn } = await start({
-      limits: { firstOutputMs: 300, stallMs: 20 },
+      limits: { stallMs: 300 },
       programVersion: inTwoParts,
     });
     const failure = expect(turn('one')).rejects.toMatchObject({ code: 'timeout' });

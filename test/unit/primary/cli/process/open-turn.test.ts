@@ -84,7 +84,7 @@ describe('A program that waits for its API', () => {
   });
 
   it('names the cause if a time limit ends while it waits, but not once the model has written', async () => {
-    const late = begin({ limits: { firstOutputMs: 100 } });
+    const late = begin({ limits: { stallMs: 100 } });
     late.turn.read(waits);
     const lateOutcome = outcomeOf(late.turn);
     await late.clock.advance(100);
@@ -228,7 +228,7 @@ describe('A turn whose program exits', () => {
 
 describe('A turn that is cut short', () => {
   it('ends for the first reason, whatever follows', async () => {
-    const { turn, sink, clock } = begin({ limits: { firstOutputMs: 100 } });
+    const { turn, sink, clock } = begin({ limits: { stallMs: 100 } });
     const reason = new Error('the client has disconnected');
     turn.fail(reason);
     turn.fail(new Error('too late'));
@@ -239,7 +239,7 @@ describe('A turn that is cut short', () => {
   });
 
   it('leaves no timer behind after it is disposed of', () => {
-    const { turn, clock } = begin({ limits: { firstOutputMs: 100, stallMs: 100 } });
+    const { turn, clock } = begin({ limits: { stallMs: 100 } });
     turn[Symbol.dispose]();
     expect(clock.pending).toBe(0);
   });
@@ -299,7 +299,7 @@ describe('A turn whose reader is slow', () => {
 
 describe('A turn whose program is silent', () => {
   it('waits for the first output of the model, whatever the program writes about itself', async () => {
-    const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
+    const { turn, clock } = begin({ limits: { stallMs: 300 } });
     const outcome = outcomeOf(turn);
     await clock.advance(200);
     turn.read(says(': I have started\n'));
@@ -307,13 +307,13 @@ describe('A turn whose program is silent', () => {
     expect(clock.pending).toBe(1);
     await clock.advance(1);
     expect(await outcome).toBe(
-      'timeout: the model was silent for 300 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+      'timeout: the model was silent for 300 ms before its first output (MODEL_API_STALL_TIMEOUT)',
     );
   });
 
   it('gives the program time with each output, once its model has begun', async () => {
-    const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
-    await clock.advance(299);
+    const { turn, clock } = begin({ limits: { stallMs: 20 } });
+    await clock.advance(19);
     turn.read(says('+one\n'));
     for (let count = 0; count < 3; count++) {
       await clock.advance(19);

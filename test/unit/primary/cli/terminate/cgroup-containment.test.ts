@@ -31,7 +31,7 @@ function run(program: string, args: readonly string[], env: Readonly<Record<stri
   );
 }
 
-const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
+const unlimited = { hasMemory: false, hasPids: false, maxMemoryBytes: null };
 
 /** Creates a folder in place of a cgroup, for tests of the text written to its files. */
 async function folderAsCgroup() {
@@ -183,18 +183,18 @@ describe('A program that cannot be executed', () => {
 describe('The limits of a cgroup', () => {
   it('are set before the program is started: the whole tree ends when its memory runs out', async () => {
     await using fake = await folderAsCgroup();
-    const settings = { hasMemory: true, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 };
+    const settings = { hasMemory: true, hasPids: true, maxMemoryBytes: 1024 ** 3 };
     await new CgroupContainments(fake.home, settings, clock).create(7);
     const value = (file: string) => readFile(join(fake.home.path, '7', file), 'utf8');
     expect(await Promise.all(['memory.max', 'memory.swap.max', 'memory.oom.group', 'pids.max'].map(value))).toEqual([
       '1073741824',
       '0',
       '1',
-      '100',
+      '512',
     ]);
   });
 
-  it('are not set if none are configured', async () => {
+  it('are not set without their controllers', async () => {
     await using fake = await folderAsCgroup();
     await new CgroupContainments(fake.home, unlimited, clock).create(7);
     await expect(stat(join(fake.home.path, '7', 'memory.max'))).rejects.toMatchObject({ code: 'ENOENT' });

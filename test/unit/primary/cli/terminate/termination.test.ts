@@ -11,14 +11,13 @@ const noTools: HostTools = { setpriv: null, hasPs: false };
 interface Options {
   readonly cgroup?: string;
   readonly maxMemoryBytes?: number | null;
-  readonly maxProcesses?: number | null;
   readonly tools?: HostTools;
   readonly unitCgroups?: UnitCgroups;
 }
 
-async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = null, ...others }: Options) {
+async function choose({ cgroup = 'off', maxMemoryBytes = null, ...others }: Options) {
   const { tools = noTools, unitCgroups = null } = others;
-  const settings = { cgroup, maxMemoryBytes, maxProcesses, unitCgroups };
+  const settings = { cgroup, maxMemoryBytes, unitCgroups };
   const { containments, warnings, fault } = await chooseTermination(
     settings,
     tools,
@@ -47,13 +46,10 @@ describe('The way to end processes', () => {
     expect(warnings).toEqual([expect.stringMatching(/^no setpriv on PATH/)]);
   });
 
-  it.each([
-    [{ maxMemoryBytes: 1024 ** 3 }, ['MODEL_API_CLI_MEMORY_MB']],
-    [{ maxProcesses: 100 }, ['MODEL_API_CLI_PROCESSES']],
-    [{ maxMemoryBytes: 1024 ** 3, maxProcesses: 100 }, ['MODEL_API_CLI_MEMORY_MB', 'MODEL_API_CLI_PROCESSES']],
-  ])('includes a warning about a limit that cannot be enforced without a cgroup: %j', async (limits, names) => {
-    const { warnings } = await choose({ ...limits, tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
-    expect(warnings).toEqual(names.map((name) => expect.stringContaining(`${name} has no effect`)));
+  it('includes a warning about a memory limit that cannot be enforced without a cgroup', async () => {
+    const tools = { setpriv: '/usr/bin/setpriv', hasPs: false };
+    const { warnings } = await choose({ maxMemoryBytes: 1024 ** 3, tools });
+    expect(warnings).toEqual([expect.stringContaining('MODEL_API_CLI_MEMORY_MB has no effect')]);
   });
 });
 
@@ -61,7 +57,7 @@ describeWithCgroups('The processes of a unit that is only inspected', () => {
   const unitCgroups = { fault: null, controllers: new Set(['pids']) };
 
   it('have the cgroups that systemd gives the unit, whatever this process could create', async () => {
-    const chosen = await choose({ cgroup: 'auto', unitCgroups, maxMemoryBytes: 1, maxProcesses: 1 });
+    const chosen = await choose({ cgroup: 'auto', unitCgroups, maxMemoryBytes: 1 });
     expect(chosen).toEqual({
       means: 'cgroup',
       warnings: [expect.stringContaining('MODEL_API_CLI_MEMORY_MB has no effect')],
@@ -83,14 +79,11 @@ describeWithCgroups('The way to end processes if cgroups can be created', () => 
     expect(await choose({ cgroup: parent.path })).toEqual({ means: 'cgroup', warnings: [], fault: null });
   });
 
-  it('includes a warning about a limit whose controller is not available, and no others', async () => {
+  it('includes a warning about a memory limit only if its controller is not available', async () => {
     await using parent = await temporaryCgroup();
     const available = parent.controllers();
-    const { warnings } = await choose({ cgroup: parent.path, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 });
-    const missing = [
-      ...(available.has('memory') ? [] : ['MODEL_API_CLI_MEMORY_MB']),
-      ...(available.has('pids') ? [] : ['MODEL_API_CLI_PROCESSES']),
-    ];
+    const { warnings } = await choose({ cgroup: parent.path, maxMemoryBytes: 1024 ** 3 });
+    const missing = available.has('memory') ? [] : ['MODEL_API_CLI_MEMORY_MB'];
     expect(warnings).toEqual(missing.map((name) => expect.stringContaining(name)));
   });
 });

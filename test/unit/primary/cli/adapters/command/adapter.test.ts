@@ -1,4 +1,4 @@
-import { type CommandOptions, commandAdapter } from '../../../../../../src/primary/cli/adapters/command/adapter.js';
+import { commandAdapter } from '../../../../../../src/primary/cli/adapters/command/adapter.js';
 import {
   type DecoderEvent,
   type Exit,
@@ -14,13 +14,7 @@ function adapterOf(
   extraArgs: readonly string[] = [],
   defaultModel: string | null = null,
 ) {
-  const written = { template: 'transcript', stripAnsi: true } as const;
-  return commandAdapter(command, { extraArgs, ...written, ...commandModel(command, extraArgs, defaultModel) });
-}
-
-function versionWith(options: Partial<CommandOptions>): Promise<ProgramVersion> {
-  const usual = { extraArgs: [], takesModel: false, ownName: 'llm', template: 'transcript', stripAnsi: true } as const;
-  return commandAdapter(['llm'], { ...usual, ...options }).learn(() => Promise.reject(new Error('was consulted')));
+  return commandAdapter(command, { extraArgs, ...commandModel(command, extraArgs, defaultModel) });
 }
 
 /** Returns the version. The adapter must not consult the program: an unknown program may misinterpret its arguments. */
@@ -92,29 +86,6 @@ describe('The command adapter', () => {
     ]);
   });
 
-  it.each([
-    ['plain', 'Be brief.\n\nHi\n\nHello\n\nAnd?'],
-    [
-      'jsonl',
-      [
-        '{"role":"system","content":"Be brief."}\n{"role":"user","content":"Hi"}\n',
-        '{"role":"assistant","content":"Hello"}\n{"role":"user","content":"And?"}\n',
-      ].join(''),
-    ],
-  ] as const)('writes a conversation in the form %s if configured', async (template, written) => {
-    const { write } = (await versionWith({ template })).protocol().writer;
-    const turn = { ...plainLaunch(null), text: 'And?', system: 'Be brief.', history };
-    expect(write(turn, 1)).toEqual({ text: written, stdin: 'end' });
-  });
-
-  it.each([
-    ['plain', 'a\nb'],
-    ['jsonl', '{"role":"user","content":"a\\nb"}\n'],
-  ] as const)('writes a single prompt in the form %s', async (template, written) => {
-    const { write } = (await versionWith({ template })).protocol().writer;
-    expect(write({ ...plainLaunch(null), text: 'a\nb', history: [] }, 1).text).toBe(written);
-  });
-
   it('uses the output of the program as the answer, without trailing newlines', async () => {
     const decoder = (await versionOf(['llm'])).protocol().decoder;
     const read = ['\u001b[1ma\n', '\n{"type":"end"}\u001b[', '0m\r\n\n'].flatMap((chunk) => [...decoder.read(chunk)]);
@@ -125,14 +96,8 @@ describe('The command adapter', () => {
     ]);
   });
 
-  it('passes the output on byte for byte if configured', async () => {
-    const decoder = (await versionWith({ stripAnsi: false })).protocol().decoder;
-    const text = '\u001b[1ma\u001b[0m\n';
-    expect([...decoder.read(text)]).toEqual([{ type: 'text-delta', text }]);
-  });
-
-  it.each([[true], [false]])('treats an answer of only whitespace as empty (stripped: %s)', async (stripAnsi) => {
-    const decoder = (await versionWith({ stripAnsi })).protocol().decoder;
+  it('treats an answer of only whitespace as empty', async () => {
+    const decoder = (await versionOf(['llm'])).protocol().decoder;
     Array.from(decoder.read(' \n\n'));
     expect([...decoder.exit({ code: 0, signal: null, stderr: 'no model\n' })]).toEqual([
       {
