@@ -37,7 +37,7 @@ async function run(url: string): Promise<void> {
 
 async function runJobs(jobs: RedisStore['jobs']): Promise<never> {
   for (;;) {
-    const job = await jobs.take('next').catch(() => null);
+    const job = await jobs.takeJob('next').catch(() => null);
     const isStarted = job !== null && (await started(jobs, job.id));
     if (isStarted) {
       process.send?.({ id: job.id, ms: 0 });

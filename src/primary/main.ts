@@ -24,7 +24,7 @@ import {
 } from '../shared/log/logger.js';
 import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
-import { type ServiceExit, serviceExits } from '../shared/phase.js';
+import { serviceExits } from '../shared/phase.js';
 import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
@@ -36,6 +36,15 @@ import { chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
 import { Defects } from './lifecycle/defects.js';
 import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
+import { ProcessEnd } from './lifecycle/process-end.js';
+import {
+  checkSocketPath,
+  endPredecessors,
+  makeRuntimeDirectory,
+  removeDirectories,
+  runtimeParent,
+  runtimePlacesOf,
+} from './lifecycle/runtime-files.js';
 import {
   closeInherited,
   type OtherSettings,
@@ -47,18 +56,9 @@ import {
 } from './lifecycle/start-environment.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
-import {
-  checkSocketPath,
-  endPredecessors,
-  makeRuntimeDirectory,
-  OwnTraces,
-  removeDirectories,
-  runtimeParent,
-  tracesOf,
-} from './lifecycle/traces.js';
 import { Service } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
-import { addressFault, mayBeHadSoon, openAddresses } from './workers/addresses.js';
+import { addressFault, mayBeAvailableSoon, openAddresses } from './workers/addresses.js';
 
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
@@ -73,19 +73,19 @@ const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as 
  * environment.
  */
 export function start(settings: Environment = {}): void {
-  if (cluster.isWorker) return refuseCluster();
+  const end = new ProcessEnd(systemClock);
+  if (cluster.isWorker) return refuseCluster(end);
   const style = styleOfLog({ ...process.env, ...settings }); // before the settings are removed from the environment
-  const ownTraces = new OwnTraces(systemClock);
-  main(settings, style, ownTraces).catch((error: unknown) => failToStart(error, style, ownTraces));
+  main(settings, style, end).catch((error: unknown) => failToStart(error, style, end));
 }
 
 /** Writes to stderr: under pm2, only this stream is shown. */
-function refuseCluster(): void {
+function refuseCluster(end: ProcessEnd): void {
   process.stderr.write(
     'prompt-relay cannot run as a worker of node:cluster, as with "exec_mode": "cluster" of pm2: use "fork". ' +
       'It starts workers itself (MODEL_API_WORKERS).\n',
   );
-  process.exit(serviceExits.config);
+  void end.exit(serviceExits.config, noOutput);
 }
 
 function styleOfLog(env: Environment): LogStyle {
@@ -107,14 +107,14 @@ export async function inspectSetup(
   const config = await (other === null ? readConfig(env) : readConfig(env, other.files));
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
-  const ownTraces = new OwnTraces(systemClock);
+  const end = new ProcessEnd(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
     const cgroups = other === null ? null : other.cgroups;
     const logging = { ...silent, log, clock: systemClock, defects: new Defects(systemClock, log) };
-    return await reportSetup(config, await createHost(config, startEnvironment, logging, { cgroups }, ownTraces), asks);
+    return await reportSetup(config, await createHost(config, startEnvironment, logging, { cgroups }, end), asks);
   } finally {
-    await ownTraces.remove();
+    await end.files.remove();
   }
 }
 
@@ -128,11 +128,11 @@ interface PendingSignal {
  * Installs the signal handlers. The first signal waits until the start has reached a point where the service can shut
  * down cleanly; a second signal kills the process.
  */
-function listenForSignals(ownTraces: OwnTraces): PendingSignal {
+function listenForSignals(end: ProcessEnd): PendingSignal {
   const pending: PendingSignal = { signal: null, service: null };
   const terminate = (signal: NodeJS.Signals) => {
     if (pending.service !== null) void pending.service.terminate(signal);
-    else if (pending.signal !== null) void ownTraces.remove().finally(() => endAtOnce(signal));
+    else if (pending.signal !== null) void end.kill(signal);
     else pending.signal = signal;
   };
   process.on('SIGTERM', terminate);
@@ -149,14 +149,8 @@ function listenForSignals(ownTraces: OwnTraces): PendingSignal {
   return pending;
 }
 
-/** Ends the process by the signal itself, because `process.exit` would wait for a disk that does not respond. */
-function endAtOnce(signal: NodeJS.Signals): void {
-  process.removeAllListeners(signal);
-  process.kill(process.pid, signal);
-}
-
-async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTraces): Promise<void> {
-  const pending = listenForSignals(ownTraces);
+async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd): Promise<void> {
+  const pending = listenForSignals(end);
   const startEnvironment = await takeEnvironment(process.env, process.pid, settings);
   await closeInherited(startEnvironment.handover.passedFds);
   const config = await readConfig(startEnvironment.env);
@@ -168,7 +162,7 @@ async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTra
   process.on('uncaughtException', (error) => {
     // biome-ignore lint/complexity/useOptionalChain: an old Node.js, which must report its version, cannot parse it
     if (pending.service !== null && pending.service.hasStarted) defects.record(error);
-    else die(log, error, ownTraces);
+    else failInStart(error, log, end);
   });
   // The process continues after an unhandled rejection: no result depends on a promise that nothing awaits.
   process.on('unhandledRejection', defects.record);
@@ -176,9 +170,9 @@ async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTra
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
-  const host = await createHost(config, startEnvironment, logging, 'service', ownTraces);
+  const host = await createHost(config, startEnvironment, logging, 'service', end);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const stored = await openStoreOf(config, clock);
+  const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [
@@ -200,9 +194,13 @@ async function main(settings: Environment, logStyle: LogStyle, ownTraces: OwnTra
 }
 
 /** Opens the store. The code for several hosts is large, and is loaded only if hosts share a Redis. */
-async function openStoreOf(config: Config, clock: Clock): Promise<Pick<StartInput, 'store' | 'hosts'>> {
+async function openStoreOf(
+  config: Config,
+  clock: Clock,
+  end: ProcessEnd,
+): Promise<Pick<StartInput, 'store' | 'hosts'>> {
   const { store: place } = config;
-  if (place.kind !== 'redis') return { store: await openStore(place, clock, endByKill), hosts: null };
+  if (place.kind !== 'redis') return { store: await openStore(place, clock, () => end.killOnExit()), hosts: null };
   const { Hosts } = await import('./hosts/hosts.js');
   const hosts = await Hosts.open(place, config, clock);
   return { store: hosts.store, hosts };
@@ -223,7 +221,7 @@ async function portsInTime(
     try {
       return await openPorts(config, host);
     } catch (error) {
-      const isPassing = await mayBeHadSoon(error as Error, config.socketPath);
+      const isPassing = await mayBeAvailableSoon(error as Error, config.socketPath);
       if (isFirst || !isPassing) log.error('listen_failed', { error: await addressFault(error as Error, config) });
       if (!isPassing || pending.signal !== null || clock.monotonicMs() >= untilMs) return null;
       await delay(clock, addressRetryMs);
@@ -262,19 +260,21 @@ async function createHost(
   startEnvironment: StartEnvironment,
   logging: Logging,
   role: Role,
-  ownTraces: OwnTraces,
+  end: ProcessEnd,
 ): Promise<Host> {
-  const traces = await tracesOf(config, startEnvironment.env);
-  return ownTraces.make(traces, () => makeHost(config, startEnvironment, { ...logging, traces }, role, ownTraces));
+  const runtimePlaces = await runtimePlacesOf(config, startEnvironment.env);
+  return end.files.make(runtimePlaces, () =>
+    makeHost(config, startEnvironment, { ...logging, runtimePlaces }, role, end),
+  );
 }
 
 /** Creates the host. A service moves into its cgroup. */
 async function makeHost(
   config: Config,
   { handover, env }: StartEnvironment,
-  known: Logging & Pick<Host, 'traces'>,
+  known: Logging & Pick<Host, 'runtimePlaces'>,
   role: Role,
-  ownTraces: OwnTraces,
+  end: ProcessEnd,
 ): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
@@ -286,7 +286,6 @@ async function makeHost(
   const settings = { cgroup: config.cgroup, unitCgroups, maxMemoryBytes: config.cliMemoryBytes };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
-  const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => ownTraces.remove());
   return {
     env,
     product: readProduct(),
@@ -301,7 +300,8 @@ async function makeHost(
     ...known,
     freeMemory: () => freeMemoryIn(cgroup),
     random: Math.random,
-    exit: (code) => void removeAll().finally(() => void exit(known.log, code)),
+    exit: (code) =>
+      void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void end.exit(code, known.log)),
   };
 }
 
@@ -319,31 +319,12 @@ function withUmask<T>(mask: number, make: () => T): T {
 }
 
 /**
- * Replaces the exit by SIGKILL, because process.exit() would wait for a thread that waits for its disk. Other exit
- * steps still run.
- */
-function endByKill(): void {
-  process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
-}
-
-/**
  * Ends the process after a defect during the start. The workers notice that the primary has exited, end its remaining
  * processes, and exit, too.
  */
-function die(log: Logger, reason: unknown, ownTraces: OwnTraces): void {
+function failInStart(reason: unknown, log: Logger, end: ProcessEnd): void {
   log.error('internal_error', { error: describeError(reason) });
-  void leave(log, serviceExits.internal, ownTraces);
-}
-
-/** Ends the process in an unplanned way. */
-async function leave(log: Logger, code: ServiceExit, ownTraces: OwnTraces): Promise<void> {
-  await ownTraces.remove();
-  return exit(log, code);
-}
-
-async function exit(log: Logger, code: ServiceExit): Promise<void> {
-  if (await log.flush()) process.exit(code);
-  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a blocked write
+  void end.exit(serviceExits.internal, log);
 }
 
 function openOutput(onLost: () => void): LogDestination {
@@ -351,7 +332,7 @@ function openOutput(onLost: () => void): LogDestination {
 }
 
 /** Reports a failed start. The configured log level is not used, because it may be unknown or be the fault itself. */
-function failToStart(error: unknown, style: LogStyle, ownTraces: OwnTraces): Promise<void> {
+function failToStart(error: unknown, style: LogStyle, end: ProcessEnd): Promise<void> {
   const { isConfigFault, text, records } = startFault(error);
   const { inText, inLog } = placesOfFault(areSameFile(stdoutFd, stderrFd), style !== 'json');
   if (inText) process.stderr.write(text);
@@ -364,7 +345,7 @@ function failToStart(error: unknown, style: LogStyle, ownTraces: OwnTraces): Pro
     ),
   );
   for (const [event, fields] of records) log[event === 'config_warning' ? 'warn' : 'error'](event, fields);
-  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal, ownTraces);
+  return end.exit(isConfigFault ? serviceExits.config : serviceExits.internal, log);
 }
 
 if (require.main === module) start();

@@ -1,4 +1,4 @@
-import { type Clock, endOfLoopTurn } from './clock.js';
+import { type Clock, yieldToEventLoop } from './clock.js';
 
 /** Replaces `Promise.withResolvers`, which Node 20 does not have. */
 export function withResolvers<T = void>() {
@@ -37,7 +37,7 @@ export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
     return call();
   };
   return () => {
-    next ??= endOfLoopTurn().then(begin);
+    next ??= yieldToEventLoop().then(begin);
     return next;
   };
 }
@@ -151,7 +151,7 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
 
   async next(): Promise<IteratorResult<T, undefined>> {
     for (;;) {
-      if (this.#head < this.#items.length) return { value: this.#take(), done: false };
+      if (this.#head < this.#items.length) return { value: this.#takeItem(), done: false };
       if (this.#ending === 'finished') return { value: undefined, done: true };
       if (this.#ending !== undefined) throw this.#ending.error;
       await new Promise<void>((resolve) => {
@@ -171,7 +171,7 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
     return this;
   }
 
-  #take(): T {
+  #takeItem(): T {
     const item = this.#items[this.#head++] as T;
     // Cuts the array when half of it has been taken, so that taken items do not stay in memory.
     if (this.#head * 2 >= this.#items.length) {

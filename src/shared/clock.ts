@@ -41,8 +41,8 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Resolves at the end of this turn of the event loop, when all received events have been handled. */
-export function endOfLoopTurn(): Promise<void> {
+/** Lets the event loop handle all received events before the caller continues. */
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

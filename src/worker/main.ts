@@ -8,7 +8,7 @@ import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
-import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
+import { endLeftovers, type RuntimePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
@@ -48,7 +48,7 @@ interface WorkerContext {
   /** Has the level `info` until the primary has sent the configured one. */
   log: Logger;
   /** Information for finding the primary's processes; null until the primary has sent its settings. */
-  traces: TracePlaces | null;
+  runtimePlaces: RuntimePlaces | null;
   /** Collects the spans of requests; null if no spans are exported. */
   spans: RequestSpans | null;
   /** Number of uncaught exceptions. */
@@ -71,7 +71,7 @@ async function main(): Promise<void> {
     phase: 'starting',
     drainUnreadMs: Number.POSITIVE_INFINITY,
     log,
-    traces: null,
+    runtimePlaces: null,
     spans: null,
     defects: 0,
     ...parts,
@@ -86,7 +86,7 @@ async function main(): Promise<void> {
   context.log = createLogger(settings.logLevel, 'worker', logIn(settings.logStyle, output));
   context.phase = settings.phase;
   context.drainUnreadMs = settings.drainUnreadMs;
-  context.traces = settings.traces;
+  context.runtimePlaces = settings.runtimePlaces;
   context.keys.begin(settings.keys);
   await serve(context, primary, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
@@ -169,11 +169,11 @@ async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, c
 }
 
 /** Ends the processes of a primary that has died. Every worker does this, which is harmless. */
-async function outlive(primaryPid: number, { traces, listeners }: WorkerContext): Promise<never> {
+async function outlive(primaryPid: number, { runtimePlaces, listeners }: WorkerContext): Promise<never> {
   void listeners.close('retire', outliveMs); // a front retries a refused connection elsewhere, but not a lost one
   // The channel closes shortly before the primary exits. Until then, its processes must not be ended.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
-  if (traces !== null) await endLeftovers(systemClock, traces);
+  if (runtimePlaces !== null) await endLeftovers(systemClock, runtimePlaces);
   process.exit(workerExits.clean);
 }
 

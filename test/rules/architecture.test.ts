@@ -334,10 +334,11 @@ function packageOf(target: string): string {
 }
 
 describe('Side effects', () => {
-  it('use the environment, signals, and the process exit only in the main files', () => {
+  it('use the environment, signals, and the process exit only in the main files, and in the owner of the exit', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
     const isFirst = isOneOf('src/shared/node-version'); // part of each main file; exits under an old Node
-    expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo, isFirst))).toEqual([]);
+    const isEnd = isOneOf('src/primary/lifecycle/process-end');
+    expect(placesOf(pattern, either(isMain, isEnd, isCommandMain, isTerminal, isDemo, isFirst))).toEqual([]);
   });
 
   it('are separated in the command: environment and arguments in its main file, streams and signals in its terminal', () => {

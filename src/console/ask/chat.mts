@@ -315,7 +315,7 @@ export class Chat {
     const thoughts = new DeltaBuffer(turn.thoughts, this.#clock);
     try {
       for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {
-        const result = this.#take(turn, { text, thoughts }, event);
+        const result = this.#readEvent(turn, { text, thoughts }, event);
         if (result !== null) return result;
       }
       throw new ServerGone(); // a complete stream ends with `done` or `error`
@@ -325,7 +325,7 @@ export class Chat {
     }
   }
 
-  #take(turn: ChatTurn, { text, thoughts }: TurnBuffers, { event, data }: StreamEvent): ChatResult | null {
+  #readEvent(turn: ChatTurn, { text, thoughts }: TurnBuffers, { event, data }: StreamEvent): ChatResult | null {
     const content = JSON.parse(data) as never;
     const { value: state } = turn.state;
     if (event === 'delta') text.add((content as { text: string }).text);

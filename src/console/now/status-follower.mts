@@ -98,7 +98,7 @@ export class StatusFollower {
         endWatch();
         endWatch = watch();
         onEvent();
-        this.#take(event, JSON.parse(data) as StatusChange);
+        this.#applyChange(event, JSON.parse(data) as StatusChange);
       }
       return null;
     } catch (error) {
@@ -108,7 +108,7 @@ export class StatusFollower {
     }
   }
 
-  #take(event: string, change: StatusChange): void {
+  #applyChange(event: string, change: StatusChange): void {
     const { value: view } = this.view;
     const last = event === 'change' && view.kind === 'live' ? view.status : null;
     const aheadMs = this.#serverTime.aheadMs(change, this.#clock.now());

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { type Clock, delay, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { type Clock, delay, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { budgetFaults, readKeysFileInSlices } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Clients, sameKeys } from './clients.js';
@@ -29,10 +29,10 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
   return {
     read: async (text) => {
-      const { keys, faults: keyFaults } = await readKeysFileInSlices(text, clients.fixedKeys, endOfLoopTurn);
+      const { keys, faults: keyFaults } = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
       const faults = reportsCost ? keyFaults : [...keyFaults, ...budgetFaults(keys)];
       if (faults.length > 0) return refuse(faults.join('; '));
-      const hasChanged = !(await sameKeys(keys, clients.namedKeys, endOfLoopTurn));
+      const hasChanged = !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
       if (hasChanged) {
         clients.replaceNamedKeys(keys);
         onChange();

@@ -2,7 +2,7 @@ import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { inLine, inLines, withResolvers } from '../../shared/async.js';
 import { holderOf, readClientId } from '../../shared/client.js';
-import { endOfLoopTurn } from '../../shared/clock.js';
+import { yieldToEventLoop } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
@@ -49,7 +49,7 @@ export function workerSettings(
   config: Config,
   keys: WorkerSettings['keys'],
   addresses: Pick<Addresses, 'fds' | 'ollama'>,
-  { traces, logStyle }: Pick<WorkerSettings, 'traces' | 'logStyle'>,
+  { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
   phase: Phase,
 ): WorkerSettings {
   const fds = addresses.fds.map((_, index) => firstInheritedFd + index);
@@ -72,7 +72,7 @@ export function workerSettings(
     isCapped: config.rateMaxRequests > 0,
     phase,
     drainUnreadMs: Math.max(minUnreadMs, config.drainMs * unreadShare),
-    traces,
+    runtimePlaces,
   };
 }
 
@@ -137,7 +137,7 @@ export interface Services {
 /** Returns the handlers of all calls that are the same for every worker. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { jobMetrics } = services;
-  const turn = turns();
+  const yieldInOrder = orderedYield();
   return {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
@@ -145,7 +145,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
-    ...responseHandlers(services, turn),
+    ...responseHandlers(services, yieldInOrder),
     ...services.upkeep,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
@@ -171,12 +171,12 @@ export function apiHandlers(services: Services): SharedHandlers {
     countTokens: async ({ texts, client }) => ({ tokens: await services.tokens.countTokens(texts, client) }),
     claim: (order, signal) => services.claims.hold(order, signal),
     recordedPiece: async (order) => {
-      await turn();
+      await yieldInOrder();
       return { text: await services.claims.read(order) };
     },
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => admitJob(services, request, (job) => services.runner.run(job, signal)),
-    ...backgroundHandlers(services, turn),
+    ...backgroundHandlers(services, yieldInOrder),
   };
 }
 
@@ -241,7 +241,7 @@ type ResponseCalls = 'storeResponse' | 'responsePiece' | 'responseInput' | 'cont
 
 function responseHandlers(
   { responses, noteActivity }: Services,
-  turn: () => Promise<void>,
+  yieldInOrder: () => Promise<void>,
 ): Pick<SharedHandlers, ResponseCalls> {
   const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
   return {
@@ -250,7 +250,7 @@ function responseHandlers(
       await responses.put({ client, ...response });
     },
     responsePiece: async ({ from, ...key }) => {
-      await turn();
+      await yieldInOrder();
       return responses.read(key, from);
     },
     responseInput: async function* ({ isReversed, from, ...key }, signal) {
@@ -262,7 +262,7 @@ function responseHandlers(
       await begun.promise;
       try {
         signal.throwIfAborted();
-        await turn();
+        await yieldInOrder();
         const input = (await responses.input(key)).map((message, index) => ({ index, message }));
         yield* isReversed ? input.slice(0, (from ?? input.length) + 1).toReversed() : input.slice(from ?? 0);
       } finally {
@@ -270,7 +270,7 @@ function responseHandlers(
       }
     },
     continuedText: async (key) => {
-      await turn();
+      await yieldInOrder();
       return responses.head(key);
     },
     deleteResponse: (key) => responses.remove(key),
@@ -289,14 +289,17 @@ async function orRefused<T>(services: Services, client: string, check: () => Pro
 
 type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
-function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
+function backgroundHandlers(
+  services: Services,
+  yieldInOrder: () => Promise<void>,
+): Pick<SharedHandlers, BackgroundCalls> {
   const { background, clientJobs } = services;
   return {
     accept: ({ job: request, form }) => admitJob(services, request, (job) => background.accept(job, form)),
     job: ({ id, client }) => clientJobs.view(id, client),
     jobEvents: ({ id, client }, signal) => clientJobs.events(id, client, signal),
     jobAnswer: async ({ id, client, from }) => {
-      await turn();
+      await yieldInOrder();
       return clientJobs.answer(id, client, from);
     },
     jobs: (order) => clientJobs.list(order),
@@ -306,12 +309,12 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
 }
 
 /**
- * Returns a function that resolves in a later turn of the event loop, one caller per turn: any number of readers of
+ * Returns a function that resolves in a later round of the event loop, one caller per round: any number of readers of
  * stored text cannot block other calls.
  */
-function turns(): () => Promise<void> {
+function orderedYield(): () => Promise<void> {
   const inOrder = inLine();
-  return () => inOrder(endOfLoopTurn);
+  return () => inOrder(yieldToEventLoop);
 }
 
 /**

@@ -84,33 +84,33 @@ class Lanes<M extends Member> implements Line<M> {
   }
 }
 
-/** Rules by which the lines of one level take turns. */
-interface TurnRules {
-  /** Number of members taken from a line in one turn. */
+/** Rules of a round robin of lines. */
+interface RoundRobinRules {
+  /** Number of members taken from a line in one round. */
   weightOf(name: string): number;
   /** Whether the line must be skipped for now. */
   mustWait(name: string): boolean;
 }
 
-/** A line, and the number of members that its current turn still allows. */
-interface LineInTurn<M> {
+/** A line, and the number of its members that may still be taken in this round. */
+interface LineInRound<M> {
   readonly line: Line<M>;
   left: number;
 }
 
-const equalTurns: TurnRules = { weightOf: () => 1, mustWait: () => false };
+const equalShares: RoundRobinRules = { weightOf: () => 1, mustWait: () => false };
 
-/** Takes members from lines in turn. Skips a line that must wait, which keeps its place for when it may continue. */
-class Turns<M extends Member> implements Line<M> {
+/** Takes members from lines by round robin. Skips a line that must wait, which keeps its place for later. */
+class RoundRobin<M extends Member> implements Line<M> {
   readonly #nameOf: (client: string) => string;
   readonly #openLine: () => Line<M>;
-  readonly #rules: TurnRules;
-  /** Lines by name, in order of their turns. */
-  readonly #lines = new Map<string, LineInTurn<M>>();
+  readonly #rules: RoundRobinRules;
+  /** Lines by name, the next one first. */
+  readonly #lines = new Map<string, LineInRound<M>>();
   #size = 0;
 
   /** `nameOf` returns the name of the line for a client. */
-  constructor(nameOf: (client: string) => string, openLine: () => Line<M>, rules: TurnRules) {
+  constructor(nameOf: (client: string) => string, openLine: () => Line<M>, rules: RoundRobinRules) {
     this.#nameOf = nameOf;
     this.#openLine = openLine;
     this.#rules = rules;
@@ -122,9 +122,9 @@ class Turns<M extends Member> implements Line<M> {
 
   add(member: M, isFirst: boolean): void {
     const name = this.#nameOf(member.client);
-    const turn = this.#lines.get(name) ?? { line: this.#openLine(), left: this.#rules.weightOf(name) };
-    this.#lines.set(name, turn);
-    turn.line.add(member, isFirst);
+    const entry = this.#lines.get(name) ?? { line: this.#openLine(), left: this.#rules.weightOf(name) };
+    this.#lines.set(name, entry);
+    entry.line.add(member, isFirst);
     this.#size++;
   }
 
@@ -138,14 +138,14 @@ class Turns<M extends Member> implements Line<M> {
   }
 
   takeNext(mayGo: MayGo<M>): M | null {
-    for (const [name, turn] of this.#lines) {
+    for (const [name, entry] of this.#lines) {
       if (this.#rules.mustWait(name)) continue;
-      const member = turn.line.takeNext(mayGo);
+      const member = entry.line.takeNext(mayGo);
       if (member === null) continue;
       this.#size--;
-      turn.left--;
-      if (turn.line.size === 0) this.#lines.delete(name);
-      else if (turn.left <= 0) this.toEnd(member.client);
+      entry.left--;
+      if (entry.line.size === 0) this.#lines.delete(name);
+      else if (entry.left <= 0) this.toEnd(member.client);
       return member;
     }
     return null;
@@ -154,33 +154,33 @@ class Turns<M extends Member> implements Line<M> {
   /** Moves the line of a client behind all others. */
   toEnd(client: string): void {
     const name = this.#nameOf(client);
-    const turn = this.#lines.get(name);
-    if (turn === undefined) return;
-    turn.left = this.#rules.weightOf(name);
+    const entry = this.#lines.get(name);
+    if (entry === undefined) return;
+    entry.left = this.#rules.weightOf(name);
     this.#lines.delete(name);
-    this.#lines.set(name, turn);
+    this.#lines.set(name, entry);
   }
 
   *[Symbol.iterator](): Generator<M> {
-    let turns = this.#inOrder.map(([name, { line, left }]) => ({ name, members: line[Symbol.iterator](), left }));
-    while (turns.length > 0) {
-      const unfinished: typeof turns = [];
-      for (const turn of turns) {
-        const { name, members, left } = turn;
+    let pending = this.#inOrder.map(([name, { line, left }]) => ({ name, members: line[Symbol.iterator](), left }));
+    while (pending.length > 0) {
+      const unfinished: typeof pending = [];
+      for (const entry of pending) {
+        const { name, members, left } = entry;
         const isOver = yield* taken(members, left);
-        if (!isOver) unfinished.push({ ...turn, left: this.#rules.weightOf(name) });
+        if (!isOver) unfinished.push({ ...entry, left: this.#rules.weightOf(name) });
       }
-      turns = unfinished;
+      pending = unfinished;
     }
   }
 
   positionOf(member: M): number {
     const name = this.#nameOf(member.client);
-    const turn = this.#lines.get(name);
-    const positionInLine = turn?.line.positionOf(member) ?? 0;
-    if (turn === undefined || positionInLine === 0) return 0;
+    const entry = this.#lines.get(name);
+    const positionInLine = entry?.line.positionOf(member) ?? 0;
+    if (entry === undefined || positionInLine === 0) return 0;
     const round =
-      positionInLine <= turn.left ? 0 : Math.ceil((positionInLine - turn.left) / this.#rules.weightOf(name));
+      positionInLine <= entry.left ? 0 : Math.ceil((positionInLine - entry.left) / this.#rules.weightOf(name));
     let position = positionInLine;
     let isAfter = false;
     for (const [other, { line, left }] of this.#inOrder) {
@@ -191,8 +191,8 @@ class Turns<M extends Member> implements Line<M> {
     return position;
   }
 
-  /** Lines in order of their turns, with the waiting ones last. */
-  get #inOrder(): [name: string, turn: LineInTurn<M>][] {
+  /** Lines in the order in which they are served, with the waiting ones last. */
+  get #inOrder(): [name: string, entry: LineInRound<M>][] {
     const lines = [...this.#lines].map((entry) => ({ entry, mustWait: this.#rules.mustWait(entry[0]) }));
     const inOrder = [...lines.filter(({ mustWait }) => !mustWait), ...lines.filter(({ mustWait }) => mustWait)];
     return inOrder.map(({ entry }) => entry);
@@ -210,19 +210,19 @@ function* taken<M>(members: Iterator<M>, count: number): Generator<M, boolean> {
 }
 
 /**
- * Owns the order of waiting members. Key holders and other clients take turns, so that a client with many jobs does not
- * starve the others; the sub-clients of a holder take turns; within a sub-client, first come, first served. The weight
- * of a holder is its number of members per turn. All operations except the iteration and `positionOf` take constant
+ * Owns the order of waiting members: a round robin of key holders and other clients, so that a client with many jobs
+ * does not starve the others; a round robin of the sub-clients of a holder; within a sub-client, first come, first
+ * served. The weight of a holder is its number of members per round. All operations except the iteration and `positionOf` take constant
  * time for any length of a lane.
  */
 export class FairQueue<M extends Member> implements Iterable<M> {
-  readonly #holders: Turns<M>;
+  readonly #holders: RoundRobin<M>;
 
   /** `rules` apply to the key holders and other clients, not to sub-clients. */
-  constructor(rules: Partial<TurnRules> = {}) {
+  constructor(rules: Partial<RoundRobinRules> = {}) {
     const lineOfName = () => new Lanes<M>();
-    const lineOfHolder = () => new Turns<M>((client) => client, lineOfName, equalTurns);
-    this.#holders = new Turns<M>(holderOf, lineOfHolder, { ...equalTurns, ...rules });
+    const lineOfHolder = () => new RoundRobin<M>((client) => client, lineOfName, equalShares);
+    this.#holders = new RoundRobin<M>(holderOf, lineOfHolder, { ...equalShares, ...rules });
   }
 
   get size(): number {
@@ -246,7 +246,7 @@ export class FairQueue<M extends Member> implements Iterable<M> {
 
   /**
    * Removes and returns the next member that may go; null if none may. The sub-client and its holder then move behind
-   * the others, unless their turn allows more members.
+   * the others, unless more of their members may be taken in this round.
    */
   takeNext(mayGo: MayGo<M> = () => true): M | null {
     return this.#holders.takeNext(mayGo);

@@ -268,8 +268,8 @@ export class QuotaWindows {
   get current(): readonly QuotaWindow[] {
     const now = this.#clock.now();
     const oldestMs = this.#clock.monotonicMs() - maxAgeMs;
-    return [...this.#reports.values()].flatMap(({ window, reportedMs: heardMs }) =>
-      heardMs >= oldestMs && (window.resetsAt ?? now + 1) > now ? [window] : [],
+    return [...this.#reports.values()].flatMap(({ window, reportedMs }) =>
+      reportedMs >= oldestMs && (window.resetsAt ?? now + 1) > now ? [window] : [],
     );
   }
 

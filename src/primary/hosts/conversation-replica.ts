@@ -120,7 +120,7 @@ export class ConversationReplica implements TurnGate {
   }
 
   begin(turn: ConversationTurn): void {
-    if (turn.lock.token === null) turn.lock = this.#locks.take(turn.id);
+    if (turn.lock.token === null) turn.lock = this.#locks.takeLock(turn.id);
   }
 
   async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
@@ -189,7 +189,7 @@ class TurnLocks {
   }
 
   /** Takes the offered lock; `noLock` if none is offered. */
-  take(id: string): TurnLock {
+  takeLock(id: string): TurnLock {
     const token = this.#offered.get(id);
     this.#offered.delete(id);
     return token === undefined ? noLock : this.#lockOf(id, token);

@@ -79,7 +79,7 @@ export class JobPuller {
   }
 
   async #tryNext(which: 'next' | 'oldest'): Promise<'none' | 'started' | 'unfit'> {
-    const accepted = await this.#store.take(which).catch(() => null); // the next call tries again
+    const accepted = await this.#store.takeJob(which).catch(() => null); // the next call tries again
     if (accepted === null) return 'none';
     const job = this.#runner.adopt(accepted);
     this.#store.keepText(accepted.id, job.background.log.text);

@@ -66,7 +66,7 @@ export class JobQueue {
   }
 
   /** Takes the next job, and returns its id; null if no job waits. */
-  async take(): Promise<string | null> {
+  async takeJobId(): Promise<string | null> {
     const job = await this.#counted(this.#worker.getNextJob(this.#token, { block: false }));
     if (job?.id === undefined) return null;
     this.#taken.set(job.id, job);

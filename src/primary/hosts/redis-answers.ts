@@ -43,7 +43,7 @@ export class RedisAnswers implements IdempotencyStore {
     redis.onBack(() => this.#takeBackAll());
   }
 
-  async take(key: ClientKey, digest: string): Promise<KnownKey> {
+  async claimOrFind(key: ClientKey, digest: string): Promise<KnownKey> {
     const hash = hashOf(key);
     const token = randomUUID();
     const args = { hash, digest, token, holdMs, pieceBytes: recordedPieceBytes };

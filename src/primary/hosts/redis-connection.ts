@@ -1,5 +1,5 @@
 import { withResolvers } from '../../shared/async.js';
-import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
 import {
@@ -359,7 +359,7 @@ class OpenCommands {
     const { promise: late, reject } = withResolvers<never>();
     const giveUp = () => reject(new TookTooLong(limitMs));
     // After a stall of this process, the timer fires before an answer is read that arrived earlier.
-    const stopTimer = this.#clock.after(limitMs, () => void endOfLoopTurn().then(giveUp));
+    const stopTimer = this.#clock.after(limitMs, () => void yieldToEventLoop().then(giveUp));
     try {
       return await Promise.race([this.#counted(send()), late]);
     } finally {

@@ -201,7 +201,7 @@ export class RedisJobs implements JobStore {
    * Takes the next job, or the one that has waited longest; null if no job waits. Only one host can start a job, and
    * only once.
    */
-  async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
+  async takeJob(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
       this.#mayHaveNext = false; // from now on, a message reports each added job
@@ -288,7 +288,7 @@ export class RedisJobs implements JobStore {
   /** Takes the next id. A job that arrives after the limit returns to the queue, because its caller no longer waits. */
   async #takeId(): Promise<string | null> {
     if (!this.#redis.isUp) throw storeUnavailable();
-    const taking = this.#queue.take();
+    const taking = this.#queue.takeJobId();
     return this.#limited(taking).catch((error) => {
       taking.then((id) => id !== null && this.#queue.requeue(id, 0)).catch(() => {});
       throw error;

@@ -31,7 +31,7 @@ class Claim {
     this.key = { client, key };
     this.digest = digest;
     // If the store fails, the key counts as free.
-    this.known = store.take(this.key, digest, at).catch(() => ({ type: 'free' }));
+    this.known = store.claimOrFind(this.key, digest, at).catch(() => ({ type: 'free' }));
   }
 }
 

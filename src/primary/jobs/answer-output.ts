@@ -50,7 +50,7 @@ export class AnswerOutput {
   }
 
   sendThought(event: ThoughtDelta | ThoughtEnd): void {
-    this.#thoughts.take(event, this.#place);
+    this.#thoughts.addThought(event, this.#place);
   }
 
   /**
@@ -124,7 +124,7 @@ class Thoughts {
     return this.#form !== undefined;
   }
 
-  take(event: ThoughtDelta | ThoughtEnd, place: Place): void {
+  addThought(event: ThoughtDelta | ThoughtEnd, place: Place): void {
     if (event.type === 'thought-delta') return this.#grow(event);
     if (event.redacted !== undefined) this.close(place);
     this.#end(event, place);

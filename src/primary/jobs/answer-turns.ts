@@ -105,7 +105,7 @@ export class AnswerTurns {
       },
       call: (event) => {
         noteOutput();
-        tools.take(event);
+        tools.addCallEvent(event);
       },
       ...(this.output.wantsThoughts && { thought }),
       model: (name) => events.model?.(route.cli.publicName(name) ?? name),

@@ -90,10 +90,10 @@ export class Answering {
   async #answerWithAcceptedFields(): Promise<StrategyEnd & Pick<Answered, 'ignores'>> {
     const { sampling } = this.#parts.memory;
     const { route, request } = this.#job;
-    await this.#turns.processes.take();
+    await this.#turns.processes.acquireProcess();
     checkExtras(this.#turns.extras, this.#job);
     const first = sampling.fit(this.#turn(), route, this.#turns.extras);
-    for (let turn = first; ; await this.#turns.processes.takeAnother()) {
+    for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
         return turn === first ? end : { ...end, ignores: unsentWishes(request, turn) };

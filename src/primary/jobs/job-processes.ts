@@ -27,12 +27,12 @@ export class JobProcesses {
   }
 
   /** Acquires the process for the job's turn. */
-  take(): Promise<void> {
+  acquireProcess(): Promise<void> {
     return this.#acquire(this.#job.continues);
   }
 
   /** Releases the process and acquires a new one for another turn. */
-  async takeAnother(): Promise<void> {
+  async acquireAnother(): Promise<void> {
     await this.release(null);
     await this.#acquire(null);
   }

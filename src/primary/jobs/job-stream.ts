@@ -141,7 +141,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   async next(): Promise<IteratorResult<JobEvent, undefined>> {
     for (;;) {
-      const event = this.#take();
+      const event = this.#takeEvent();
       if (event !== null) return { value: event, done: false };
       if (this.#end === 'taken') return { value: undefined, done: true };
       await new Promise<void>((resolve) => {
@@ -163,7 +163,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return this;
   }
 
-  #take(): JobEvent | null {
+  #takeEvent(): JobEvent | null {
     const before = this.#takeAdmission() ?? this.#takePosition() ?? this.#takeStart() ?? this.#takeModel();
     return before ?? this.#takeText() ?? this.#takeEnd();
   }

@@ -55,7 +55,7 @@ export class ProgramTools {
   }
 
   /** Receives an event of a call in the program's form. */
-  take(event: CallStart | CallDelta): void {
+  addCallEvent(event: CallStart | CallDelta): void {
     if (event.type === 'call-delta') {
       if (this.#wrapped === null) this.#pass(event);
       else this.#wrapped.push(event.text);

@@ -76,7 +76,7 @@ export class QueuePlaces<W extends Sharer> {
   }
 
   /** Takes a place. Throws `concurrency_limited` if the client may have no more places, or if the queue is full. */
-  take(waiter: W): void {
+  takePlace(waiter: W): void {
     this.#checkPlace(waiter);
     const { client } = waiter;
     this.#waiting.add(waiter, this.#clock.now());

@@ -54,7 +54,7 @@ export async function readValue(
   if (isNative) return withRepair({ ...turn, schema: programSchema }, check, null);
   const first = askingFor(turn, schema);
   return withRepair(first, check, async ({ text, fault }) => {
-    await turns.processes.takeAnother();
+    await turns.processes.acquireAnother();
     return repairing(first, text, fault ?? '');
   });
 }

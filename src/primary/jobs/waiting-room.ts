@@ -151,7 +151,7 @@ export class WaitingRoom {
     const ticket = new Ticket(entrant, null, this);
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);
     else {
-      this.#places.take(ticket);
+      this.#places.takePlace(ticket);
       this.#callers.add(ticket);
     }
     this.#changed();

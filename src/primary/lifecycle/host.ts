@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { LogStyle } from '../../shared/log/text.js';
 import type { ServiceExit } from '../../shared/phase.js';
 import type { Cgroup } from '../../shared/process/cgroup.js';
-import type { TracePlaces } from '../../shared/process/leftovers.js';
+import type { RuntimePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
 import { findProgram } from '../cli/process/program.js';
 import { tied } from '../cli/terminate/group-containment.js';
@@ -17,7 +17,7 @@ export interface Host extends CliHost {
   readonly product: { readonly version: string; readonly commit: string | null };
   readonly systemd: Systemd;
   /** Locations of runtime files and cgroups, which remain if the service is killed. */
-  readonly traces: TracePlaces;
+  readonly runtimePlaces: RuntimePlaces;
   /** Exceptions that no code has caught. */
   readonly defects: Defects;
   /** Style of the log of the primary and its workers. */

@@ -64,14 +64,14 @@ function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
 
 /** Describes an error. The text contains nothing of the schema except the place of the fault. */
 function faultOf(error: unknown): string {
-  if (error instanceof MissingRefError) return 'a $ref of it points to nothing in it';
-  if (error instanceof SyntaxError) return 'a pattern of it is not a regular expression';
+  if (error instanceof MissingRefError) return 'it has a $ref that points nowhere';
+  if (error instanceof SyntaxError) return 'it has a pattern that is not a regular expression';
   return shortened((error as Error).message);
 }
 
 function readValue(text: string, validate: ValidateFunction): SchemaFinding {
   const json = withoutFence(text);
-  const excess = new JsonStructure(limits).take(Buffer.from(json));
+  const excess = new JsonStructure(limits).countBytes(Buffer.from(json));
   if (excess !== null) return { kind: 'bad-value', fault: `the answer ${excess}` };
   let value: unknown;
   try {

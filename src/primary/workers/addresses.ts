@@ -66,7 +66,7 @@ function closeAll(sockets: readonly BoundSocket[]): void {
 const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /** The folder of the Unix socket may be mounted later: libuv reports EACCES for it. */
-export async function mayBeHadSoon(
+export async function mayBeAvailableSoon(
   { code = '', message }: NodeJS.ErrnoException,
   socketPath: string | null,
 ): Promise<boolean> {

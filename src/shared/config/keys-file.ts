@@ -59,7 +59,7 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
     if (/^\s*(#|$)/.test(line)) continue;
     try {
       const key = readKey(line.trimEnd());
-      taken.take(key);
+      taken.addUnique(key);
       keys.push(key);
     } catch (error) {
       faults.push(`line ${number}: ${(error as Error).message}`);
@@ -78,7 +78,7 @@ class TakenKeys {
   }
 
   /** Adds a key. Throws if another key has its name or its digest. */
-  take(key: ApiKey): void {
+  addUnique(key: ApiKey): void {
     const { name, digest } = key;
     if (this.#names.has(name)) throw new Error(`another key already has the name ${name}`);
     if (key.previous?.digest === digest) throw new Error(`${name} has the same key before and after its rotation`);

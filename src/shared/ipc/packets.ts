@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { endOfLoopTurn } from '../clock.js';
+import { yieldToEventLoop } from '../clock.js';
 import { contained } from '../contained.js';
 import { wireError } from '../errors.js';
 
@@ -102,7 +102,7 @@ export class Outbox {
   #flush(): void {
     const packet = this.#nextPacket();
     this.#isScheduled = this.#waiting.length > 0 || this.#long.size > 0;
-    this.#sendPacket(packet, this.#isScheduled ? () => void endOfLoopTurn().then(this.#flushing) : () => {});
+    this.#sendPacket(packet, this.#isScheduled ? () => void yieldToEventLoop().then(this.#flushing) : () => {});
   }
 
   /** Returns the next packet. Short messages come first, and long messages take turns. */
@@ -220,11 +220,11 @@ function packetsOf(message: PeerMessage): Sent[][] {
  */
 function withoutLongTexts(
   value: unknown,
-  take: (path: TextPath, text: string) => void,
+  onText: (path: TextPath, text: string) => void,
   path: (string | number)[] = [],
 ) {
   if (typeof value === 'string' && value.length > longTextUnits) {
-    take([...path], value);
+    onText([...path], value);
     return '';
   }
   if (typeof value !== 'object' || value === null) return value;
@@ -232,7 +232,7 @@ function withoutLongTexts(
   for (const key of Object.keys(value)) {
     const each: unknown = value[key as keyof object];
     path.push(Array.isArray(value) ? Number(key) : key);
-    const short: unknown = withoutLongTexts(each, take, path);
+    const short: unknown = withoutLongTexts(each, onText, path);
     path.pop();
     if (short === each) continue;
     copy ??= (Array.isArray(value) ? [...value] : { ...value }) as Record<string | number, unknown>;

@@ -79,7 +79,7 @@ interface OpenCall {
   readonly schema: z.ZodType;
   readonly name: string;
   /** Receives the answer to the call, or one item of a stream. */
-  take(value: unknown): void;
+  onValue(value: unknown): void;
   finish(): void;
   fail(error: Error): void;
 }
@@ -125,9 +125,9 @@ export class Peer<Out extends Calls, In extends Calls> {
     const { answer: schema } = this.#out[name] as Extract<Calls[string], { answer: unknown }>;
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) return reject(this.#closed);
-      const take = (value: unknown) => resolve(value as AnswerOf<Out, K>);
+      const onValue = (value: unknown) => resolve(value as AnswerOf<Out, K>);
       const finish = () => reject(new Error(`the call ${name} ended without an answer`));
-      this.#start(request, { name, schema, take, finish, fail: reject });
+      this.#start(request, { name, schema, onValue, finish, fail: reject });
     });
   }
 
@@ -171,9 +171,9 @@ export class Peer<Out extends Calls, In extends Calls> {
       this.#send({ kind: 'credit', id, count: taken });
       taken = 0;
     });
-    const take = (value: unknown) => items.push(value);
+    const onValue = (value: unknown) => items.push(value);
     const fail = (error: Error) => items.fail(error);
-    const id = this.#start(request, { name, schema, take, finish: () => items.finish(), fail });
+    const id = this.#start(request, { name, schema, onValue, finish: () => items.finish(), fail });
     return { id, items };
   }
 
@@ -195,23 +195,23 @@ export class Peer<Out extends Calls, In extends Calls> {
       case 'cancel':
         return this.#served.get(message.id)?.abort(cancelled('cancelled by the caller'));
       case 'item':
-        return this.#take(message.id, message.item);
+        return this.#passValue(message.id, message.item);
       default:
         return this.#ended(message);
     }
   }
 
   /** Passes a value to its call. The call may have been cancelled while the message was in transit. */
-  #take(id: number, value: unknown): void {
+  #passValue(id: number, value: unknown): void {
     const call = this.#made.get(id);
     if (call === undefined) return;
     const { data, error } = call.schema.safeParse(value);
-    if (error === undefined) call.take(data);
+    if (error === undefined) call.onValue(data);
     else call.fail(new Error(`an answer to ${call.name} fits no schema: ${error.message}`));
   }
 
   #ended(message: Extract<PeerMessage, { kind: 'answer' | 'end' | 'fail' }>): void {
-    if (message.kind === 'answer') this.#take(message.id, message.answer);
+    if (message.kind === 'answer') this.#passValue(message.id, message.answer);
     const call = this.#made.get(message.id);
     this.#made.delete(message.id);
     if (message.kind === 'fail') call?.fail(fromWire(message.failure));

@@ -68,7 +68,7 @@ export const workerSettingsSchema = z.object({
   /** Rule for which requests have spans; null if no spans are exported. */
   sampler: z.object({ isParentBased: z.boolean(), ratio: z.number() }).readonly().nullable(),
   /** Locations of runtime files and cgroups, which remain if the primary is killed. */
-  traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
+  runtimePlaces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });
 export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 

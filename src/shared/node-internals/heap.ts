@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { type Clock, endOfLoopTurn } from '../clock.js';
+import { type Clock, yieldToEventLoop } from '../clock.js';
 
 /**
  * Idle time before a collection, in milliseconds. A collection takes tens of milliseconds and slows down the code after
@@ -19,7 +19,7 @@ export async function collectAll(): Promise<void> {
   const session = new Session();
   session.connect();
   await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()));
-  await endOfLoopTurn(); // a session cannot be closed within its own callback
+  await yieldToEventLoop(); // a session cannot be closed within its own callback
   session.disconnect();
 }
 

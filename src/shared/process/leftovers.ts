@@ -47,7 +47,7 @@ async function isOwnFolder(path: string): Promise<boolean> {
 const limitMs = 5000;
 
 /** Folders in which primaries leave their runtime directories and cgroups. */
-export interface TracePlaces {
+export interface RuntimePlaces {
   readonly runtimeParent: string;
   /** Folder of the cgroups; null if none can be created. */
   readonly cgroupParent: string | null;
@@ -57,7 +57,7 @@ export interface TracePlaces {
  * Kills all processes that dead primaries have left behind, and removes their cgroups and runtime directories. Never
  * touches a living primary. Resolves with the number of killed processes.
  */
-export async function endLeftovers(clock: Clock, places: TracePlaces): Promise<number> {
+export async function endLeftovers(clock: Clock, places: RuntimePlaces): Promise<number> {
   const inCgroups = await endCgroups(clock, places.cgroupParent);
   const { killed } = await sweep(new ProcessScanner(clock), isOrphaned, clock, limitMs);
   await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // all their processes have ended
@@ -87,7 +87,10 @@ async function endCgroups(clock: Clock, parent: string | null): Promise<number> 
  * Removes the runtime directory of this primary, also after an incomplete start, and its cgroup if no process runs in
  * it.
  */
-export async function removeTracesOf(instance: Instance, { runtimeParent, cgroupParent }: TracePlaces): Promise<void> {
+export async function removeRuntimeFilesOf(
+  instance: Instance,
+  { runtimeParent, cgroupParent }: RuntimePlaces,
+): Promise<void> {
   await removeFolders(runtimeParent, async (owner) => writeInstance(owner) === writeInstance(instance));
   if (cgroupParent !== null) await new Cgroup(join(cgroupParent, folderPrefix(instance))).remove();
 }

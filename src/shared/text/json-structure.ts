@@ -45,20 +45,20 @@ export class JsonStructure {
   }
 
   /**
-   * Counts another, complete text like `take`. The values of all texts are summed; the depth is counted for each text.
+   * Counts another, complete text like `countBytes`. The values of all texts are summed; the depth is counted for each text.
    */
-  takeText(text: string): string | null {
+  countText(text: string): string | null {
     this.#depth = 0;
     this.#isInString = false;
     this.#isEscaped = false;
     this.#hasOpened = false;
-    return this.take(Buffer.from(text));
+    return this.countBytes(Buffer.from(text));
   }
 
   /**
    * Counts further bytes. Returns the fault; null while the limits are met. Takes one or two milliseconds per megabyte.
    */
-  take(bytes: Uint8Array): string | null {
+  countBytes(bytes: Uint8Array): string | null {
     const { maxValues, maxDepth } = this.#limits;
     this.#bytes += bytes.length;
     for (let at = 0; at < bytes.length; at++) {

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { oneAtATime } from '../../shared/async.js';
-import { endOfLoopTurn } from '../../shared/clock.js';
+import { yieldToEventLoop } from '../../shared/clock.js';
 import { openMetricsOf } from '../../shared/metrics.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendTyped } from '../http/responses.js';
@@ -27,7 +27,7 @@ export function getMetrics(primary: Primary): AsyncHandler {
     const content = await (isZipped ? zipped() : bytes());
     res.vary('Accept, Accept-Encoding');
     if (isZipped) res.set('Content-Encoding', 'gzip');
-    sent = sent.then(endOfLoopTurn); // the text is large: lets other requests run between two responses
+    sent = sent.then(yieldToEventLoop); // the text is large: lets other requests run between two responses
     await sent;
     sendTyped(res, type, content);
   };

@@ -1,5 +1,5 @@
 import { inLine } from '../../shared/async.js';
-import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { ReadingPace } from './body.js';
 
 /** Maximum of bytes of all bodies that one worker is receiving. */
@@ -67,7 +67,7 @@ export class BodyMemory {
 
   /** Resolves in a separate turn of the event loop, so that other requests are served between two large bodies. */
   takeTurn(): Promise<void> {
-    return this.#inLine(endOfLoopTurn);
+    return this.#inLine(yieldToEventLoop);
   }
 
   #add(body: ReceivedBody, count: number): void {

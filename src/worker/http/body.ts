@@ -7,7 +7,7 @@ import { legacyPayload } from '../../shared/api/chat.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
 import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
-import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import { stopReads, stopReadsWhile } from '../../shared/node-internals/connections.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
@@ -95,7 +95,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
   res.locals.structure = structure;
   const onData = (piece: Buffer) => {
     if (body.bytes + piece.length > memory.limitBytes) return reject(tooLarge(memory.limitBytes));
-    const fault = structure.take(piece);
+    const fault = structure.countBytes(piece);
     if (fault === null) body.add(piece);
     else reject(invalid('body', fault));
   };
@@ -132,7 +132,7 @@ export function checkJsonTexts(res: Reply, part: unknown, path: string): void {
 }
 
 function checkJsonText({ locals: { structure } }: Reply, text: string, path: string): void {
-  const fault = structure?.takeText(text) ?? null;
+  const fault = structure?.countText(text) ?? null;
   if (fault !== null) throw invalid(path, fault);
 }
 
@@ -293,7 +293,7 @@ export class ReadingPace {
     const nowMs = this.clock.monotonicMs();
     if (this.#turnBeganMs === null) {
       this.#turnBeganMs = nowMs;
-      void endOfLoopTurn().then(() => this.#endTurn());
+      void yieldToEventLoop().then(() => this.#endTurn());
     } else if (this.#stopped.length === 0 && nowMs - this.#turnBeganMs >= maxTurnMs) {
       this.#stopped = this.#servers.map((sockets) => stopReads(sockets()));
     }
@@ -358,7 +358,7 @@ export class PacedReading {
     if (!this.#isCounted) this.#pace.begin();
     this.#isCounted = true;
     this.#pace.checkTurn();
-    void endOfLoopTurn().then(() => {
+    void yieldToEventLoop().then(() => {
       const restMs = this.#pieces * this.#pace.restMsPerPiece * (1 + Math.random());
       if (this.#isResting) this.#stopTimer = this.#pace.clock.after(restMs, () => this.#rested());
     });

@@ -140,9 +140,9 @@ export function refuseWhileDraining(phase: () => Phase, primary: Primary): Async
   };
 }
 
-export function rateCap(take: TakeFromWindow): AsyncHandler {
+export function rateCap(takeRequest: TakeFromWindow): AsyncHandler {
   return async (_req, res, next) => {
-    await take(res);
+    await takeRequest(res);
     next();
   };
 }

@@ -171,11 +171,11 @@ class AnswerWriter {
   }
 
   /** Waits for the end of the job. Rejects with the error of a job without an answer. */
-  async #endOf(events: AsyncIterable<JobEvent>, take: (event: JobEvent) => Promise<void>): Promise<JobDone> {
+  async #endOf(events: AsyncIterable<JobEvent>, onEvent: (event: JobEvent) => Promise<void>): Promise<JobDone> {
     try {
       const end = await follow(events, async (event) => {
         if (event.type === 'job-admitted') this.#admit(event);
-        await take(event);
+        await onEvent(event);
         if (event.type === 'text-delta') await this.#text.add(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
@@ -256,16 +256,16 @@ export function failureOf({ failure }: JobFailed): RelayError {
 }
 
 /**
- * Passes each event of a job to `take`, for the client of a request or a reader of a background job. Returns the end,
+ * Passes each event of a job to `onEvent`, for the client of a request or a reader of a background job. Returns the end,
  * or null if the events stop without one.
  */
 export async function follow(
   events: AsyncIterable<JobEvent>,
-  take: (event: JobEvent) => Promise<void>,
+  onEvent: (event: JobEvent) => Promise<void>,
 ): Promise<JobEnd | null> {
   for await (const event of events) {
     if (event.type === 'job-end') return event;
-    await take(event);
+    await onEvent(event);
   }
   return null;
 }

@@ -270,12 +270,12 @@ describe('Dead connections that have not been detected', () => {
     await other.store.jobs.accept(acceptedJob('one'));
     await until(() => heard.includes('added'), 'the host to hear of the job');
     proxy.forget();
-    await expect(jobs.take('next')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(jobs.takeJob('next')).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(await host.refusal(null)).toBe('store_unavailable');
     await until(() => host.store.isUp, 'the store to be back', 10_000);
     const taken = until(async () => {
       await jobs.renew(Date.now());
-      return jobs.take('next').catch(() => null);
+      return jobs.takeJob('next').catch(() => null);
     }, 'the job to be had');
     expect(await taken).toMatchObject({ id: 'one' });
     await until(async () => {
@@ -477,7 +477,7 @@ describe('A permission that the Redis user lacks', () => {
     using host = await hostWith(...enough, '-zpopmin', '+config|get');
     await host.store.jobs.accept(acceptedJob('one'));
     await until(async () => {
-      await host.store.jobs.take('next').catch(() => {});
+      await host.store.jobs.takeJob('next').catch(() => {});
       return host.told.length > 0;
     }, 'a warning');
     expect(host.told).toEqual([expect.stringContaining('warned: NOPERM: its user needs +@all -@dangerous (')]);
@@ -671,12 +671,12 @@ describe('The queue of background jobs', () => {
     for (const id of ids) await jobs.accept(acceptedJob(id));
     const positions = () => Promise.all(ids.map((id) => jobs.position(id)));
     expect(await positions()).toEqual([1, 2, 3]);
-    expect(await jobs.take('next')).toMatchObject({ id: 'one' });
+    expect(await jobs.takeJob('next')).toMatchObject({ id: 'one' });
     expect(await positions()).toEqual([1, 1, 2]);
     jobs.giveBack('one', 60_000);
     await until(async () => (await server.ask('ZCARD', 'prompt-relay:queue:jobs:delayed')) === 1, 'it to rest');
     expect(await positions()).toEqual([1, 1, 2]);
-    expect(await jobs.take('oldest')).not.toBeNull();
+    expect(await jobs.takeJob('oldest')).not.toBeNull();
   });
 });
 

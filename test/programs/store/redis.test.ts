@@ -98,23 +98,23 @@ describe('Idempotency keys on two hosts', () => {
 
   it('are granted to one host, and both have its answer', () =>
     twoHosts(async (one, other) => {
-      const taken = await Promise.all([one, other].map((host) => host.take(mine, 'd', 0)));
+      const taken = await Promise.all([one, other].map((host) => host.claimOrFind(mine, 'd', 0)));
       expect(taken.map(({ type }) => type).toSorted()).toEqual(['free', 'held']);
       const [winner, loser] = taken[0]?.type === 'free' ? [one, other] : [other, one];
-      expect(await loser.take(mine, 'other', 0)).toEqual({ type: 'held', digest: 'd' });
+      expect(await loser.claimOrFind(mine, 'other', 0)).toEqual({ type: 'held', digest: 'd' });
       await winner.keep(mine, kept, 0);
       for (const host of [one, other])
-        expect(await host.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'd' });
+        expect(await host.claimOrFind(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'd' });
     }));
 
   it('are free for the other host when released, and a late answer does not block them', () =>
     twoHosts(async (one, other) => {
-      await one.take(mine, 'd', 0);
+      await one.claimOrFind(mine, 'd', 0);
       one.release(mine);
-      await until(async () => (await other.take(mine, 'other', 0)).type === 'free', 'the key to be free');
+      await until(async () => (await other.claimOrFind(mine, 'other', 0)).type === 'free', 'the key to be free');
       await expect(one.keep(mine, kept, 0)).rejects.toThrow('another host has the key');
       await other.keep(mine, { ...kept, digest: 'other' }, 0);
-      expect(await one.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'other' });
+      expect(await one.claimOrFind(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'other' });
     }));
 
   it('expire soon after a host has died, and answers after a day', () =>
@@ -123,7 +123,7 @@ describe('Idempotency keys on two hosts', () => {
         const [place] = (await server.ask('KEYS', '*:answer:*')) as string[];
         return Number(await server.ask('PTTL', place ?? ''));
       };
-      await one.take(mine, 'd', 0);
+      await one.claimOrFind(mine, 'd', 0);
       expect(await ttlOf()).toBeLessThanOrEqual(10_000);
       await one.keep(mine, kept, 0);
       const day = 86_400_000;
@@ -132,7 +132,7 @@ describe('Idempotency keys on two hosts', () => {
 
   it('remain reserved after Redis lost them, as long as the request runs', () =>
     twoHosts(async (one, other) => {
-      await one.take(mine, 'd', 0);
+      await one.claimOrFind(mine, 'd', 0);
       await server.ask('FLUSHALL');
       await server.end(); // simulates a hang longer than the lifetime of keys
       await server.start();
@@ -140,10 +140,10 @@ describe('Idempotency keys on two hosts', () => {
         async () => ((await server.ask('KEYS', '*:answer:*')) as string[]).length === 1,
         'the key to be held',
       );
-      const again = await until(() => other.take(mine, 'd', 0).catch(() => null), 'the other host to be back');
+      const again = await until(() => other.claimOrFind(mine, 'd', 0).catch(() => null), 'the other host to be back');
       expect(again).toEqual({ type: 'held', digest: 'd' });
       await one.keep(mine, kept, 0);
-      expect(await other.take(mine, 'd', 0)).toMatchObject({ type: 'answered' });
+      expect(await other.claimOrFind(mine, 'd', 0)).toMatchObject({ type: 'answered' });
     }));
 
   it('fail without a long wait if Redis hangs', () =>
@@ -151,7 +151,7 @@ describe('Idempotency keys on two hosts', () => {
       server.stop();
       try {
         const begunMs = performance.now();
-        await expect(one.take(mine, 'd', 0)).rejects.toThrow('has not answered for 200 ms');
+        await expect(one.claimOrFind(mine, 'd', 0)).rejects.toThrow('has not answered for 200 ms');
         expect(performance.now() - begunMs).toBeLessThan(1000);
       } finally {
         server.goOn();

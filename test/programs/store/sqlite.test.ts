@@ -60,7 +60,7 @@ it('Purged answers of a client use no space', async () => {
   await keep('key gone', 33);
   const purged = await store.upkeep.purge('key gone');
   await keep('key left', 40);
-  const first = await store.answers.take({ client: 'key left', key: '0' }, 'a digest', 0);
+  const first = await store.answers.claimOrFind({ client: 'key left', key: '0' }, 'a digest', 0);
   await store.close(); // a failed test must not leave the thread running
   expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
 });

@@ -18,7 +18,7 @@ export interface Aftermath {
 const patienceMs = 15_000;
 const watched = ['jobs_total', 'cli_exits_total'];
 
-/** Sends a job, waits until no process is left and no slot is in use, and returns its traces. */
+/** Sends a job, waits until no process is left and no slot is in use, and returns its effects. */
 export async function aftermathOf(service: Service, body: Readonly<Record<string, unknown>>): Promise<Aftermath> {
   const before = await counts(service);
   const answer = await service.post('/ask', body);

@@ -8,7 +8,7 @@ import { Exposition, fallen } from '../documents/exposition.js';
 import { untilJobs } from '../jobs/jobs.js';
 import type { Service } from '../service/service.js';
 
-/** Counts of failed requests, and of the traces that killed workers leave. */
+/** Counts of failed requests, and of the processes that killed workers leave behind. */
 export interface KilledWorkers {
   answered: number;
   refused: number;

@@ -49,7 +49,7 @@ export function describeAnswerStore(
 
   /** Returns the answer for this key and a request with this digest. */
   async function answerIn(answers: IdempotencyStore, asked: string) {
-    const known = await answers.take(mine, asked, now);
+    const known = await answers.claimOrFind(mine, asked, now);
     if (known.type !== 'answered') return known;
     const answer = await wholeAnswer(known.answer, (from) => answers.read(mine, known.digest, from));
     return { digest: known.digest, answer };
@@ -59,29 +59,29 @@ export function describeAnswerStore(
     it('gives them back as they were, to their client alone', () =>
       withStore(async (answers, next) => {
         const answer = recordedAnswer(odd.repeat(1000), { status: 500, error: 'cli_error', headers: { a: 'b' } });
-        expect(await answers.take(mine, digest, now)).toEqual({ type: 'free' });
+        expect(await answers.claimOrFind(mine, digest, now)).toEqual({ type: 'free' });
         await answers.keep(mine, { digest, answer }, now);
         expect(await answerIn(answers, digest)).toEqual({ digest, answer });
         const later = await next();
         expect(await answerIn(later, 'another digest')).toEqual({ digest, answer });
         expect(await later.read(mine, 'another digest', 0)).toBe('');
         expect(await later.read({ ...mine, client: 'key bob' }, digest, 0)).toBe('');
-        expect(await later.take({ ...mine, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
-        expect(await later.take({ ...mine, key: 'other' }, digest, now)).toEqual({ type: 'free' });
+        expect(await later.claimOrFind({ ...mine, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
+        expect(await later.claimOrFind({ ...mine, key: 'other' }, digest, now)).toEqual({ type: 'free' });
       }));
 
     it('gives a key again that was released', () =>
       withStore(async (answers) => {
-        await answers.take(mine, digest, now);
+        await answers.claimOrFind(mine, digest, now);
         answers.release(mine);
-        expect(await answers.take(mine, digest, now)).toEqual({ type: 'free' });
+        expect(await answers.claimOrFind(mine, digest, now)).toEqual({ type: 'free' });
       }));
 
     (isShared ? it.skip : it)('gives none back that is a day old, removed or not', () =>
       withStore(async (answers, next) => {
         await answers.keep(mine, { digest, answer: recordedAnswer('x') }, now);
         const isThere = async (store: IdempotencyStore, at: number) =>
-          (await store.take(mine, digest, at)).type === 'answered';
+          (await store.claimOrFind(mine, digest, at)).type === 'answered';
         expect(await isThere(await next(), now + answerTtlMs - 1)).toBe(true);
         const later = await next();
         expect(await isThere(later, now + answerTtlMs)).toBe(false);
@@ -104,7 +104,7 @@ export function describeAnswerStore(
         const keep = (store: IdempotencyStore, client: string, key: string, at: number, text = body) =>
           untilStored(() => store.keep({ client, key }, { digest, answer: recordedAnswer(text) }, at));
         const isThere = async (store: IdempotencyStore, client: string, key: string) =>
-          (await store.take({ client, key }, digest, now)).type === 'answered';
+          (await store.claimOrFind({ client, key }, digest, now)).type === 'answered';
         await keep(answers, 'quiet', '1', now, 'q');
         for (let n = 0; n < 40; n++) await keep(answers, 'greedy', String(n), now + n);
         const after = await next();

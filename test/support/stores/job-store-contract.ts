@@ -43,9 +43,9 @@ async function wholeText(jobs: JobStore, id: string): Promise<string> {
 async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
   const all: AcceptedJob[] = [];
   for await (const job of jobs.restore(now + 5000)) all.push(job);
-  if (!('take' in jobs)) return all;
+  if (!('takeJob' in jobs)) return all;
   const shared = jobs as JobStore & SharedJobs;
-  for (let job = await shared.take('next'); job !== null; job = await shared.take('next')) all.push(job);
+  for (let job = await shared.takeJob('next'); job !== null; job = await shared.takeJob('next')) all.push(job);
   return all;
 }
 

@@ -33,7 +33,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
     this.#listeners.push(listener);
   }
 
-  async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
+  async takeJob(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     return (which === 'next' ? this.queue.shift() : this.queue.splice(this.#oldest(), 1)[0]) ?? null;
   }
 

@@ -1,4 +1,4 @@
-import { delay, endOfLoopTurn, systemClock, timestamp } from '../../../src/shared/clock.js';
+import { delay, systemClock, timestamp, yieldToEventLoop } from '../../../src/shared/clock.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 
 describe('The system clock', () => {
@@ -58,7 +58,7 @@ it('A delay ends when its time has passed', async () => {
 
 it('The end of a loop turn comes after all pending callbacks and promises', async () => {
   const order: string[] = [];
-  const end = endOfLoopTurn().then(() => order.push('end'));
+  const end = yieldToEventLoop().then(() => order.push('end'));
   process.nextTick(() => order.push('tick'));
   void Promise.resolve()
     .then(() => Promise.resolve())

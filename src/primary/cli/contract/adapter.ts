@@ -159,8 +159,11 @@ export interface QuotaReport {
   readonly windows: readonly QuotaWindow[];
 }
 
-/** Event: output that belongs to another turn. The current turn continues, but the process must not get another one. */
-export interface OutOfTurn {
+/**
+ * Event: unexpected output, such as a part of the answer to another turn. The current turn continues, but the process
+ * must not get another one.
+ */
+export interface UnexpectedOutput {
   readonly type: 'stray';
 }
 
@@ -191,7 +194,7 @@ export interface RequestRefused {
  * Parts of an answer, in the order in which the model writes them. A thought also ends when text or a call follows it.
  */
 export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
-export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | OutOfTurn;
+export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
 /** Events that may arrive at any time, in a turn or between turns. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;

@@ -153,8 +153,8 @@ function isAffordable({ demand, isJobStarting, idleProcessors }: StandbySituatio
 }
 
 function wantedOf(record: LaunchRecord, situation: StandbySituation<StandbyProcess>): number {
-  const { nowMs, perLaunch, isDefault: isUsual, demand } = situation;
-  const isInUse = isUsual(record) || (record.uses >= minUses && nowMs - record.usedMs <= coolsAfterMs);
+  const { nowMs, perLaunch, isDefault, demand } = situation;
+  const isInUse = isDefault(record) || (record.uses >= minUses && nowMs - record.usedMs <= coolsAfterMs);
   const demanded = demand.filter((key) => key === record.key).length;
   return Math.max(isInUse ? perLaunch : 0, demanded);
 }

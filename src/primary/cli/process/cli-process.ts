@@ -209,7 +209,7 @@ export class CliProcess {
       stdin: tree.child.stdin,
       output,
       decoder: this.#decoder,
-      onOutOfTurn: () => this.#spokeOutOfTurn(),
+      onUnexpectedOutput: () => this.#handleUnexpectedOutput(),
     };
     using open = new OpenTurn(program, sink, limits, clock);
     const abort = this.#contained(() => open.fail(signal.reason));
@@ -285,7 +285,7 @@ export class CliProcess {
   #openCallback(): Promise<OpenCallback> {
     return this.#parts.callbacks.open({
       requested: this.#contained((request) => this.#read((decoder) => decoder.requested?.(request) ?? [])),
-      abandoned: this.#contained(() => this.#spokeOutOfTurn()),
+      abandoned: this.#contained(() => this.#handleUnexpectedOutput()),
     });
   }
 
@@ -312,30 +312,32 @@ export class CliProcess {
 
   #read(decode: Decode): void {
     if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.read(decode);
-    else if (!saysNothing(this.#decoder, decode)) this.#spokeOutOfTurn();
+    else if (!saysNothing(this.#decoder, decode)) this.#handleUnexpectedOutput();
   }
 
   /** Counts refused requests. A program that repeats them endlessly would fill memory and log with refusals. */
   #refused(request: RequestKind): void {
     if (++this.#refusals <= maxRefusals) return this.#parts.observer.requestRefused(request);
-    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(askedTooOften());
-    else this.#spokeOutOfTurn();
+    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(tooManyRefusals());
+    else this.#handleUnexpectedOutput();
   }
 
   /** Handles unexpected output, which could enter the answer of a later turn: the process is not reused. */
-  #spokeOutOfTurn(): void {
-    if (this.#state.name !== 'busy') void this.#stop('retired', this.#parts.limits.graceMs, !this.#isOfConversation);
+  #handleUnexpectedOutput(): void {
+    if (this.#state.name !== 'busy') this.#endOutsideTurn();
     else if (this.#state.isReusable) this.#become({ ...this.#state, isReusable: false });
   }
 
   #exited(exit: Exit): void {
     this.#exit = exit;
     if (this.#state.name === 'busy') this.#state.turn?.exited(exit);
-    else void this.#stop('retired', this.#parts.limits.graceMs, !this.#isOfConversation);
+    else this.#endOutsideTurn();
   }
 
-  get #isOfConversation(): boolean {
-    return this.#state.name === 'idle' || this.#state.name === 'waiting_for_tools';
+  /** Ends a process that has failed outside of a turn. A process of a conversation may do so; on standby, it has died. */
+  #endOutsideTurn(): void {
+    const isOfConversation = this.#state.name === 'idle' || this.#state.name === 'waiting_for_tools';
+    void this.#stop('retired', this.#parts.limits.graceMs, !isOfConversation);
   }
 
   #become(state: CliState): void {
@@ -349,8 +351,8 @@ export class CliProcess {
   }
 }
 
-function askedTooOften(): RelayError {
-  return cliError('other', 'the model CLI asked again and again for what it is not given');
+function tooManyRefusals(): RelayError {
+  return cliError('other', `the model CLI repeated a refused request more than ${maxRefusals} times`);
 }
 
 function neverStarted(): never {

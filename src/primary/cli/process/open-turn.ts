@@ -67,7 +67,7 @@ export interface TurnProgram {
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
   /** Called on unexpected output, after which the process must not get another turn. */
-  onOutOfTurn?(): void;
+  onUnexpectedOutput?(): void;
 }
 
 /** Owns one turn until it ends: the input that is not yet written, and the sink for the answer. */
@@ -107,10 +107,10 @@ export class OpenTurn implements Disposable {
 
   /** Processes new output or a request of the program, which `decode` passes to the decoder. */
   read(decode: Decode): void {
-    const { decoder, onOutOfTurn } = this.#program;
+    const { decoder, onUnexpectedOutput } = this.#program;
     this.#handleAll(() => decode(decoder));
     this.#guarded(() => {
-      if (!this.#isOpen && decoder.isMidAnswer) onOutOfTurn?.();
+      if (!this.#isOpen && decoder.isMidAnswer) onUnexpectedOutput?.();
       if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
     });
     if (this.#isOpen && this.#sink.isFull) this.#awaitRoom().catch((error) => this.fail(error));
@@ -154,7 +154,7 @@ export class OpenTurn implements Disposable {
 
   /** Handles one event. An event after the end of the turn belongs to another turn. */
   #handle(event: TurnEvent): void {
-    if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
+    if (!this.#isOpen || event.type === 'stray') return this.#program.onUnexpectedOutput?.();
     if (event.type === 'waiting') return this.#wait(event);
     this.#waitFailure = null;
     if (event.type === 'text-delta') this.#add(event.text);
@@ -202,7 +202,7 @@ export class OpenTurn implements Disposable {
 
   /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */
   #cutShort(): void {
-    this.#program.onOutOfTurn?.();
+    this.#program.onUnexpectedOutput?.();
     this.#close();
     this.#ended.resolve({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
   }
@@ -216,7 +216,8 @@ export class OpenTurn implements Disposable {
 
   #writeNext(): void {
     const [text, ...rest] = this.#inputLeft;
-    if (text === undefined) return this.fail(cliError('other', 'the model CLI asked for more than a turn has'));
+    if (text === undefined)
+      return this.fail(cliError('other', 'the model CLI requested more input than the turn contains'));
     this.#inputLeft = rest;
     this.#program.stdin.write(text);
   }

@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
+import { type Clock, type StopTimer, yieldToEventLoop } from '../../../shared/clock.js';
 import { type Exit, terminalSequences } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, ExitStatus } from '../terminate/containment.js';
@@ -61,7 +61,7 @@ export class ProgramOutput {
   /** Starts or resumes reading. Output before the first turn belongs to that turn. */
   read(): void {
     const { stdout } = this.#child;
-    if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#take(chunk));
+    if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#readChunk(chunk));
     else stdout.resume();
     this.#awaitQuiet();
   }
@@ -72,7 +72,7 @@ export class ProgramOutput {
     this.#child.stdout.pause();
   }
 
-  #take(chunk: Buffer): void {
+  #readChunk(chunk: Buffer): void {
     this.#firstByteMs ??= this.#clock.monotonicMs();
     this.#observer.output('stdout', chunk.length);
     this.#awaitQuiet();
@@ -101,7 +101,7 @@ export class ProgramOutput {
    */
   async #endIfQuiet(): Promise<void> {
     const stopTimer = this.#stopQuietTimer;
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     if (stopTimer === this.#stopQuietTimer && !this.#child.stdout.isPaused()) this.#end();
   }
 

@@ -36,7 +36,7 @@ export type KnownKey =
  */
 export interface IdempotencyStore {
   /** Reserves the key for this host if it is free. Rejects if the store cannot read the key. */
-  take(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
+  claimOrFind(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
   /** Reads a piece of the recorded body, from byte `from`; empty at its end, and if the answer was removed. */
   read(key: ClientKey, digest: string, from: number): Promise<string>;
   /** Resolves when the answer is stored; rejects if it could not be stored. Either way, this host releases the key. */

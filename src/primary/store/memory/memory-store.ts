@@ -94,7 +94,7 @@ export class MemoryAnswers implements IdempotencyStore {
     this.#shares = new AnswerShares(maxBytes);
   }
 
-  async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
+  async claimOrFind(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
     const found = this.#answers.get(nameOfKey(key));
     if (found === undefined || isExpired(found, at)) return { type: 'free' };
     const { digest, head, body } = found;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JobListOrder } from '../../../shared/background.js';
-import { type Clock, endOfLoopTurn, timestamp } from '../../../shared/clock.js';
+import { type Clock, timestamp, yieldToEventLoop } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import { newId } from '../../../shared/ids.js';
 import type { Message } from '../../../shared/job.js';
@@ -139,7 +139,7 @@ class SqliteConversations implements ConversationJournal {
       await this.#client.ask('remove', removal, { call: removal, settled });
       this.#client.tidySoon();
     } finally {
-      void endOfLoopTurn().then(() => this.#removing.delete(id)); // by then, memory has removed it too
+      void yieldToEventLoop().then(() => this.#removing.delete(id)); // by then, memory has removed it too
     }
   }
 
@@ -272,7 +272,7 @@ class SqliteAnswers implements IdempotencyStore {
   }
 
   /** Reads the recorded answer, also while writes fail: reads may still work. */
-  async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
+  async claimOrFind(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
     const found = await this.#client.ask('answer', call('answers', 'find', key, at));
     return found === null ? { type: 'free' } : { type: 'answered', ...found };
   }

@@ -6,14 +6,14 @@ import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';
 const keys = [
   { name: 'ada', digest: 'ab12', scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null },
 ];
-const traces = { runtimeParent: '/run', cgroupParent: null };
+const runtimePlaces = { runtimeParent: '/run', cgroupParent: null };
 
 async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ollama: Addresses['ollama'] = null) {
   return workerSettings(
     await loadConfig(env, async () => ''),
     keys,
     { fds: Array(addressCount).fill(9), ollama },
-    { traces, logStyle: 'plain' },
+    { runtimePlaces, logStyle: 'plain' },
     'starting',
   );
 }
@@ -22,7 +22,7 @@ describe('The settings of a worker', () => {
   it('match the schema that a worker expects', async () => {
     const settings = await settingsOf();
     expect(workerSettingsSchema.parse(settings)).toEqual(settings);
-    expect(settings).toMatchObject({ phase: 'starting', traces, logStyle: 'plain' });
+    expect(settings).toMatchObject({ phase: 'starting', runtimePlaces, logStyle: 'plain' });
   });
 
   it('contain the inherited addresses: the descriptor numbers after its streams and its channel', async () => {

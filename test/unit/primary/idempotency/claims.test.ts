@@ -9,7 +9,7 @@ const mismatch = { code: 'idempotency_mismatch' };
 function open(differences: Partial<IdempotencyStore> = {}) {
   const memory = new MemoryAnswers();
   const store: IdempotencyStore = {
-    take: (...asked) => memory.take(...asked),
+    claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
     read: (...asked) => memory.read(...asked),
     release: () => {},
@@ -68,7 +68,7 @@ describe('An idempotency key', () => {
   it('is looked up in the store once, and given to no request before that', async () => {
     const { promise, resolve } = withResolvers<KnownKey>();
     let asked = 0;
-    const requests = open({ take: () => (asked++ === 0 ? promise : Promise.resolve(kept)) });
+    const requests = open({ claimOrFind: () => (asked++ === 0 ? promise : Promise.resolve(kept)) });
     const begin = { status: 200, headers: {}, error: null, begin: 'kept', bytes: 4 };
     const kept: KnownKey = { type: 'answered', digest: 'a digest', answer: begin };
     const sent = Promise.all(Array.from({ length: 5 }, () => requests.send('k')));
@@ -78,7 +78,7 @@ describe('An idempotency key', () => {
 
   it('that another host has claimed is refused here, and not claimed by this host', async () => {
     const held: KnownKey = { type: 'held', digest: 'a digest' };
-    const requests = open({ take: async () => held });
+    const requests = open({ claimOrFind: async () => held });
     await expect(requests.send('k')).rejects.toMatchObject(inProgress);
     await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
   });
@@ -103,7 +103,7 @@ describe('An answer', () => {
     const { promise, resolve } = withResolvers();
     const memory = new MemoryAnswers();
     const requests = open({
-      take: (...asked) => memory.take(...asked),
+      claimOrFind: (...asked) => memory.claimOrFind(...asked),
       keep: async (...kept) => {
         await promise;
         await memory.keep(...kept);
@@ -129,7 +129,7 @@ describe('An answer', () => {
 
 describe('A store that fails', () => {
   it('does not prevent requests', async () => {
-    const requests = open({ take: () => Promise.reject(new Error('away')) });
+    const requests = open({ claimOrFind: () => Promise.reject(new Error('away')) });
     expect((await requests.send('k')).claim).not.toBeNull();
     await expect(requests.send('k')).rejects.toMatchObject(inProgress);
   });

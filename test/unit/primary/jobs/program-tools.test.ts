@@ -41,7 +41,7 @@ describe('The tools of a turn', () => {
   it('have different ids for the client, even if the model repeats one', () => {
     const { tools, passed } = toolsFor();
     const ids = ['1', '1', '1_2', '1'];
-    for (const id of ids) tools.take({ type: 'call-start', id, name: 'plain' });
+    for (const id of ids) tools.addCallEvent({ type: 'call-start', id, name: 'plain' });
     const distinct = ['1', '1_2', '1_2_2', '1_3'];
     expect(passed.map((event) => (event.type === 'call-start' ? event.id : ''))).toEqual(distinct);
     const ended = tools.toClient(ids.map((id) => ({ id, name: 'plain', input: '{}' })));
@@ -52,12 +52,12 @@ describe('The tools of a turn', () => {
     const { tools, passed } = toolsFor();
     const shortName =
       tools.toProgram({ ...plainLaunch(null), text: '', history: [], offer }).offer?.tools[2]?.name ?? '';
-    tools.take({ type: 'call-start', id: '1', name: 'wrapped' });
-    tools.take({ type: 'call-delta', text: '{"inp' });
-    tools.take({ type: 'call-delta', text: 'ut":{"$a":1}}' });
+    tools.addCallEvent({ type: 'call-start', id: '1', name: 'wrapped' });
+    tools.addCallEvent({ type: 'call-delta', text: '{"inp' });
+    tools.addCallEvent({ type: 'call-delta', text: 'ut":{"$a":1}}' });
     expect(passed).toHaveLength(1);
-    tools.take({ type: 'call-start', id: '2', name: shortName });
-    tools.take({ type: 'call-delta', text: '{}' });
+    tools.addCallEvent({ type: 'call-start', id: '2', name: shortName });
+    tools.addCallEvent({ type: 'call-delta', text: '{}' });
     tools.endCall();
     expect(passed).toEqual([
       { type: 'call-start', id: '1', name: 'wrapped' },

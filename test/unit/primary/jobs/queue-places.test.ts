@@ -23,7 +23,7 @@ class Harness {
     const waiter = { client, bytes };
     this.places.recordRequest(client);
     try {
-      this.places.take(waiter);
+      this.places.takePlace(waiter);
     } catch (error) {
       expect(error).toMatchObject({ code: 'concurrency_limited' });
       return (error as RelayError).message;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { access, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { checkSocketPath, clearStaleSocket } from '../../../../src/primary/lifecycle/traces.js';
+import { checkSocketPath, clearStaleSocket } from '../../../../src/primary/lifecycle/runtime-files.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 import { bindUnix } from '../../../../src/shared/node-internals/connections.js';
 import { temporaryFolder } from '../../../support/basics/folder.js';

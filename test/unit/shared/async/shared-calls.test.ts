@@ -1,5 +1,5 @@
 import { cached, coalesced, inLine, oneAtATime, withResolvers } from '../../../../src/shared/async.js';
-import { delay, endOfLoopTurn } from '../../../../src/shared/clock.js';
+import { delay, yieldToEventLoop } from '../../../../src/shared/clock.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 
@@ -18,9 +18,9 @@ describe('Coalesced calls', () => {
     const ask = coalesced(() => new Promise<number>((resolve) => answers.push(resolve)));
     const first = ask();
     expect(answers).toHaveLength(0);
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     const crowd = [ask(), ask(), ask()];
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     expect(answers).toHaveLength(2);
     answers[1]?.(2);
     expect(await Promise.all(crowd)).toEqual([2, 2, 2]);
@@ -128,12 +128,12 @@ describe('Sequential calls', () => {
         return promise;
       }),
     );
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     expect(begun).toEqual([0]);
     gates[0]?.reject(new Error('no'));
     await expect(answers[0]).rejects.toThrow('no');
     gates[2]?.resolve('third');
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     expect(begun).toEqual([0, 1]);
     gates[1]?.resolve('second');
     expect(await Promise.all(answers.slice(1))).toEqual(['second', 'third']);

@@ -5,7 +5,7 @@ import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
 import {
   endLeftovers,
   makeWorkDirectory,
-  removeTracesOf,
+  removeRuntimeFilesOf,
   removeWorkDirectory,
 } from '../../../../src/shared/process/leftovers.js';
 import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../../../src/shared/process/proc.js';
@@ -244,7 +244,7 @@ describe('The runtime folder of a primary', () => {
   it('is removed at once by its primary, which leaves other folders alone', async () => {
     await folderOf(living);
     const other = await folderOf(dead);
-    await removeTracesOf(living, { ...noCgroups, runtimeParent: folder.path });
+    await removeRuntimeFilesOf(living, { ...noCgroups, runtimeParent: folder.path });
     expect((await names()).map((name) => join(folder.path, name))).toEqual([other]);
   });
 
@@ -257,7 +257,7 @@ describe('The runtime folder of a primary', () => {
   it('may be inaccessible without an error', async () => {
     const places = { runtimeParent: nowhere, cgroupParent: nowhere };
     await expect(endLeftovers(systemClock, places)).resolves.toEqual(expect.any(Number));
-    await removeTracesOf(living, { ...noCgroups, runtimeParent: nowhere });
+    await removeRuntimeFilesOf(living, { ...noCgroups, runtimeParent: nowhere });
   });
 });
 

@@ -9,7 +9,7 @@ function faultOf(text: string | Buffer, pieceBytes = 65_536): string | null {
   const structure = new JsonStructure({ maxValues, maxDepth });
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    const fault = structure.take(bytes.subarray(at, at + pieceBytes));
+    const fault = structure.countBytes(bytes.subarray(at, at + pieceBytes));
     if (fault !== null) return fault;
   }
   return null;
@@ -38,7 +38,7 @@ describe('The structure of a JSON text', () => {
     ['["1234567890123456"]', false],
   ])('shows whether %s has a number that JavaScript may change', (text, isLong) => {
     const structure = new JsonStructure({ maxValues, maxDepth });
-    for (const byte of Buffer.from(text)) structure.take(Buffer.of(byte));
+    for (const byte of Buffer.from(text)) structure.countBytes(Buffer.of(byte));
     expect(structure.hasLongNumber).toBe(isLong);
   });
 

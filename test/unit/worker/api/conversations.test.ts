@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { endOfLoopTurn } from '../../../../src/shared/clock.js';
+import { yieldToEventLoop } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { TranscriptItem } from '../../../../src/shared/ipc/protocol.js';
 import { getConversations, getMessages, readBackGuard } from '../../../../src/worker/api/conversations.js';
@@ -152,7 +152,7 @@ describe('The messages of a conversation', () => {
     client.destroy();
     await until(() => server.log.entries.find(({ event }) => event === 'http_request_completed'), 'the record');
     const atEnd = taken;
-    await endOfLoopTurn();
+    await yieldToEventLoop();
     expect(taken).toBe(atEnd);
     expect(server.log.entries.find(({ event }) => event === 'internal_error')).toBeUndefined();
   });

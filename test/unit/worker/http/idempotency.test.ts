@@ -25,7 +25,7 @@ function open(
     }
   };
   return keyedRoutes(run, {
-    take: (...asked) => memory.take(...asked),
+    claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
     read: (...asked) => memory.read(...asked),
     release: () => memory.release(),

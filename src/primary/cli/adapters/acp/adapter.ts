@@ -184,7 +184,7 @@ class OpeningReader {
       return refused(message)
         .map((aside) => (aside.type === 'reply' ? aside.text : ''))
         .join('');
-    const step = this.#opening.take(message);
+    const step = this.#opening.readAnswer(message);
     if (step?.type === 'open' || step?.type === 'closed') this.end ??= step;
     return step?.type === 'reply' ? step.text : '';
   }

@@ -73,7 +73,7 @@ export class AcpOpening {
   }
 
   /** Returns the next step after an answer; null if the answer belongs to no open request. */
-  take(answer: RpcAnswer): OpeningStep | null {
+  readAnswer(answer: RpcAnswer): OpeningStep | null {
     const isUnreadable = answer.type === 'error' && answer.id === null; // the agent could not read even the id
     if (answer.id !== this.#lastId && !isUnreadable) return null;
     return answer.type === 'error' ? this.#refused(answer.error) : this.#answered(answer.result);
@@ -115,9 +115,9 @@ export class AcpOpening {
 
   #refused(error: RpcError): OpeningStep {
     if (this.#awaited.name === 'mode') return this.#modeRefused(this.#awaited);
-    const login = error.code === unauthenticated ? this.login.take() : null;
+    const login = error.code === unauthenticated ? this.login.chooseMethod() : null;
     if (login !== null) return this.#ask({ name: 'login' }, 'authenticate', login);
-    return { type: 'closed', failure: (asked) => failedBy(error, 'opening', asked, this.login.ways) };
+    return { type: 'closed', failure: (turn) => failedBy(error, 'opening', turn, this.login.ways) };
   }
 
   /** Fails if the agent rejects a mode that it offers, because this mode may be the only barrier to its tools. */
@@ -162,7 +162,7 @@ export class AcpLogin {
    * Returns the parameters of `authenticate` for the first method whose variables are set; null if no method fits, or
    * after the first use.
    */
-  take(): { readonly methodId: string } | null {
+  chooseMethod(): { readonly methodId: string } | null {
     const method = this.#isUsed ? undefined : this.#methods.find((each) => this.#isUsable(each));
     this.#isUsed = true;
     return method === undefined ? null : { methodId: method.id };
@@ -219,7 +219,7 @@ const table: FailureTable = {
 export type AcpStep = 'opening' | 'choosing' | 'asked';
 
 /**
- * Returns the failure for an error. `asked` is null if the agent has received no data of a client. `ways` lists login
+ * Returns the failure for an error. `turn` is null if the agent has received no data of a client. `ways` lists login
  * methods, added if the login is missing.
  */
 export function failedBy({ code, message, data }: RpcError, step: AcpStep, turn: Turn | null, ways = ''): TurnFailed {
@@ -231,7 +231,7 @@ export function failedBy({ code, message, data }: RpcError, step: AcpStep, turn:
       ['status', statusOf(data)],
     ],
     words: wordsOf(message, data),
-    turn: turn,
+    turn,
     uncoded: isOfModel ? 'model_unknown' : undefined,
     isOfRequest: isOfRequest(code, step, turn?.model ?? null),
     quota: quotaOfModel,

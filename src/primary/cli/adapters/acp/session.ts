@@ -67,7 +67,7 @@ type AwaitedState = { readonly input: Turn; readonly id: RpcId } & (
 
 const noTurn: AskedState = { name: 'none' };
 const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
-const stray: readonly DecoderEvent[] = [{ type: 'stray' }];
+const unexpectedOutput: readonly DecoderEvent[] = [{ type: 'stray' }];
 
 /** Owns the session with one agent: the state of its opening, and the current turn. */
 export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
@@ -138,11 +138,11 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);
     if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'waiting') return [];
     if (this.#turn.id !== message.id) return [];
-    return this.#turn.name === 'held' ? stray : [this.#answered(message, this.#turn, this.#state)];
+    return this.#turn.name === 'held' ? unexpectedOutput : [this.#answered(message, this.#turn, this.#state)];
   }
 
   #opened(answer: RpcAnswer, opening: AcpOpening): readonly DecoderEvent[] {
-    const step = opening.take(answer);
+    const step = opening.readAnswer(answer);
     if (step === null || step.type === 'reply') return step === null ? [] : [step];
     const waiting = this.#turn.name === 'waiting' ? this.#turn : null;
     if (step.type === 'closed') {
@@ -229,7 +229,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
   /** Handles an error. An agent that requires a login has not begun, so the turn is sent again after the login. */
   #refused(error: RpcError, { name, input }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
-    const credential = error.code === unauthenticated && !this.hasBegun ? login.take() : null;
+    const credential = error.code === unauthenticated && !this.hasBegun ? login.chooseMethod() : null;
     if (credential === null)
       return this.#fail(failedBy(error, name === 'choosing' ? name : 'asked', input, login.ways));
     const id = ++this.#lastId;
@@ -244,7 +244,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (!this.#hasPrompted) return isText ? ignored : []; // many agents greet some seconds after the session is open
     if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
     if (this.#turn.name === 'asked') return [...this.#turn.turn.read(data.update), ...this.#nextCall()];
-    if (isText) return stray;
+    if (isText) return unexpectedOutput;
     return this.#turn.name === 'held' ? this.#turn.turn.read(data.update) : [];
   }
 

@@ -64,7 +64,7 @@ const ownTool = 'StructuredOutput';
 
 /** Model name in messages that the CLI itself writes about errors. */
 const synthetic = '<synthetic>';
-const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
+const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
@@ -124,10 +124,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'control_request') return this.#writer.tools.requested(line);
     if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
     // A whole message repeats the text that has already streamed.
-    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn;
+    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : unexpectedOutput;
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
-    if (isNamedOther) return outOfTurn;
+    if (isNamedOther) return unexpectedOutput;
     return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
   }
 
@@ -165,9 +165,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     const isStray = streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams);
     switch (event.type) {
       case 'content_block_delta':
-        return isStray ? outOfTurn : this.#grown(event);
+        return isStray ? unexpectedOutput : this.#grown(event);
       case 'content_block_start':
-        return isStray ? outOfTurn : [...this.#thoughtEnded(), ...this.#blockStarted(event)];
+        return isStray ? unexpectedOutput : [...this.#thoughtEnded(), ...this.#blockStarted(event)];
       case 'content_block_stop':
         return isStray ? [] : [...this.#thoughtEnded(), ...this.#blockEnded()];
       case 'message_delta':
@@ -179,11 +179,11 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   #started({ model, usage }: MessageStart['message'], isNamedOther: boolean): readonly TurnEvent[] {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
-    if (isNamedOther) return outOfTurn;
+    if (isNamedOther) return unexpectedOutput;
     Object.assign(this.#answer, { model, message: new StreamedMessage(), thought: null });
     if (usage) this.#use({ ...usage, output_tokens: 0 });
     const isLate = this.#answer.unstreamed.splice(0).length > 0;
-    return [...(isLate ? outOfTurn : []), { type: 'model-named', model }];
+    return [...(isLate ? unexpectedOutput : []), { type: 'model-named', model }];
   }
 
   #blockStarted({ content_block: { type, id, name, thinking, data } }: BlockStart): readonly TurnEvent[] {
@@ -262,7 +262,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     const text = isBroken ? wholeText.toString() : null;
     const end: TurnEnd = { type: 'turn-end', text, model, usage: usageOf(used, null), ...ended.details };
     this.#endTurn();
-    if (!ended.isLive || !this.#isHeld(end.calls ?? [])) return [...outOfTurn, end];
+    if (!ended.isLive || !this.#isHeld(end.calls ?? [])) return [...unexpectedOutput, end];
     this.#loop = 'waiting';
     return [end];
   }
@@ -275,7 +275,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer.isBroken = true;
     if (!this.#answer.message.hasClientCall) return [];
     this.#endTurn();
-    return [...outOfTurn, turnFailed('answer_broken', "the connection to the model's API was lost during a tool call")];
+    return [
+      ...unexpectedOutput,
+      turnFailed('answer_broken', "the connection to the model's API was lost during a tool call"),
+    ];
   }
 
   /**
@@ -319,7 +322,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
     for (const message of this.#answer.unstreamed.splice(0)) this.#recordMessage(message);
     const answer = this.#answer;
-    if (this.#isSecondResult(line)) return outOfTurn;
+    if (this.#isSecondResult(line)) return unexpectedOutput;
     this.#habit.speaks ||= answer.model !== null;
     this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();

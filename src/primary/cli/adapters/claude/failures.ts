@@ -45,7 +45,7 @@ const table: FailureTable = {
 
 /**
  * Returns the failure for a result. `error` is the CLI's error code, if any; the exit code has no meaning. `limits` is
- * the last report of the account, and `asked` the turn.
+ * the last report of the account.
  */
 export function failed(
   line: ResultLine,
@@ -59,7 +59,7 @@ export function failed(
   return failedTurn(table, {
     codes,
     words: refusesRequest({ codes }) ? wordsOfApi(words.replace(/^API Error: \d{3} /, '')) : words,
-    turn: turn,
+    turn,
     // The CLI reports each 403 as a failed authentication, even if it concerns a model or the content of a prompt.
     isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
     quota: quotaOf(line, error, limits, turn),
@@ -80,7 +80,7 @@ export function waiting(line: ApiRetry, limits: RateLimits | null, turn: Turn | 
     ['status', status],
   ] as const;
   const quota = limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
-  const failure = failedTurn(table, { codes, words, turn: turn, isOfRequest: false, quota });
+  const failure = failedTurn(table, { codes, words, turn, isOfRequest: false, quota });
   return waitReasons.has(failure.reason) ? { type: 'waiting', ms, failure } : null;
 }
 

@@ -26,7 +26,7 @@ import {
 } from './lines.js';
 import { type CodexThread, requestIds } from './thread.js';
 
-const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
+const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
 
 /** Types of items that belong to an answer. Any other is the work of a tool, or a summary that replaces the history. */
@@ -125,7 +125,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
     // The program also reports the items of the injected history.
     if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing;
-    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
+    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return unexpectedOutput;
     switch (method) {
       case 'rawResponseItem/completed':
         return this.#called(params.item.call_id, params.item.name, params.item.arguments);
@@ -161,7 +161,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
-    if (this.#turnId !== null || threadId !== this.#thread.id) return outOfTurn;
+    if (this.#turnId !== null || threadId !== this.#thread.id) return unexpectedOutput;
     this.#turnId = turn.id;
     return this.#named(this.#thread.model);
   }
@@ -198,7 +198,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const turnId = this.#turnId;
     this.#reset();
     this.#thread.answered();
-    if (!isHeld) return [...outOfTurn, end];
+    if (!isHeld) return [...unexpectedOutput, end];
     this.#turnId = turnId;
     this.#isHeld = true;
     for (const { id } of calls) tools.calls.called(id);
@@ -221,7 +221,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
    * calls are replayed.
    */
   #startUnannouncedCall({ callId, tool, arguments: input }: z.infer<typeof callRequest>): readonly DecoderEvent[] {
-    if (this.#isHeld) return outOfTurn;
+    if (this.#isHeld) return unexpectedOutput;
     return [...this.#called(callId, tool, JSON.stringify(input)), ...this.#messageEnded(null)];
   }
 
@@ -253,7 +253,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#reset();
     this.#thread.answered();
     const made = calls.length > 0 && { calls };
-    return [...outOfTurn, { type: 'turn-end', text: null, model, usage, ...made, ...early }];
+    return [...unexpectedOutput, { type: 'turn-end', text: null, model, usage, ...made, ...early }];
   }
 
   #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {

@@ -74,7 +74,7 @@ function isOfWebSocket(status: number, words: string): boolean {
   return status !== 401 && webSocketAddress.test(words);
 }
 
-/** Returns the failure of a turn. `limits` is the last report of the account, and `asked` the turn. */
+/** Returns the failure of a turn. `limits` is the last report of the account. */
 export function failed(error: CodexError | null, limits: CodexLimits | null, turn: Turn | null): TurnFailed {
   const { message = '', additionalDetails: details = null, codexErrorInfo: info = null } = error ?? {};
   return failedTurn(table, {
@@ -84,7 +84,7 @@ export function failed(error: CodexError | null, limits: CodexLimits | null, tur
     ],
     words: withoutAddress(wordsOfApi(details ?? message)),
     hidden: `${message} ${details ?? ''}`,
-    turn: turn,
+    turn,
     isOfRequest: false,
     quota: quotaOf(info, limits, turn),
   });

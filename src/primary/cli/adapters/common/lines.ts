@@ -58,14 +58,14 @@ export class LineSplitter {
     for (let at = chunk.indexOf('\n'); at >= 0; at = chunk.indexOf('\n', from)) {
       this.#keep(chunk.slice(from, at));
       from = at + 1;
-      yield this.#take();
+      yield this.#takeLine();
     }
     this.#keep(chunk.slice(from));
   }
 
   /** Returns and clears the text after the last newline. */
   incompleteLine(): string {
-    return this.#take();
+    return this.#takeLine();
   }
 
   #keep(part: string): void {
@@ -74,7 +74,7 @@ export class LineSplitter {
     if (part !== '') this.#parts.push(part);
   }
 
-  #take(): string {
+  #takeLine(): string {
     const line = this.#parts.join('');
     this.#parts = [];
     this.#length = 0;

@@ -81,8 +81,8 @@ const extras = {
   schema: (schema: string): unknown => JSON.parse(schema),
 } as const;
 
-function write(asked: Turn, turn: number): TurnInput {
-  const { text, images = [], system, schema, history, results = [], offer } = asked;
+function write(turn: Turn, number: number): TurnInput {
+  const { text, images = [], system, schema, history, results = [], offer } = turn;
   const instruction = system === null ? [] : [{ type: 'system', text: system }];
   const replay = history.map(({ role, text, calls }) => ({ type: 'replay', role, text, ...(calls && { calls }) }));
   const question = {
@@ -91,7 +91,7 @@ function write(asked: Turn, turn: number): TurnInput {
     ...(schema !== null && { schema: extras.schema(schema) }),
     ...(offer !== undefined && toolsOf(offer)),
     ...(results.length > 0 && { results: results.map(({ id, text, isError }) => ({ id, text, is_error: isError })) }),
-    turn,
+    turn: number,
   };
   const lines = [...instruction, ...replay, question].map((line) => `${JSON.stringify(line)}\n`);
   return { text: lines.join(''), stdin: 'keep-open' };

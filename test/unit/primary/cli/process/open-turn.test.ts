@@ -61,7 +61,7 @@ describe('The input of a turn', () => {
   it('is a failure if the program requests more than there is', async () => {
     const { turn, sink } = begin();
     turn.read(says('more\n+too late\n'));
-    expect(await outcomeOf(turn)).toBe('cli_error: the model CLI asked for more than a turn has');
+    expect(await outcomeOf(turn)).toBe('cli_error: the model CLI requested more input than the turn contains');
     expect(sink.texts).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ function open(maxBytes?: number) {
   const keep = (client: string, key: string, body = 'x', at = 0) =>
     answers.keep({ client, key }, { digest: 'a digest', answer: recordedAnswer(body) }, at);
   const kept = async (client: string, key: string, at = 0) =>
-    (await answers.take({ client, key }, 'a digest', at)).type === 'answered';
+    (await answers.claimOrFind({ client, key }, 'a digest', at)).type === 'answered';
   return { answers, keep, kept };
 }
 
@@ -20,7 +20,7 @@ describe('Answers in memory', () => {
       headers: { 'X-Session': 'live' },
     });
     await answers.keep({ client: 'a', key: 'k' }, { digest: 'a digest', answer }, 0);
-    const take = (key: string) => answers.take({ client: 'a', key }, 'a digest', 0);
+    const take = (key: string) => answers.claimOrFind({ client: 'a', key }, 'a digest', 0);
     const known = await take('k');
     expect(known).toMatchObject({ type: 'answered', digest: 'a digest' });
     if (known.type === 'answered') expect(await wholeAnswer(known.answer, async () => '')).toEqual(answer);

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { endLeftovers, removeTracesOf, type TracePlaces } from '../../shared/process/leftovers.js';
+import { endLeftovers, type RuntimePlaces, removeRuntimeFilesOf } from '../../shared/process/leftovers.js';
 import { folderPrefix, type Instance, instanceOfProcess } from '../../shared/process/proc.js';
 import { cgroupParent } from '../cli/terminate/termination.js';
 
@@ -47,9 +47,9 @@ export async function removeDirectories(paths: readonly string[]): Promise<void>
 const removeLimitMs = 1000;
 
 /** Owns the directories and the cgroup that this process creates on the host. */
-export class OwnTraces {
+export class RuntimeFiles {
   readonly #clock: Clock;
-  #places: TracePlaces | null = null;
+  #places: RuntimePlaces | null = null;
   #making: Promise<unknown> = Promise.resolve();
   #removing: Promise<void> | null = null;
 
@@ -58,7 +58,7 @@ export class OwnTraces {
   }
 
   /** Calls `make`, which creates them at these locations. Never resolves after `remove` was called. */
-  make<T>(places: TracePlaces, make: () => Promise<T>): Promise<T> {
+  make<T>(places: RuntimePlaces, make: () => Promise<T>): Promise<T> {
     if (this.#removing !== null) return new Promise(() => {});
     this.#places = places;
     const made = make();
@@ -66,15 +66,15 @@ export class OwnTraces {
     return made;
   }
 
-  /** Removes everything, and prevents further creation. Resolves when all is removed, or after one second. */
+  /** Removes everything, and prevents further creation. Resolves after one second at most, and never rejects. */
   remove(): Promise<void> {
-    this.#removing ??= Promise.race([this.#removeAll(), delay(this.#clock, removeLimitMs)]);
+    this.#removing ??= Promise.race([this.#removeAll().catch(() => {}), delay(this.#clock, removeLimitMs)]);
     return this.#removing;
   }
 
   async #removeAll(): Promise<void> {
     await this.#making;
-    if (this.#places !== null) await removeTracesOf(await instanceOfProcess(process.pid), this.#places);
+    if (this.#places !== null) await removeRuntimeFilesOf(await instanceOfProcess(process.pid), this.#places);
   }
 }
 
@@ -110,13 +110,13 @@ function refusesConnections(path: string): Promise<boolean> {
 
 /** Ends processes of dead services, and removes their runtime files and a stale socket. */
 export async function endPredecessors(config: Config, env: Environment, log: Logger, clock: Clock): Promise<void> {
-  const reaped = await endLeftovers(clock, await tracesOf(config, env));
+  const reaped = await endLeftovers(clock, await runtimePlacesOf(config, env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
 }
 
 /** Returns the locations that a service with this configuration uses. */
-export async function tracesOf(config: Config, env: Environment): Promise<TracePlaces> {
+export async function runtimePlacesOf(config: Config, env: Environment): Promise<RuntimePlaces> {
   const parent = await cgroupParent(config.cgroup);
   return { runtimeParent: runtimeParent(env).path, cgroupParent: parent?.path ?? null };
 }

@@ -1,7 +1,11 @@
 import { access, mkdir, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { makeRuntimeDirectory, removeDirectories, runtimeParent } from '../../../../src/primary/lifecycle/traces.js';
+import {
+  makeRuntimeDirectory,
+  removeDirectories,
+  runtimeParent,
+} from '../../../../src/primary/lifecycle/runtime-files.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 import { ownerOfFolder } from '../../../../src/shared/process/proc.js';
 import { temporaryFolder } from '../../../support/basics/folder.js';
