@@ -48,7 +48,7 @@ import {
   storeReport,
   verifyRequest,
 } from '../src/shared/api/store.js';
-import { dayQuery, usageReport } from '../src/shared/api/usage.js';
+import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
@@ -361,18 +361,27 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /usage': {
     id: 'getUsage',
-    summary: 'Usage of each client, by day',
+    summary: 'Usage by client, model, account, day or month',
     description:
-      'Usage of all clients for an API key with the scope `admin`, otherwise of the caller. The service keeps 90 days and at most 10,000 rows in memory.',
+      'Usage of all clients for an API key with the scope `admin`, otherwise of the caller. The service stores 90 days by day and 24 months by month: earlier days only count without the group `day`, and if their whole month is in the period.',
     requestParams: {
       query: z.object({
-        since: dayQuery.meta({ description: 'The first day, in UTC.' }).optional(),
-        until: dayQuery.meta({ description: 'The last day, in UTC.' }).optional(),
+        group: z
+          .string()
+          .meta({
+            description: `Groups by which the usage is summed up: one or more of ${usageGroups.join(', ')}, separated by commas. By default \`day,client\`.`,
+          })
+          .optional(),
+        from: periodQuery.meta({ description: 'The first day or month, in UTC.' }).optional(),
+        to: periodQuery.meta({ description: 'The last day or month, in UTC.' }).optional(),
+        since: periodQuery.meta({ description: 'Another name for `from`.' }).optional(),
+        until: periodQuery.meta({ description: 'Another name for `to`.' }).optional(),
       }),
     },
+    alsoAs: 'text/csv',
     security: keyNeededIfConfigured,
     ok: usageReport,
-    okText: 'A row for each day and client, the earliest day first.',
+    okText: 'A row for each combination of the groups, sorted by them.',
   },
   'GET /status': {
     id: 'getStatus',

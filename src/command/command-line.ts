@@ -8,11 +8,12 @@ import { chat } from './verbs/chat.js';
 import { completion } from './verbs/completion.js';
 import { cancel, jobs } from './verbs/jobs.js';
 import { keys } from './verbs/keys.js';
-import { models, usage, version } from './verbs/lists.js';
+import { models, version } from './verbs/lists.js';
 import { login, logout, whoami } from './verbs/login.js';
 import { check, serve } from './verbs/serve.js';
 import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
+import { usage } from './verbs/usage.js';
 
 /** All commands, in the order of the help, the manual and the completion. The first one is the default. */
 export const commands: readonly [Command, ...Command[]] = [

@@ -42,7 +42,6 @@ import {
   getSetup,
   getStatus,
   getStatusStream,
-  getUsage,
   getVersion,
   postBackup,
   postPurge,
@@ -50,6 +49,7 @@ import {
   postVerify,
 } from './api/operations.js';
 import type { StatusViewers } from './api/status.js';
+import { getUsage } from './api/usage.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';

@@ -1,11 +1,9 @@
 import { type ModelEntry, type ModelList, modelList } from '../../shared/api/models.js';
-import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../../shared/api/usage.js';
 import { type VersionBody, versionBody } from '../../shared/api/version.js';
 import { readProduct } from '../../shared/config/product.js';
-import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { alignColumns } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
-import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
-import { CommandError, exitCodes } from '../base/errors.js';
+import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
 
 export const models: Command = {
   name: 'models',
@@ -70,75 +68,4 @@ function abilitiesOf(capabilities: ModelEntry['capabilities']): string {
   const { tools, images = false, effort = false } = capabilities ?? {};
   const all = [tools !== undefined && 'tools', images && 'images', effort && 'effort'];
   return all.filter((ability) => ability !== false).join(', ');
-}
-
-export const usage: Command = {
-  name: 'usage',
-  synopsis: '',
-  summary: 'show the usage of each client, by day',
-  flags: {
-    since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
-    until: { type: 'string', placeholder: '<day>', description: 'last day in UTC; default: today' },
-    ...jsonFlag,
-    ...addressFlags,
-  },
-  maxPositionals: 0,
-  notes: ['Without the scope admin, only your own rows are shown.'],
-  examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json'],
-  run: async (args, context) => {
-    const path = pathOf(args);
-    const report = await (await clientFor(args, context)).getState(path, usageReport);
-    return show(args, context.terminal, report, (paint) => renderUsage(report, paint));
-  },
-};
-
-function pathOf(args: CommandArguments): string {
-  const days = ['since', 'until'].flatMap((flag) => {
-    const day = args.value(flag);
-    if (day === undefined) return [];
-    if (dayQuery.safeParse(day).success) return [`${flag}=${day}`];
-    throw new CommandError(exitCodes.usage, `--${flag}: must be a day such as 2026-01-31`);
-  });
-  return days.length === 0 ? '/usage' : `/usage?${days.join('&')}`;
-}
-
-const head = [
-  'day',
-  'client',
-  'jobs',
-  'failed',
-  'cancelled',
-  'refused',
-  'tokens in',
-  'tokens out',
-  'cost',
-  'model time',
-];
-
-function renderUsage({ usage: rows, budgets = [] }: UsageReport, paint: Paint): string[] {
-  const [heading = '', ...lines] = alignColumns([head, ...rows.map(cellsOf)]);
-  const usageLines = rows.length === 0 ? ['No jobs yet.'] : [paint.dim(heading), ...lines];
-  if (budgets.length === 0) return usageLines;
-  const [budgetHeading = '', ...budgetLines] = alignColumns([
-    ['budget today', 'tokens', 'cost', 'until'],
-    ...budgets.map(({ client, tokens, cost_usd: cost, resets_at: until }) => [
-      escaped(client),
-      tokens === null ? '–' : `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)}`,
-      cost === null ? '–' : `$${cost.used.toFixed(2)} of $${cost.max}`,
-      escaped(until),
-    ]),
-  ]);
-  return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
-}
-
-/** Returns the cells of a row. The client's name comes from the service, so its control characters are escaped. */
-function cellsOf({ day, client, kind, jobs, refused, tokens, cost_usd, model_seconds }: UsageRow): string[] {
-  const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
-  return [
-    day,
-    escaped(kind === 'other' ? 'all others' : client),
-    ...[all, all - jobs.ok - jobs.cancelled, jobs.cancelled, refused, tokens.input, tokens.output].map(formatNumber),
-    cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
-    formatDuration(model_seconds * 1000),
-  ];
 }

@@ -6,7 +6,7 @@ import type { Api } from '../base/api.mjs';
 import { useAction, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { plural, timeText } from '../base/format.mjs';
-import type { PageClock } from '../base/page-clock.mjs';
+import { saveFile } from '../base/save-file.mjs';
 import { Dialog, Icon } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
 import { readVersions } from './versions.mjs';
@@ -163,17 +163,4 @@ export function SaveDialog({ id, onClose }: { readonly id: string; readonly onCl
       ${formats.map((one) => html`<button type="button" class="button" onClick=${() => save(one)}>Save as ${one.name}</button>`)}
     </div>
   <//>`;
-}
-
-const revokeAfterMs = 60_000;
-
-/** Makes the browser save a text as a file. */
-function saveFile(name: string, type: string, text: string, clock: PageClock): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  // The browser may still read the URL after the click, to write the file.
-  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url));
 }

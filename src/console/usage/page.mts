@@ -1,42 +1,146 @@
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { BudgetUse, UsageReport, UsageRow } from '../../shared/api/usage.js';
-import { type Load, useLoad, useParts } from '../base/context.mjs';
+import { type Load, useAction, useLoad, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
-import { costText, countText, durationText, plural } from '../base/format.mjs';
+import { costText, countText, durationText } from '../base/format.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { type ChartColumn, ColumnChart } from '../ui/column-chart.mjs';
+import { saveFile } from '../base/save-file.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
-import { countTicks, durationTicks, durationTickText, type Ticks } from '../ui/scale.mjs';
 import { type SortableColumn, SortableTable } from '../ui/tables.mjs';
+import { TimeChart, timeText } from './chart.mjs';
+import {
+  byGroup,
+  byTime,
+  type GroupUsage,
+  lastMonths,
+  type NameGroup,
+  periodOf,
+  type ShownPeriod,
+  storedMonths,
+  sumOf,
+  type TimeUsage,
+  type UsageSum,
+} from './sums.mjs';
 
-const choices = [7, 30, 90] as const;
+/** Periods with a link; each month has an option. */
+const periods = [
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['all', '24 months'],
+] as const;
 
-/** Shows how much each client has used, day by day. */
+interface Grouping {
+  readonly id: string;
+  readonly title: string;
+  readonly groups: readonly NameGroup[];
+}
+
+const groupings: readonly [Grouping, ...Grouping[]] = [
+  { id: 'client', title: 'client', groups: ['client'] },
+  { id: 'model', title: 'model', groups: ['model'] },
+  { id: 'account', title: 'account', groups: ['account'] },
+  { id: 'client-model', title: 'client and model', groups: ['client', 'model'] },
+];
+
+interface Choices {
+  /** Period as in `periodOf`. */
+  readonly period: string;
+  readonly grouping: Grouping;
+}
+
+/** Returns the choices in the address of the page. */
+function choicesOf({ period: named, days, by }: PageProps['params'], months: readonly string[]): Choices {
+  const wanted = named ?? days ?? '';
+  const isKnown = periods.some(([id]) => id === wanted) || months.includes(wanted);
+  return { period: isKnown ? wanted : '7', grouping: groupings.find(({ id }) => id === by) ?? groupings[0] };
+}
+
+/** Shows what was used: by client, model or account, and by day or month. */
 export function UsagePage({ params }: PageProps) {
   const { clock } = useParts();
-  const count = choices.find((choice) => String(choice) === params.days) ?? choices[0];
-  const days = lastDays(clock.now(), count);
-  const [usage, reload] = useLoad<UsageReport>(`/usage?since=${days[0]}`);
+  const now = clock.now();
+  const months = lastMonths(now, storedMonths);
+  const choices = choicesOf(params, months);
   const [setup] = useLoad<SetupReport>('/setup');
+  const period = periodOf(choices.period, now);
+  const query = `from=${period.from}&to=${period.to}`;
+  return html`
+    <h1>Usage</h1>
+    <${Chooser} choices=${choices} months=${months} query=${query} />
+    <${UsageView} key=${`${choices.grouping.id} ${query}`} choices=${choices} period=${period} query=${query} setup=${setup} />
+  `;
+}
+
+interface ChooserProps {
+  readonly choices: Choices;
+  readonly months: readonly string[];
+  readonly query: string;
+}
+
+/** Lets the user choose the period and the groups, and save what is shown. */
+function Chooser({ choices, months, query }: ChooserProps) {
+  const { api, clock } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const { period, grouping } = choices;
+  const addressOf = (more: Readonly<Record<string, string>>) => hrefOf('usage', { period, by: grouping.id, ...more });
+  const go = (more: Readonly<Record<string, string>>) => {
+    location.hash = addressOf(more);
+  };
+  const isMonth = months.includes(period);
+  const save = () => {
+    const unit = isMonth || period === 'all' ? 'month' : 'day';
+    const path = `/usage?group=${[unit, ...grouping.groups].join(',')}&${query}`;
+    const name = `usage-${isMonth ? period : period === 'all' ? '24-months' : `${period}-days`}.csv`;
+    run(api.text(path, { accept: 'text/csv' }), (text) => saveFile(name, 'text/csv', text, clock));
+  };
+  return html`
+    <div class="row between">
+      <nav class="row choices" aria-label="Period">
+        ${periods.map(
+          ([id, title]) =>
+            html`<a class="button quiet small" href=${addressOf({ period: id })} aria-current=${id === period ? 'true' : undefined}>${title}</a>`,
+        )}
+      </nav>
+      <div class="row">
+        <select class="narrow" aria-label="Month" value=${isMonth ? period : ''} onChange=${({ currentTarget }: Changed) => go({ period: currentTarget.value })}>
+          ${!isMonth && html`<option value="">Month</option>`}
+          ${months.toReversed().map((month) => html`<option key=${month} value=${month}>${timeText(month)}</option>`)}
+        </select>
+        <select class="narrow" aria-label="Summed up by" value=${grouping.id} onChange=${({ currentTarget }: Changed) => go({ by: currentTarget.value })}>
+          ${groupings.map(({ id, title }) => html`<option key=${id} value=${id}>By ${title}</option>`)}
+        </select>
+        <button type="button" class="button small" disabled=${isRunning} onClick=${save}>Save as CSV</button>
+      </div>
+    </div>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+  `;
+}
+
+interface Changed {
+  readonly currentTarget: HTMLSelectElement;
+}
+
+interface ViewProps {
+  readonly choices: Choices;
+  readonly period: ShownPeriod;
+  readonly query: string;
+  readonly setup: Load<SetupReport>;
+}
+
+/** Shows the usage of a period. */
+function UsageView({ choices, period, query, setup }: ViewProps) {
+  const { groups } = choices.grouping;
+  const [usage, reload] = useLoad<UsageReport>(`/usage?group=${[period.unit, ...groups].join(',')}&${query}`);
   // The page shows the usage and the set-up at the same time: a later part would move the earlier one.
   const isRead = usage.state !== 'loading' && setup.state !== 'loading';
   return html`
-    <div class="row between">
-      <h1>Usage</h1>
-      <nav class="row choices" aria-label="Days">
-        ${choices.map(
-          (choice) =>
-            html`<a class="button quiet small" href=${hrefOf('usage', { days: String(choice) })} aria-current=${choice === count ? 'true' : undefined}>${choice} days</a>`,
-        )}
-      </nav>
-    </div>
-    ${isRead && html`<p class="muted">${noteOf(setup)} Days are in UTC.</p>`}
+    ${isRead && html`<p class="muted">${noteOf(setup)} Days and months are in UTC.</p>`}
     ${!isRead && html`<p class="muted row"><span class="spinner" />Reading the usage</p>`}
     ${isRead && usage.state === 'failed' && html`<${ErrorNotice} error=${usage.error} onRetry=${reload} />`}
     ${isRead && usage.state === 'ready' && html`<${BudgetBoard} budgets=${usage.value.budgets ?? []} />`}
-    ${isRead && usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} days=${days} />`}
+    ${isRead && usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} period=${period} grouping=${choices.grouping} />`}
   `;
 }
 
@@ -69,64 +173,74 @@ const usageColumns: readonly SortableColumn<UsageSum>[] = [
   numberColumn('Failed', ({ failed }) => failed),
   numberColumn('Refused', ({ refused }) => refused),
   numberColumn('Tokens in', ({ input }) => input),
+  numberColumn('Cached', ({ cached }) => cached),
   numberColumn('Tokens out', ({ output }) => output),
   numberColumn('Cost', ({ cost }) => cost, costText),
   numberColumn('Model time', ({ seconds }) => seconds, secondsText),
 ];
 
-const clientColumns: readonly SortableColumn<ClientUsage>[] = [
-  {
-    title: 'Client',
-    cell: ({ client, kind }) => html`${client} ${kind !== 'other' && html`<small class="muted">${kind}</small>`}`,
-    key: ({ client }) => client,
-  },
-  ...usageColumns,
-];
+const groupTitles: Readonly<Record<NameGroup, string>> = { client: 'Client', model: 'Model', account: 'Account' };
+const unknownNames: Readonly<Record<NameGroup, string>> = { client: '–', model: 'unknown', account: 'unnamed' };
 
-const dayColumns: readonly SortableColumn<DayUsage>[] = [
-  { title: 'Day', cell: ({ day }) => dayText(day), key: ({ day }) => day },
-  ...usageColumns,
-];
+function columnOf(group: NameGroup, index: number): SortableColumn<GroupUsage> {
+  const nameOf = ({ names }: GroupUsage) => names[index] ?? unknownNames[group];
+  const hasKind = (kind: GroupUsage['kind']) => group === 'client' && kind !== 'other';
+  return {
+    title: groupTitles[group],
+    cell: (row) => html`${nameOf(row)} ${hasKind(row.kind) && html`<small class="muted">${row.kind}</small>`}`,
+    key: nameOf,
+  };
+}
+
+function timeColumns(title: string): readonly SortableColumn<TimeUsage>[] {
+  return [{ title, cell: ({ at }) => timeText(at), key: ({ at }) => at }, ...usageColumns];
+}
 
 interface BoardProps {
   readonly rows: readonly UsageRow[];
-  readonly days: readonly string[];
+  readonly period: ShownPeriod;
+  readonly grouping: Grouping;
 }
 
-function UsageBoard({ rows, days }: BoardProps) {
+function UsageBoard({ rows, period: { unit, times }, grouping: { title, groups } }: BoardProps) {
   if (rows.length === 0) {
     return html`<${EmptyState} title="Nothing was used">
-      <p>Jobs of the last ${days.length} days appear here, by client and day.</p>
+      <p>Jobs of this period appear here.</p>
     <//>`;
   }
   const sum = sumOf(rows);
-  const each = byDay(rows, days);
-  const total: ClientUsage = { client: 'All', kind: 'other', ...sum };
+  const each = byTime(rows, unit, times);
+  const total: GroupUsage = { names: groups.map((_, index) => (index === 0 ? 'All' : '')), kind: 'other', ...sum };
+  const dayOrMonth = unit === 'day' ? 'Day' : 'Month';
   return html`
     <${Totals} sum=${sum} />
-    <${DayChart} days=${each} />
-    <h2>By client</h2>
+    ${times.length > 1 && html`<${TimeChart} unit=${unit} times=${each} />`}
+    <h2>By ${title}</h2>
     <${SortableTable}
-      caption="Usage by client"
-      columns=${clientColumns}
-      rows=${byClient(rows)}
-      keyOf=${({ kind, client }: ClientUsage) => `${kind} ${client}`}
-      sortedBy=${1}
+      caption=${`Usage by ${title}`}
+      columns=${[...groups.map(columnOf), ...usageColumns]}
+      rows=${byGroup(rows, groups)}
+      keyOf=${({ kind, names }: GroupUsage) => JSON.stringify([kind, names])}
+      sortedBy=${groups.length}
       total=${total}
     />
     <details>
-      <summary>Day by day</summary>
-      <${SortableTable} caption="Usage by day" columns=${dayColumns} rows=${each.toReversed()} keyOf=${({ day }: DayUsage) => day} sortedBy=${-1} />
+      <summary>${dayOrMonth} by ${unit}</summary>
+      <${SortableTable} caption=${`Usage by ${unit}`} columns=${timeColumns(dayOrMonth)} rows=${each.toReversed()} keyOf=${({ at }: TimeUsage) => at} sortedBy=${-1} />
     </details>
   `;
 }
 
-/** Shows the sums of all days. */
+/** Shows the sums of the whole period. */
 function Totals({ sum }: { readonly sum: UsageSum }) {
-  const { jobs, failed, refused, input, output, cost, seconds } = sum;
+  const { jobs, failed, refused, input, cached, output, cost, seconds } = sum;
   const tiles = [
     ['Jobs', countText(jobs), `${countText(failed)} failed, ${countText(refused)} refused`],
-    ['Tokens', countText(input + output), `${countText(input)} in, ${countText(output)} out`],
+    [
+      'Tokens',
+      countText(input + output),
+      `${countText(input)} in (${countText(cached)} cached), ${countText(output)} out`,
+    ],
     [
       'Cost',
       cost === null ? '–' : costText(cost),
@@ -156,73 +270,6 @@ function noteOf(setup: Load<SetupReport>): string {
     : 'Your own usage. Only a key with the scope admin shows all clients, and no key is configured.';
 }
 
-/** Sum of rows of the usage. */
-interface UsageSum {
-  readonly jobs: number;
-  /** Jobs with an outcome other than `ok` and `cancelled`. */
-  readonly failed: number;
-  readonly refused: number;
-  readonly input: number;
-  readonly output: number;
-  /** Cost in dollars; null if no row has a cost. */
-  readonly cost: number | null;
-  readonly seconds: number;
-}
-
-const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, input: 0, output: 0, cost: null, seconds: 0 };
-
-export function sumOf(rows: readonly UsageRow[]): UsageSum {
-  return rows.reduce(plus, nothing);
-}
-
-function plus(sum: UsageSum, row: UsageRow): UsageSum {
-  const { jobs, refused, tokens, cost_usd: cost, model_seconds: seconds } = row;
-  const all = Object.values(jobs).reduce((count, ended) => count + ended, 0);
-  return {
-    jobs: sum.jobs + all,
-    failed: sum.failed + all - (jobs.ok ?? 0) - (jobs.cancelled ?? 0),
-    refused: sum.refused + refused,
-    input: sum.input + tokens.input,
-    output: sum.output + tokens.output,
-    cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
-    seconds: sum.seconds + seconds,
-  };
-}
-
-interface ClientUsage extends UsageSum {
-  readonly client: string;
-  readonly kind: UsageRow['kind'];
-}
-
-/** Sums up the rows of each client. A key, a user and an address of the same name are three clients. */
-export function byClient(rows: readonly UsageRow[]): ClientUsage[] {
-  const groups = new Map<string, ClientUsage>();
-  for (const row of rows) {
-    const { client, kind } = row;
-    const name = `${kind} ${client}`;
-    groups.set(name, { client, kind, ...plus(groups.get(name) ?? nothing, row) });
-  }
-  return [...groups.values()];
-}
-
-interface DayUsage extends UsageSum {
-  readonly day: string;
-}
-
-/** Returns one entry for each of these days, also if nothing was used. */
-export function byDay(rows: readonly UsageRow[], days: readonly string[]): DayUsage[] {
-  return days.map((day) => ({ day, ...sumOf(rows.filter((row) => row.day === day)) }));
-}
-
-const dayMs = 86_400_000;
-
-/** Returns the last days in UTC, oldest first; the day of `nowMs` is the last. */
-export function lastDays(nowMs: number, count: number): string[] {
-  return Array.from({ length: count }, (_, index) =>
-    new Date(nowMs - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
-  );
-}
-
 function numberColumn(
   title: string,
   key: (sum: UsageSum) => number | null,
@@ -237,105 +284,4 @@ function numberColumn(
 
 function secondsText(seconds: number): string {
   return durationText(1000 * seconds);
-}
-
-interface Measure {
-  readonly name: string;
-  /** Returns the total, then the parts that are drawn over it. */
-  readonly valuesOf: (sum: UsageSum) => readonly number[];
-  readonly ticks: (max: number) => Ticks;
-  readonly tickText: (value: number) => string;
-  readonly textOf: (...values: number[]) => string;
-  readonly styles: readonly string[];
-}
-
-const centTicks = (max: number): Ticks => {
-  const [, ...rest] = countTicks(Math.ceil(100 * max));
-  return [0, ...rest.map((cents) => cents / 100)];
-};
-
-const measures: readonly [Measure, ...Measure[]] = [
-  {
-    name: 'Jobs',
-    valuesOf: ({ jobs, failed }) => [jobs, failed],
-    ticks: countTicks,
-    tickText: countText,
-    textOf: (jobs = 0, failed = 0) => `${plural(jobs, 'job')}, ${countText(failed)} failed`,
-    styles: ['usual', 'wrong'],
-  },
-  {
-    name: 'Tokens',
-    valuesOf: ({ input, output }) => [input + output, output],
-    ticks: countTicks,
-    tickText: (value) => value.toLocaleString('en', { notation: 'compact' }),
-    textOf: (all = 0, output = 0) => `${countText(all - output)} tokens in, ${countText(output)} out`,
-    styles: ['soft', 'usual'],
-  },
-  {
-    name: 'Cost',
-    valuesOf: ({ cost }) => [cost ?? 0],
-    ticks: centTicks,
-    tickText: (value) => `$${value}`,
-    textOf: (cost = 0) => costText(cost),
-    styles: ['usual'],
-  },
-  {
-    name: 'Model time',
-    valuesOf: ({ seconds }) => [1000 * seconds],
-    ticks: durationTicks,
-    tickText: durationTickText,
-    textOf: (ms = 0) => secondsText(ms / 1000),
-    styles: ['usual'],
-  },
-];
-
-const legends: Readonly<Record<string, readonly (readonly [style: string, name: string])[]>> = {
-  Jobs: [
-    ['usual', 'all'],
-    ['wrong', 'failed'],
-  ],
-  Tokens: [
-    ['soft', 'in'],
-    ['usual', 'out'],
-  ],
-};
-
-/** Shows a column for each day. The user selects the measure. */
-function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
-  const [name, setName] = useState('Jobs');
-  const [pointed, setPointed] = useState<number | null>(null);
-  const measure = measures.find((candidate) => candidate.name === name) ?? measures[0];
-  const columns = days.map((day): ChartColumn => ({ label: dayText(day.day), values: measure.valuesOf(day) }));
-  const textOf = ({ values }: ChartColumn) => measure.textOf(...(values ?? []));
-  const shown = pointed === null ? undefined : columns[pointed];
-  const each = days.length <= 7 ? 1 : Math.ceil(days.length / 5);
-  return html`<figure class="card">
-    <figcaption class="row between">
-      <h2 class="row">
-        <span>${measure.name} a day</span>
-        ${legends[name]?.map(([style, part]) => html`<small class="legend"><span class="swatch ${style}" />${part}</small>`)}
-      </h2>
-      <small class="muted figure">${shown && `${shown.label}: ${textOf(shown)}`}</small>
-      <select class="narrow" aria-label="What the columns show" value=${name} onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => setName(currentTarget.value)}>
-        ${measures.map((option) => html`<option key=${option.name}>${option.name}</option>`)}
-      </select>
-    </figcaption>
-    <${ColumnChart}
-      title=${`${measure.name} a day`}
-      summary=${`${days.length} days; the tables below have the figures`}
-      styles=${measure.styles}
-      columns=${columns}
-      ticks=${measure.ticks(Math.max(0, ...columns.map(({ values }) => values?.[0] ?? 0)))}
-      tickText=${measure.tickText}
-      isNamed=${(_: ChartColumn, index: number) => (columns.length - 1 - index) % each === Math.floor(each / 2)}
-      pointed=${pointed}
-      onPoint=${setPointed}
-      textOf=${textOf}
-    />
-  </figure>`;
-}
-
-/** Formats a day: `3 Mar`. */
-function dayText(day: string): string {
-  return new Date(day).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 }

@@ -4,12 +4,12 @@ import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Budget } from '../../shared/config/api-keys.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import type { Charge } from '../store/contract/usage.js';
+import type { Bill, Charge } from '../store/contract/usage.js';
 
 const dayMs = 86_400_000;
 
 interface UsageCounter {
-  jobEnded(request: JobRequest, end: JobEnd, charge: Charge): void;
+  jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
   countRefusal(client: string): void;
 }
 
@@ -76,9 +76,9 @@ export class Budgets {
   combineUsage(usage: UsageCounter): UsageCounter {
     return {
       countRefusal: (client) => usage.countRefusal(client),
-      jobEnded: (request, end, charge) => {
-        usage.jobEnded(request, end, charge);
-        this.jobEnded(request, charge);
+      jobEnded: (request, end, bill) => {
+        usage.jobEnded(request, end, bill);
+        this.jobEnded(request, bill);
       },
     };
   }
@@ -157,7 +157,7 @@ function add(spent: Map<string, Spent>, holder: string, more: Spent): void {
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
   const spent = new Map<string, Spent>();
   for (const { kind, client, tokens, cost_usd: costUsd } of rows) {
-    if (kind !== 'key') continue;
+    if (kind !== 'key' || client === undefined) continue;
     add(spent, holderOf(keyClient(client)), { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
   }
   return spent;

@@ -361,10 +361,10 @@ function countRefusal({ usage, clientMetrics, lastHour }: Services, client: stri
   clientMetrics.countRefusal(client);
 }
 
-async function usageText(services: Services, { client, scopes, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
+async function usageText(services: Services, { client, scopes, ...order }: RequestOf<PrimaryCalls, 'usage'>) {
   services.noteActivity();
   const isAdmin = scopes?.includes('admin') === true;
-  const usage = await services.usage.report(isAdmin ? null : client, period);
+  const usage = await services.usage.report(isAdmin ? null : client, order);
   const { kind, name } = readClientId(holderOf(client));
   const budgets = services.budgets.usesOf(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
   return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };

@@ -15,10 +15,11 @@ import { JobQueue } from './job-queue.js';
 import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
-import { RedisUsage, RedisWindows } from './redis-counters.js';
+import { RedisWindows } from './redis-counters.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
 import { RedisUpkeep } from './redis-upkeep.js';
+import { RedisUsage } from './redis-usage.js';
 import { RemoteJobs } from './remote-jobs.js';
 
 /** Longest wait for Redis at the start of the service. */

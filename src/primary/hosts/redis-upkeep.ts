@@ -4,7 +4,7 @@ import { invalid } from '../../shared/errors.js';
 import { answerTtlMs } from '../store/contract/answers.js';
 import type { Counts, StoreUpkeep } from '../store/contract/store.js';
 import type { RedisConnection } from './redis-connection.js';
-import { usedThings } from './redis-counters.js';
+import { usedThings } from './redis-usage.js';
 
 /** Keys per script call: all hosts wait while a script runs. */
 const count = 100;

@@ -108,7 +108,7 @@ export class AnswerTurns {
         tools.addCallEvent(event);
       },
       ...(this.output.wantsThoughts && { thought }),
-      model: (name) => events.model?.(route.cli.publicName(name) ?? name),
+      model: (name) => this.job.noteModel(route.cli.publicName(name) ?? name),
       get hasEnough() {
         return target.hasEnough();
       },

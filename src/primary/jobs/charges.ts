@@ -54,7 +54,8 @@ export class Charges {
       this.#rounds.set(process, { ...open, tokens: usage.costUsd === null ? tokens : 0 });
     } else this.#rounds.delete(process);
     const hasCost = usage.costUsd !== null || cli.adapter.reportsCost === true;
-    return { inputTokens: input.due, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
+    const cachedTokens = Math.min(input.due, usage.cacheReadTokens ?? 0);
+    return { inputTokens: input.due, cachedTokens, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
   }
 
   #priceOf({ name }: UsedTurn['cli'], model: string): number {

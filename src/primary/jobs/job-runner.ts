@@ -12,7 +12,7 @@ import { TurnRecord, type TurnResources } from '../conversations/conversation-tu
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
-import { type Charge, noCharge } from '../store/contract/usage.js';
+import { type Bill, noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering, type AnsweringParts } from './answering.js';
@@ -44,7 +44,7 @@ export interface JobObserver {
   /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called exactly once for each admitted job. */
-  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, charge: Charge): void;
+  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, bill: Bill): void;
   /** Called when a job failed because of a defect in this service. */
   jobBroke(thrown: unknown): void;
 }
@@ -210,7 +210,7 @@ export class JobRunner {
   /** Ends a job that was refused before its admission. */
   dismiss(request: JobRequest, reason: unknown): JobFailed {
     const end = refusedEnd(toRelayError(reason));
-    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false, noCharge);
+    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false, noBill);
     return end;
   }
 
@@ -364,7 +364,7 @@ export class JobRunner {
     background?.log.seal();
     if (background === null || !isRefused(end)) {
       if (!hasStarted) job.spans?.waited(job.waitedMs, end);
-      this.#resources.observer.jobEnded(job.request, end, hasStarted, job.charge);
+      this.#resources.observer.jobEnded(job.request, end, hasStarted, job.bill);
     }
     return { kind: 'ended', end: shown };
   }

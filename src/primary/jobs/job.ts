@@ -20,7 +20,7 @@ import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
-import { addCharges, type Charge, noCharge } from '../store/contract/usage.js';
+import { addCharges, type Bill, type Charge, noCharge } from '../store/contract/usage.js';
 import type { Answered } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
@@ -89,6 +89,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
   #charge = noCharge;
+  #reportedModel: string | null = null;
   /** Execution time limit. */
   #limitMs = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
@@ -274,8 +275,14 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#charge = addCharges(this.#charge, charge);
   }
 
-  get charge(): Charge {
-    return this.#charge;
+  /** Notes the public name of the model that the CLI has named. */
+  noteModel(name: string): void {
+    this.#reportedModel = name;
+    this.events.model?.(name);
+  }
+
+  get bill(): Bill {
+    return { ...this.#charge, requested: this.route.label ?? '', reported: this.#reportedModel, account: '' };
   }
 
   cut(reason: Error): void {

@@ -27,10 +27,10 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),
-    jobEnded: (request, end, hadSlot, charge) => {
+    jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);
-      usage.jobEnded(request, end, charge);
+      usage.jobEnded(request, end, bill);
       lastHour.jobEnded(request, end);
       logEnd(log, request, end);
       if (hadSlot) logFailure(log, request, end);

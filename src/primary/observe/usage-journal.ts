@@ -1,12 +1,12 @@
 import type { UsageRow } from '../../shared/api/usage.js';
-import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import { maxDays, type Period, type UsageDelta, type UsageStore } from '../store/contract/usage.js';
-import { reportOf, type UsageLedger } from './usage-ledger.js';
+import type { UsageDelta, UsageStore } from '../store/contract/usage.js';
+import type { UsageLedger } from './usage-ledger.js';
+import { queryOf, type ReportOrder, reportOf } from './usage-report.js';
 
 /** Interval of writes: usage after the last write is lost if the service is killed. */
 const betweenAddsMs = 1000;
-const dayMs = 86_400_000;
 
 /** Maximum writes before a report: a running write, the repetition of a failed write, and a write of newer usage. */
 const addsForAll = 3;
@@ -41,9 +41,8 @@ export class UsageJournal {
   /** Reads the usage of earlier services, once. Rejects with a StoreFault. */
   async restore(): Promise<void> {
     if (this.#state === 'whole') return;
-    const since = timestamp(this.#clock.now() - maxDays * dayMs).slice(0, 10);
     const rows: UsageDelta[] = [];
-    for await (const row of this.#journal.restore(since)) rows.push(row);
+    for await (const row of this.#journal.restore()) rows.push(row);
     for (const row of rows) this.#ledger.restore(row);
     this.#state = 'whole';
   }
@@ -56,17 +55,23 @@ export class UsageJournal {
     return this.#adding;
   }
 
-  /** Returns the usage of all services on the store, by day and client. Rejects with `store_unavailable`. */
-  report(client: string | null, period: Period): UsageRow[] | Promise<UsageRow[]> {
+  /** Returns the usage of all services on the store. `client`: null for all clients. Rejects with `store_unavailable`. */
+  report(client: string | null, order: ReportOrder): UsageRow[] | Promise<UsageRow[]> {
     if (this.#state === 'waiting') throw storeUnavailable();
     const { report } = this.#journal;
-    return report === null ? this.#ledger.report(client, period) : this.#reportOfAll(client, () => report(period));
+    if (report === null) return this.#ledger.report(client, order);
+    return this.#reportOfAll(client, order, () => report(queryOf(order)));
   }
 
   /** Reports usage from the store, including all usage counted here before the call. */
-  async #reportOfAll(client: string | null, read: () => Promise<readonly UsageDelta[]>): Promise<UsageRow[]> {
+  async #reportOfAll(
+    client: string | null,
+    order: ReportOrder,
+    read: () => Promise<readonly UsageDelta[]>,
+  ): Promise<UsageRow[]> {
     for (let added = 0; added < addsForAll; added++) await this.add();
-    return reportOf((await read()).filter((row) => client === null || row.client === client));
+    const rows = (await read()).filter((row) => client === null || row.client === client);
+    return reportOf(rows, order);
   }
 
   /** Writes the last usage. */

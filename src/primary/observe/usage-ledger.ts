@@ -1,77 +1,74 @@
 import type { UsageRow } from '../../shared/api/usage.js';
-import { holderOf, readClientId } from '../../shared/client.js';
-import { type Clock, timestamp } from '../../shared/clock.js';
-import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
-import { type Charge, maxDays, type Period, sumOf, type UsageDelta } from '../store/contract/usage.js';
+import { setNewest } from '../../shared/bounded-map.js';
+import type { Clock } from '../../shared/clock.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import {
+  type Bill,
+  dayOf,
+  firstDay,
+  firstMonth,
+  isMonth,
+  isWithin,
+  monthOf,
+  noCharge,
+  type UsageDelta,
+} from '../store/contract/usage.js';
+import { foldDays, UsageRows } from '../store/contract/usage-rows.js';
+import { noJobs, queryOf, type ReportOrder, reportOf } from './usage-report.js';
 
-const maxClientsPerDay = 1000;
-/**
- * Smaller limit for sub-clients: a key holder can create any number of them, and the rest must remain for other
- * clients.
- */
-const maxClientsWithSubClients = 500;
-/** Maximum number of rows, because all rows are written synchronously in one piece. */
-const maxRows = 10_000;
-/** Name under which clients beyond the limit of a day are counted. */
-const theRest = 'other other';
+/** Maximum number of rows of all days. Beyond it, the oldest day is added to its month. */
+const maxDayRows = 20_000;
+/** Maximum number of rows of all months. Beyond it, the oldest month is dropped. */
+const maxMonthRows = 10_000;
+/** Maximum number of requested models whose answering model is remembered. */
+const maxAnswering = 1000;
 
-/** Usage of one client on one day. */
-interface Used {
-  readonly jobs: Record<Outcome, number>;
-  refused: number;
-  inputTokens: number;
-  outputTokens: number;
-  costUsd: number | null;
-  modelMs: number;
-}
+type Periods = Map<string, UsageRows>;
 
-type Days = Map<string, Map<string, Used>>;
-
-/** Owns the usage of each client by day in UTC. When the limits are reached, it drops the oldest day. */
+/** Owns the usage of each client, model and account by day in UTC, and for earlier days by month. */
 export class UsageLedger {
-  readonly #clock: Clock;
-  readonly #days: Days = new Map();
-  #rows = 0;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #days: Periods = new Map();
+  readonly #months: Periods = new Map();
   /** Usage since the last `takeGrowth`; null if growth is not recorded. */
-  #growth: Days | null = null;
+  #growth: Periods | null = null;
+  /** Name of the model that last answered for each requested model. */
+  readonly #answering = new Map<string, string>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;
   }
 
-  jobEnded({ client }: JobRequest, end: JobEnd, { inputTokens, outputTokens, costUsd }: Charge): void {
-    this.#grow(client, (used) => {
-      used.jobs[end.outcome]++;
-      used.modelMs += end.executionMs;
-      used.inputTokens += inputTokens;
-      used.outputTokens += outputTokens;
-      used.costUsd = sumOf(used.costUsd, costUsd);
+  jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd, bill: Bill): void {
+    const { inputTokens, cachedTokens, outputTokens, costUsd, account } = bill;
+    this.#grow(client, {
+      model: this.#modelOf(end, bill),
+      account,
+      jobs: { ...noJobs, [end.outcome]: 1 },
+      ...{ refused: 0, inputTokens, cachedTokens, outputTokens, costUsd },
+      modelMs: end.executionMs,
     });
   }
 
   /** Counts a job that was not admitted. */
   countRefusal(client: string): void {
-    this.#grow(client, (used) => {
-      used.refused++;
-    });
+    this.#grow(client, { model: '', account: '', jobs: noJobs, refused: 1, ...noCharge, modelMs: 0 });
   }
 
-  /** Reports the usage of one client, or of all clients (null), sorted by day and client name. */
-  report(client: string | null, { since, until }: Period): UsageRow[] {
-    const days = [...this.#days.keys()].filter((day) => (since ?? day) <= day && day <= (until ?? day)).sort();
-    return days.flatMap((day) => {
-      const clients = [...(this.#days.get(day) ?? [])].filter(([name]) => client === null || name === client);
-      return clients.map(([name, used]) => rowOf(day, name, used)).sort(byName);
-    });
+  /** Reports the usage of one client, or of all clients (null). */
+  report(client: string | null, order: ReportOrder): UsageRow[] {
+    const query = queryOf(order);
+    const periods = [...this.#days, ...(query.hasMonths ? this.#months : [])].filter(([day]) => isWithin(day, query));
+    return reportOf(
+      periods.flatMap(([, rows]) => [...rows.of(client)]),
+      order,
+    );
   }
 
   /** Adds the usage counted by an earlier service, also to a client that this service has already counted. */
-  restore({ day, client, jobs, ...more }: UsageDelta): void {
-    const clients = this.#clientsOf(day);
-    const used = clients.get(client) ?? this.#open(clients, client, nothingUsed());
-    for (const outcome of outcomes) used.jobs[outcome] += jobs[outcome] ?? 0;
-    for (const name of ['refused', 'inputTokens', 'outputTokens', 'modelMs'] as const) used[name] += more[name];
-    used.costUsd = sumOf(used.costUsd, more.costUsd);
+  restore(row: UsageDelta): void {
+    rowsIn(isMonth(row.day) ? this.#months : this.#days, row.day).add(row);
+    this.#trim();
   }
 
   /** Starts recording growth for `takeGrowth`. */
@@ -81,89 +78,75 @@ export class UsageLedger {
 
   /** Returns the usage since the last call. */
   takeGrowth(): UsageDelta[] {
-    const taken = [...(this.#growth ?? [])];
+    const taken = [...(this.#growth?.values() ?? [])];
     this.#growth?.clear();
-    return taken.flatMap(([day, clients]) => [...clients].map(([client, used]) => ({ day, client, ...used })));
+    return taken.flatMap((rows) => [...rows.of()]);
   }
 
-  /** Removes the usage of a client. Returns the number of days affected. The usage of other clients is unchanged. */
+  /** Removes the usage of a client. Returns the number of removed rows. The usage of other clients is unchanged. */
   forget(client: string): number {
-    const days = [...this.#days.values()].filter((clients) => clients.delete(client));
-    for (const clients of this.#growth?.values() ?? []) clients.delete(client);
-    this.#rows -= days.length;
-    return days.length;
+    for (const rows of this.#growth?.values() ?? []) rows.remove(client);
+    return [...this.#days.values(), ...this.#months.values()].reduce((sum, rows) => sum + rows.remove(client), 0);
   }
 
-  #grow(client: string, grow: (used: Used) => void): void {
-    const day = timestamp(this.#clock.now()).slice(0, 10);
-    const clients = this.#clientsOf(day);
-    const name = nameIn(clients, client);
-    grow(clients.get(name) ?? this.#open(clients, name, nothingUsed()));
-    if (this.#growth !== null) grow(placeIn(this.#growth, day, name));
+  /**
+   * Returns the model that answered. A name that only a request contains is not counted, because it may be the name of
+   * no model: a failed job counts for the model that last answered for this name.
+   */
+  #modelOf(end: JobEnd, { requested, reported, outputTokens }: Bill): string {
+    const named = end.outcome === 'ok' ? end.model : outputTokens > 0 ? reported : null;
+    if (named === null) return this.#answering.get(requested) ?? '';
+    const model = Buffer.from(named).toString(); // half a surrogate pair could not be stored
+    setNewest(this.#answering, requested, model, maxAnswering);
+    return model;
   }
 
-  #open(clients: Map<string, Used>, name: string, used: Used): Used {
-    clients.set(name, used);
-    this.#rows++;
-    if (this.#rows > maxRows) this.#dropOldest();
-    return used;
+  #grow(client: string, used: Omit<UsageDelta, 'day' | 'client'>): void {
+    const day = dayOf(this.#clock.now());
+    const rows = rowsIn(this.#days, day);
+    const named = rows.named({ day, client, ...used });
+    rows.add(named);
+    if (this.#growth !== null) rowsIn(this.#growth, day).add(named);
+    this.#trim();
   }
 
-  #clientsOf(day: string): Map<string, Used> {
-    const known = this.#days.get(day);
-    if (known !== undefined) return known;
-    const clients = new Map<string, Used>();
-    this.#days.set(day, clients);
-    if (this.#days.size > maxDays) this.#dropOldest();
-    return clients;
+  /** Adds days beyond the limits to their months, and drops months beyond the limits. */
+  #trim(): void {
+    const now = this.#clock.now();
+    const first = firstDay(now);
+    for (;;) {
+      const oldest = oldestOf(this.#days);
+      if (oldest >= first && (this.#days.size <= 1 || sizeOf(this.#days) <= maxDayRows)) break;
+      this.#fold(oldest);
+    }
+    for (;;) {
+      const oldest = oldestOf(this.#months);
+      if (oldest >= firstMonth(now) && (this.#months.size <= 1 || sizeOf(this.#months) <= maxMonthRows)) break;
+      this.#months.delete(oldest);
+    }
   }
 
-  #dropOldest(): void {
-    const [oldest = ''] = [...this.#days.keys()].sort();
-    this.#rows -= this.#days.get(oldest)?.size ?? 0;
-    this.#days.delete(oldest);
+  #fold(day: string): void {
+    const month = rowsIn(this.#months, monthOf(day));
+    for (const row of foldDays(monthOf(day), month.of(), rowsIn(this.#days, day).of())) month.add(row);
+    this.#days.delete(day);
   }
 }
 
-function nothingUsed(): Used {
-  const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Used['jobs'];
-  return { jobs, refused: 0, inputTokens: 0, outputTokens: 0, costUsd: null, modelMs: 0 };
+function rowsIn(periods: Periods, day: string): UsageRows {
+  const rows = periods.get(day) ?? new UsageRows();
+  periods.set(day, rows);
+  return rows;
 }
 
-/** Returns the name under which a client is counted on this day. */
-function nameIn(clients: ReadonlyMap<string, Used>, client: string): string {
-  const most = holderOf(client) === client ? maxClientsPerDay : maxClientsWithSubClients;
-  return clients.has(client) || clients.size < most ? client : theRest;
+function oldestOf(periods: Periods): string {
+  let oldest = '9999-12-31';
+  for (const day of periods.keys()) if (day < oldest) oldest = day;
+  return oldest;
 }
 
-function placeIn(days: Days, day: string, client: string): Used {
-  const clients = days.get(day) ?? new Map<string, Used>();
-  days.set(day, clients);
-  const used = clients.get(client) ?? nothingUsed();
-  clients.set(client, used);
-  return used;
-}
-
-/** Converts rows, sorted by day and client name. */
-export function reportOf(rows: readonly UsageDelta[]): UsageRow[] {
-  const all = rows.map(({ day, client, ...used }) => rowOf(day, client, used));
-  return all.sort((a, b) => (a.day === b.day ? byName(a, b) : a.day < b.day ? -1 : 1));
-}
-
-function rowOf(day: string, client: string, used: Omit<UsageDelta, 'day' | 'client'>): UsageRow {
-  const { kind, name } = readClientId(client);
-  return {
-    day,
-    client: name,
-    kind,
-    jobs: used.jobs,
-    refused: used.refused,
-    tokens: { input: used.inputTokens, output: used.outputTokens },
-    cost_usd: used.costUsd,
-    model_seconds: Math.round(used.modelMs) / 1000,
-  };
-}
-
-function byName(a: UsageRow, b: UsageRow): number {
-  return a.client < b.client ? -1 : Number(a.client > b.client);
+function sizeOf(periods: Periods): number {
+  let size = 0;
+  for (const rows of periods.values()) size += rows.size;
+  return size;
 }

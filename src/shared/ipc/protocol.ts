@@ -5,6 +5,7 @@ import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
+import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
 import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../background.js';
 import { scopes } from '../config/api-keys.js';
@@ -103,6 +104,7 @@ const usageOrder = z.object({
   scopes: z.array(z.enum(scopes)).readonly().nullable(),
   since: day,
   until: day,
+  groups: z.array(z.enum(usageGroups)).readonly(),
 });
 
 /**
@@ -309,8 +311,8 @@ export const primaryCalls = {
   verifyStore: { request: nothing, answer: storeReport },
   purgeClient: { request: z.object({ client: z.string() }), answer: purgeReport },
   /**
-   * Returns the body of GET /usage: all rows for an administrator, otherwise the rows of the client. Both days are
-   * included.
+   * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
+   * are included.
    */
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: whether to include process ids of workers. */

@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
 import type { ModelsBody } from '../../shared/api/models.js';
 import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
-import { dayQuery } from '../../shared/api/usage.js';
 import { cached, coalesced } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
@@ -88,24 +87,6 @@ export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
     const { client } = await readBody(req, res, bodies, purgeRequest);
     sendJson(res, await primary.call('purgeClient', { client }));
   };
-}
-
-/** Returns the rows of all clients to a key with the scope `admin`, otherwise the client's rows. */
-export function getUsage(primary: Primary): AsyncHandler {
-  return async (req, res) => {
-    const [since, until] = [dayOf(req.query, 'since'), dayOf(req.query, 'until')];
-    if (since !== null && until !== null && until < since) throw invalid('until', 'must not be before since');
-    const order = { client: res.locals.client, scopes: res.locals.key?.scopes ?? null, since, until };
-    sendWritten(res, (await primary.call('usage', order)).text);
-  };
-}
-
-function dayOf(query: Request['query'], name: string): string | null {
-  const value = query[name];
-  if (value === undefined) return null;
-  const parsed = dayQuery.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw invalid(name, 'must be one day such as 2026-01-31');
 }
 
 /**

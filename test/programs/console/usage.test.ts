@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { type Browser, isFirefox, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { writeBudgetKey } from '../../support/doors/budget-key.js';
@@ -60,6 +61,21 @@ describe('The page Usage', () => {
     await browser.page.getByRole('slider', { name: 'Tokens a day' }).focus();
     await browser.page.getByText(/tokens in, \d+ out$/).waitFor();
     await expectGoodLooks(browser.page, 'usage-days');
+    await browser.page.getByLabel('Summed up by').selectOption('By client and model');
+    await browser.page.getByRole('table', { name: 'Usage by client and model' }).waitFor();
+    const [, most] = await cellsOf('Usage by client and model');
+    expect(most?.slice(0, 3)).toEqual(['alice key', 'echo', '2']);
+    await browser.page.getByRole('link', { name: '24 months' }).click();
+    await browser.page.getByRole('slider', { name: 'Jobs a month' }).waitFor();
+    await expectGoodLooks(browser.page, 'usage-months');
+    await browser.page.getByLabel('Month', { exact: true }).selectOption({ index: 1 });
+    await browser.page.getByText('Day by day').waitFor();
+    const downloading = browser.page.waitForEvent('download');
+    await browser.page.getByRole('button', { name: 'Save as CSV' }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toMatch(/^usage-\d{4}-\d\d\.csv$/);
+    const saved = await readFile(await download.path(), 'utf8');
+    expect(saved).toMatch(/^month,client,kind,model,jobs,.*\n.*,alice,key,echo,2,/);
     await forgetKey(browser.page);
     await openConsole(browser, service, '/usage');
     await enterKey(browser.page, keyOf('bob'));

@@ -709,24 +709,67 @@ describe('A background job, if a key is of another type', () => {
 });
 
 describe('Usage in Redis', () => {
+  const always = { since: null, until: null, isByModel: true, hasMonths: true };
+  const jobs = { ok: 2, timeout: 1 } as never;
+  const names = { client: 'key ü "x"', model: 'opus 4 ü', account: 'team' };
+  const used = { refused: 3, inputTokens: 7, cachedTokens: 4, outputTokens: 5, costUsd: 0.25, modelMs: 12 };
+  const row = { ...names, jobs, ...used };
+  const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+
   it('counts a batch once if it is added again', async () => {
     using host = await hostAt(server.url);
-    const jobs = { ok: 2, timeout: 1 } as never;
-    const row = { client: 'key ü "x"', jobs, refused: 3, inputTokens: 7, outputTokens: 5, costUsd: 0.25, modelMs: 12 };
-    const rows = [{ day: new Date().toISOString().slice(0, 10), ...row }];
+    const rows = [{ day: dayOf(0), ...row }];
     await host.store.usage.add(rows);
     await host.store.usage.add(rows);
     await host.store.usage.add([...rows]);
-    const [kept] = await host.store.usage.report({ since: null, until: null });
-    expect(kept).toMatchObject({
-      client: row.client,
-      refused: 6,
-      inputTokens: 14,
-      outputTokens: 10,
-      costUsd: 0.5,
-      modelMs: 24,
-    });
-    expect(kept?.jobs).toMatchObject({ ok: 4, timeout: 2, cli_error: 0 });
-    expect(await host.store.usage.report({ since: '2999-01-01', until: null })).toEqual([]);
+    const [kept, ...others] = await host.store.usage.report(always);
+    const sums = { refused: 6, inputTokens: 14, cachedTokens: 8, outputTokens: 10, costUsd: 0.5, modelMs: 24 };
+    expect([kept, others]).toMatchObject([{ ...names, ...sums, jobs: { ok: 4, timeout: 2, cli_error: 0 } }, []]);
+    const byClient = await host.store.usage.report({ ...always, isByModel: false });
+    expect(byClient).toMatchObject([{ client: names.client, model: '', account: '', ...sums }]);
+    expect(await host.store.usage.report({ ...always, since: '2999-01-01' })).toEqual([]);
+  });
+
+  it('contains what hosts of earlier versions count, without a model', async () => {
+    using host = await hostAt(server.url);
+    await server.ask('DEL', `prompt-relay:usage:${dayOf(0)}`, `prompt-relay:usage-models:${dayOf(0)}`);
+    await host.store.usage.add([{ day: dayOf(0), ...row }]);
+    for (const [thing, amount] of [
+      ['ok', '1'],
+      ['inputTokens', '9'],
+      ['costUsd', '0.1'],
+    ] as const) {
+      await server.ask('HINCRBYFLOAT', `prompt-relay:usage:${dayOf(0)}`, `${thing} ${names.client}`, amount);
+    }
+    const [own, earlier] = await host.store.usage.report(always);
+    expect(own).toMatchObject({ ...names, ...used, jobs: { ok: 2, timeout: 1 } });
+    const nothing = { refused: 0, cachedTokens: 0, outputTokens: 0, modelMs: 0 };
+    const rest = { client: names.client, model: '', account: '', ...nothing, inputTokens: 9, costUsd: 0.1 };
+    expect(earlier).toMatchObject({ ...rest, jobs: { ok: 1, timeout: 0 } });
+    const fields = await server.ask('HKEYS', `prompt-relay:usage:${dayOf(0)}`);
+    expect(fields).toContain(`outputTokens ${names.client}`); // as earlier versions read it
+  });
+
+  it('is added to its month after 90 days, by one of several hosts, and removed with its client', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    await server.ask('DEL', `prompt-relay:usage:${dayOf(0)}`, `prompt-relay:usage-models:${dayOf(0)}`);
+    const old = dayOf(92);
+    await north.store.usage.add([90, 89].map((ago) => ({ day: dayOf(ago), ...row })));
+    await north.store.usage.add([{ day: old, ...row }]);
+    await server.ask('HINCRBYFLOAT', `prompt-relay:usage:${old}`, 'ok key old', '1');
+    await Promise.all([north, south].map(({ store }) => store.usage.foldOldDays()));
+    await south.store.usage.foldOldDays();
+    expect(await server.ask('EXISTS', `prompt-relay:usage:${old}`)).toBe(0);
+    const months = (await south.store.usage.report(always)).filter(({ day }) => day.length === 7);
+    const sum = (client: string) =>
+      months.filter((month) => month.client === client).reduce((all, { jobs: { ok } }) => all + ok, 0);
+    expect([sum(names.client), sum('key old')]).toEqual([4, 1]);
+    expect((await south.store.usage.report({ ...always, hasMonths: false })).map(({ day }) => day)).toEqual([
+      dayOf(89),
+    ]);
+    expect((await south.store.upkeep.verify()).rows).toMatchObject({ usage_months: expect.any(Number) });
+    await south.store.upkeep.purge(names.client);
+    expect((await south.store.usage.report(always)).map(({ client }) => client)).toEqual(['key old']);
   });
 });

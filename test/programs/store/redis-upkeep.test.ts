@@ -81,7 +81,7 @@ describe('A purge of a store in Redis', () => {
       usage: 1,
       rate_windows: 1,
     });
-    const withoutUsage = (await dumpOf(redis)).replaceAll(/^prompt-relay:usage:.*$/gm, '');
+    const withoutUsage = (await dumpOf(redis)).replaceAll(/^prompt-relay:usage(-models)?:.*$/gm, '');
     expect(withoutUsage).not.toMatch(/alice/); // usage of the cancelled job may have been added since
     for (const host of [north, south]) {
       await until(async () => (await metric(host, 'jobs_active')) === 0, 'the running job to be cancelled');

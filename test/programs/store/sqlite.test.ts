@@ -200,17 +200,16 @@ describe('The files of SQLite', () => {
 describe('Usage in a file', () => {
   const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
   const row = {
-    client: 'key alice',
+    ...{ client: 'key alice', model: 'opus', account: '' },
     jobs: { ...jobs, ok: 1 },
     refused: 2,
-    inputTokens: 3,
-    outputTokens: 4,
+    ...{ inputTokens: 3, cachedTokens: 1, outputTokens: 4 },
     modelMs: 0.5,
   };
 
-  async function usageIn(store: Store, since = '2000-01-01'): Promise<UsageDelta[]> {
+  async function usageIn(store: Store): Promise<UsageDelta[]> {
     const rows: UsageDelta[] = [];
-    for await (const each of store.usage.restore(since)) rows.push(each);
+    for await (const each of store.usage.restore()) rows.push(each);
     return rows;
   }
 
@@ -224,25 +223,56 @@ describe('Usage in a file', () => {
     expect(await usageIn(store)).toEqual([{ ...row, day: today, costUsd: null }]);
     await store.usage.add([
       { ...row, day: today, costUsd: 0.25 },
+      { ...row, day: today, model: 'haiku', account: 'team', costUsd: 1 },
       { ...row, day: today, client: 'user bob', costUsd: 0 },
     ]);
     await store.close();
     const again = await openAt(fileIn(folder));
-    const sums = { jobs: { ...jobs, ok: 2 }, refused: 4, inputTokens: 6, outputTokens: 8, modelMs: 1 };
+    const sums = { jobs: { ...jobs, ok: 2 }, refused: 4, inputTokens: 6, cachedTokens: 2, outputTokens: 8, modelMs: 1 };
     expect(await usageIn(again)).toEqual([
-      { client: 'key alice', day: today, ...sums, costUsd: 0.25 },
+      { ...row, day: today, model: 'haiku', account: 'team', costUsd: 1 },
+      { ...row, day: today, ...sums, costUsd: 0.25 },
       { ...row, day: today, client: 'user bob', costUsd: 0 },
     ]);
-    expect(await usageIn(again, '2999-01-01')).toEqual([]);
     await again.close();
   });
 
-  it('is deleted from the file after 90 days', async () => {
+  it('is added to its month after 90 days, once, and deleted after 24 months', async () => {
     await using folder = await temporaryFolder();
-    const store = await openAt(fileIn(folder));
-    const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
-    await store.usage.add([91, 89].map((ago) => ({ ...row, day: dayOf(ago), costUsd: null })));
-    expect((await usageIn(store)).map(({ day }) => day)).toEqual([dayOf(89)]);
+    const clock = { ...systemClock, now: () => Date.parse('2026-11-27T12:00:00Z') };
+    const store = await openAt(fileIn(folder), migrations, clock);
+    const rowOf = (day: string, more: Partial<UsageDelta> = {}) => ({ ...row, day, costUsd: 0.5, ...more });
+    const days = ['2024-11-30', '2024-12-01', '2026-08-01', '2026-08-29', '2026-08-30', '2026-11-27'];
+    await store.usage.add([...days.map((day) => rowOf(day)), rowOf('2026-08-29', { model: 'haiku' })]);
+    await store.usage.add([rowOf('2026-11-27')]);
+    await store.close();
+    const again = await openAt(fileIn(folder), migrations, clock);
+    await again.usage.add([rowOf('2026-08-28')]);
+    const stored = await usageIn(again);
+    expect(stored.map(({ day, model, jobs: { ok }, costUsd }) => [day, model, ok, costUsd])).toEqual([
+      ['2024-12', 'opus', 1, 0.5],
+      ['2026-08', 'haiku', 1, 0.5],
+      ['2026-08', 'opus', 3, 1.5],
+      ['2026-08-30', 'opus', 1, 0.5],
+      ['2026-11-27', 'opus', 2, 1],
+    ]);
+    expect((await again.upkeep.purge('key alice')).usage).toBe(5);
+    await again.close();
+  });
+
+  it('of a version without models has no model', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await (await openAt(path, migrations.slice(0, 8))).close();
+    const sql = connectTo(path);
+    const today = new Date().toISOString().slice(0, 10);
+    sql.exec(`INSERT INTO usage VALUES ('${today}', 'key alice', '{"ok":1}', 2, 3, 4, NULL, 0.5)`);
+    sql.close();
+    const store = await openAt(path);
+    const old = { ...row, day: today, model: '', jobs: { ok: 1 }, cachedTokens: 0, costUsd: null };
+    expect(await usageIn(store)).toEqual([old]);
+    await store.usage.add([{ ...row, day: today, model: '', costUsd: null }]);
+    expect((await usageIn(store)).map(({ jobs: { ok } }) => ok)).toEqual([2]);
     await store.close();
   });
 });

@@ -37,7 +37,7 @@ describe('GET /usage with API keys', () => {
     expect((await service.get('/usage')).status).toBe(401);
 
     const rows = await usageOf(service, `?since=${today()}`, bob);
-    const tokens = { input: expect.any(Number), output: expect.any(Number) };
+    const tokens = { input: expect.any(Number), cached_input: 0, output: expect.any(Number) };
     const row = { day: today(), kind: 'key', tokens, cost_usd: null, model_seconds: expect.any(Number) };
     expect(rows).toMatchObject([
       { ...row, client: 'alice', jobs: { ok: 3, cancelled: 0 }, refused: 0 },
@@ -53,7 +53,31 @@ describe('GET /usage with API keys', () => {
     expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(/^day +client +jobs +failed/)]);
     expect(stdout).toMatch(new RegExp(`^${today()} +alice +3 +0 +0 +0 `, 'm'));
     expect(JSON.parse((await runCommand(['usage', '--json'], { env })).stdout)).toMatchObject({ usage: rows });
-    expect(await runCommand(['usage', '--since', 'today'], { env })).toMatchObject({ code: 64, stdout: '' });
+    const month = today().slice(0, 7);
+    const all = `?group=client,model,month&from=${month}&to=${month}`;
+    const [byModel] = await usageOf(service, all, bob);
+    expect(byModel).toMatchObject({ month, client: 'alice', kind: 'key', model: 'eliza', jobs: { ok: 3 } });
+    expect(byModel).not.toHaveProperty('day');
+    expect(await usageOf(service, '?group=account', bob)).toMatchObject([
+      { account: null, jobs: { ok: 5 }, refused: 1 },
+    ]);
+    const { text, headers } = await service.get(`/usage${all}`, { ...bob, accept: 'text/csv' });
+    expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const names = 'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens';
+    expect(text.split('\n')[0]).toBe(`${names},output_tokens,cost_usd,model_seconds`);
+    const csv = ['usage', '--by', 'client,model,month', '--month', month, '--csv'];
+    expect((await runCommand(csv, { env })).stdout).toBe(text);
+    const { stdout: table } = await runCommand(['usage', '--by', 'model', '--month', month], { env });
+    expect(table).toMatch(/^model +jobs +failed .*tokens in +cached +tokens out.*\n(.*\n)?eliza +5 /);
+    for (const wrong of [
+      ['--since', 'today'],
+      ['--by', 'week'],
+      ['--month', '2026-13'],
+      ['--month', month, '--since', month],
+      ['--csv', '--json'],
+    ]) {
+      expect(await runCommand(['usage', ...wrong], { env })).toMatchObject({ code: 64, stdout: '' });
+    }
     expect(await runCommand(['usage'], { env: envFor(service) })).toMatchObject({ code: 77, stdout: '' });
   });
 });
@@ -73,7 +97,13 @@ describe('GET /usage without API keys', () => {
       expect(rows).toMatchObject([{ client: headers?.['x-forwarded-for'], kind: 'address', jobs: { ok } }]);
     }
     const bad = ['?since=yesterday', '?since=2026-13-01', '?until=', '?since=2026-01-01&since=2026-01-02'];
-    for (const query of [...bad, '?since=2026-01-02&until=2026-01-01']) {
+    const badGroups = ['?group=', '?group=week', '?group=client,', '?group=client&group=model'];
+    const badPeriods = [
+      '?since=2026-01-02&until=2026-01-01',
+      '?from=2026-02&to=2026-01',
+      '?from=2026-01&since=2026-01',
+    ];
+    for (const query of [...bad, ...badPeriods, ...badGroups, '?to=2026-00', '?from[a]=2026-01']) {
       const { status, body } = await service.get(`/usage${query}`);
       expect([status, body.error]).toEqual([400, 'validation_error']);
     }

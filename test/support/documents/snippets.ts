@@ -32,6 +32,7 @@ export const runners: readonly Runner[] = [
   { by: 'programs/agents/mcp-clients', page: 'docs/sdks.md', heading: 'MCP' },
   { by: 'service/system/snippets', page: 'docs/api.md' },
   { by: 'service/system/snippets', page: 'docs/clients.md', heading: 'Keys' },
+  { by: 'service/system/snippets', page: 'docs/clients.md', heading: 'Usage' },
   { by: 'service/system/snippets', page: 'docs/operations.md' },
   { by: 'service/system/snippets', page: 'docs/command.md' },
   { by: 'service/system/snippets', page: 'docs/tasks.md', has: /^prompt-relay/ },

@@ -3,15 +3,16 @@ import { consolePart } from '../../support/clients/console-parts.js';
 
 interface Figures {
   sumOf(rows: readonly object[]): object;
-  byClient(rows: readonly object[]): readonly object[];
-  byDay(rows: readonly object[], days: readonly string[]): readonly object[];
+  byGroup(rows: readonly object[], groups: readonly string[]): readonly object[];
+  byTime(rows: readonly object[], unit: string, times: readonly string[]): readonly object[];
   lastDays(nowMs: number, count: number): string[];
+  periodOf(choice: string, nowMs: number): object & { readonly times: readonly string[] };
 }
 
-const parts = consolePart<Figures>('usage/page.mjs');
+const parts = consolePart<Figures>('usage/sums.mjs');
 
 const row = (day: string, client: string, values: object = {}) => ({
-  ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens: { input: 10, output: 2 } },
+  ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens: { input: 10, cached_input: 4, output: 2 } },
   ...{ cost_usd: null, model_seconds: 1.5, ...values },
 });
 
@@ -24,29 +25,51 @@ describe('Usage', () => {
       row('2026-03-02', 'b', { jobs: {}, cost_usd: 0.5 }),
     ];
     expect(sumOf(rows)).toEqual({
-      ...{ jobs: 8, failed: 3, refused: 4, input: 30, output: 6, cost: 0.75, seconds: 4.5 },
+      ...{ jobs: 8, failed: 3, refused: 4, input: 30, cached: 12, output: 6, cost: 0.75, seconds: 4.5 },
     });
     expect(sumOf([])).toMatchObject({ jobs: 0, cost: null });
   });
 
   it('is grouped by client: a key and a user of the same name are two', async () => {
-    const { byClient } = await parts;
+    const { byGroup } = await parts;
     const rows = [row('2026-03-01', 'a'), row('2026-03-01', 'a', { kind: 'user' }), row('2026-03-02', 'a')];
-    expect(byClient(rows)).toMatchObject([
-      { client: 'a', kind: 'key', jobs: 2, input: 20 },
-      { client: 'a', kind: 'user', jobs: 1 },
+    expect(byGroup(rows, ['client'])).toMatchObject([
+      { names: ['a'], kind: 'key', jobs: 2, input: 20 },
+      { names: ['a'], kind: 'user', jobs: 1 },
     ]);
   });
 
+  it('is grouped by client and model, one of which may be unknown', async () => {
+    const { byGroup } = await parts;
+    const models = ['opus', null, 'opus', 'haiku'];
+    const rows = models.map((model, index) => row(`2026-03-0${index + 1}`, 'a', { model }));
+    expect(byGroup(rows, ['client', 'model'])).toMatchObject([
+      { names: ['a', 'opus'], jobs: 2 },
+      { names: ['a', null], jobs: 1 },
+      { names: ['a', 'haiku'], jobs: 1 },
+    ]);
+  });
+
+  it('is shown by day as long as all days of the period are stored, otherwise by month', async () => {
+    const { periodOf } = await parts;
+    const now = Date.parse('2026-11-27T12:00:00Z');
+    expect(periodOf('30', now)).toMatchObject({ unit: 'day', from: '2026-10-29', to: '2026-11-27' });
+    expect(periodOf('2026-11', now)).toMatchObject({ unit: 'day', from: '2026-11', to: '2026-11' });
+    expect(periodOf('2026-11', now).times).toHaveLength(27);
+    expect(periodOf('2026-08', now)).toEqual({ unit: 'month', times: ['2026-08'], from: '2026-08', to: '2026-08' });
+    expect(periodOf('all', now)).toMatchObject({ unit: 'month', from: '2024-12', to: '2026-11' });
+    expect(periodOf('all', now).times).toHaveLength(24);
+  });
+
   it('is grouped by day, including days without any, up to today in UTC', async () => {
-    const { byDay, lastDays } = await parts;
+    const { byTime, lastDays } = await parts;
     const days = lastDays(Date.parse('2026-03-02T23:30:00-01:00'), 3);
     expect(days).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
     const rows = [row('2026-03-01', 'a'), row('2026-03-03', 'a'), row('2026-03-03', 'b')];
-    expect(byDay(rows, days)).toMatchObject([
-      { day: '2026-03-01', jobs: 1 },
-      { day: '2026-03-02', jobs: 0, cost: null },
-      { day: '2026-03-03', jobs: 2 },
+    expect(byTime(rows, 'day', days)).toMatchObject([
+      { at: '2026-03-01', jobs: 1 },
+      { at: '2026-03-02', jobs: 0, cost: null },
+      { at: '2026-03-03', jobs: 2 },
     ]);
   });
 });

@@ -7,19 +7,42 @@ function scripts.probe()
   return {'ok', now}
 end
 
--- Adds usage. rows: JSON, each row with day, client and `more`, the amounts by name. A batch is added only once.
+-- Checks the hashes of a day or month: sums by client, and sums by model, account and client.
+local function checkUsage(day)
+  return checkType(keyOf('usage:' .. day), 'hash') or checkType(keyOf('usage-models:' .. day), 'hash')
+end
+
+-- Adds amounts to a hash. names: names of the row. more: amounts by name.
+local function addAmounts(key, names, more)
+  for thing, amount in pairs(more) do redis.call('HINCRBYFLOAT', key, thing .. ' ' .. names, amount) end
+end
+
+-- Adds usage. rows: JSON, each row with day, client, `names` (model, account and client) and `more`, the amounts by
+-- name. A batch is added only once. Hosts of earlier versions know the sums by client only.
 function scripts.addUsage()
   local rows = cjson.decode(args.rows)
   for _, row in ipairs(rows) do
-    local fault = checkType(keyOf('usage:' .. row.day), 'hash')
+    local fault = checkUsage(row.day)
     if fault then return fault end
   end
   if not redis.call('SET', keyOf('usage-batch:' .. args.batch), 1, 'NX', 'PX', 86400000) then return {'ok', now} end
   for _, row in ipairs(rows) do
-    local key = keyOf('usage:' .. row.day)
-    for thing, more in pairs(row.more) do redis.call('HINCRBYFLOAT', key, thing .. ' ' .. row.client, more) end
-    redis.call('PEXPIRE', key, args.keepMs)
+    for key, names in pairs({usage = row.client, ['usage-models'] = row.names}) do
+      addAmounts(keyOf(key .. ':' .. row.day), names, row.more)
+      redis.call('PEXPIRE', keyOf(key .. ':' .. row.day), args.keepMs)
+    end
   end
+  return {'ok', now}
+end
+
+-- Removes a day and adds its usage to its month, unless another host has done it. rows: as in addUsage.
+function scripts.foldUsage()
+  local fault = checkUsage(args.day) or checkUsage(args.month)
+  if fault then return fault end
+  if redis.call('UNLINK', keyOf('usage:' .. args.day), keyOf('usage-models:' .. args.day)) == 0 then return {'ok', now} end
+  local key = keyOf('usage-models:' .. args.month)
+  for _, row in ipairs(cjson.decode(args.rows)) do addAmounts(key, row.names, row.more) end
+  redis.call('PEXPIRE', key, args.keepMs)
   return {'ok', now}
 end
 

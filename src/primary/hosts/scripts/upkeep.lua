@@ -3,6 +3,7 @@
 
 -- Redis types of the keys, by the first word after the prefix.
 local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset', clients = 'zset', usage = 'hash',
+  ['usage-models'] = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string'}
@@ -79,6 +80,13 @@ function purges.usage(key)
   for thing in string.gmatch(args.things, '%S+') do removed = removed + redis.call('HDEL', key, thing .. ' ' .. args.client) end
   if removed > 0 then count('usage') end
 end
+purges['usage-models'] = function(key, day)
+  local removed = 0
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.match(field, '^%S+ %S* %S* (.*)$') == args.client then removed = removed + redis.call('HDEL', key, field) end
+  end
+  if removed > 0 and #day == 7 then count('usage') end -- the sums by client of a day are counted
+end
 function purges.rate(key, name)
   if string.sub(name, -#args.client - 1) == ':' .. args.client then count('rate_windows', redis.call('UNLINK', key)) end
 end
@@ -130,6 +138,7 @@ function checks.response(key, id)
 end
 checks.responses = checks.answers
 function checks.usage() count('usage_days') end
+checks['usage-models'] = function(_, day) if #day == 7 then count('usage_months') end end
 function checks.rate() count('rate_windows') end
 function checks.job(key, id)
   count('jobs')

@@ -10,7 +10,8 @@ import type { SqlConnection } from './node-sqlite.js';
  * the id of the response that a response follows. A response without a `body` was removed, but has followers. The
  * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
- * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
+ * versions. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if
+ * none is known, as for usage of earlier versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
  * earlier versions of the service. Data of a client is in tables with a column `client`, or a trigger removes it with such a row, so one rule
  * removes all data of a client.
  */
@@ -104,6 +105,24 @@ export const migrations: readonly string[] = [
   'ALTER TABLE turns ADD COLUMN figures BLOB;',
   'ALTER TABLE responses ADD COLUMN head TEXT;',
   'ALTER TABLE conversations ADD COLUMN origins TEXT;',
+  `CREATE TABLE usage_by_model (
+     day TEXT NOT NULL,
+     client TEXT NOT NULL,
+     model TEXT NOT NULL,
+     account TEXT NOT NULL,
+     jobs TEXT NOT NULL,
+     refused INTEGER NOT NULL,
+     input_tokens INTEGER NOT NULL,
+     cached_tokens INTEGER NOT NULL,
+     output_tokens INTEGER NOT NULL,
+     cost_usd REAL,
+     model_ms REAL NOT NULL,
+     PRIMARY KEY (day, client, model, account)
+   ) STRICT, WITHOUT ROWID;
+   INSERT INTO usage_by_model
+     SELECT day, client, '', '', jobs, refused, input_tokens, 0, output_tokens, cost_usd, model_ms FROM usage;
+   DROP TABLE usage;
+   ALTER TABLE usage_by_model RENAME TO usage;`,
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JobListOrder } from '../../../shared/background.js';
-import { type Clock, timestamp, yieldToEventLoop } from '../../../shared/clock.js';
+import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import { newId } from '../../../shared/ids.js';
 import type { Message } from '../../../shared/job.js';
@@ -18,13 +18,12 @@ import type {
 } from '../contract/responses.js';
 import type { Store, StoreObserver } from '../contract/store.js';
 import type { StoredText } from '../contract/stored-text.js';
-import { maxDays, type UsageDelta, type UsageStore } from '../contract/usage.js';
+import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../contract/usage.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
 import type { ResponseChange } from './response-table.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
-const dayMs = 86_400_000;
 /** Longest wait of a start for a hanging disk. */
 const openLimitMs = 5000;
 /** Conversations removed per call when no caller waits. */
@@ -252,15 +251,16 @@ class SqliteUsage implements UsageStore {
     this.#client = client;
   }
 
-  async *restore(since: string): AsyncGenerator<UsageDelta> {
-    yield* await this.#client.read(call('usage', 'read', since));
+  async *restore(): AsyncGenerator<UsageDelta> {
+    yield* await this.#client.read(call('usage', 'read'));
   }
 
   async add(rows: readonly UsageDelta[]): Promise<void> {
     const batch = this.#batches.get(rows) ?? randomUUID();
     this.#batches.set(rows, batch);
-    const since = timestamp(this.#client.clock.now() - maxDays * dayMs).slice(0, 10);
-    await this.#client.ask('usage', call('usage', 'add', batch, rows, since));
+    const now = this.#client.clock.now();
+    const ages = { firstDay: firstDay(now), firstMonth: firstMonth(now) };
+    await this.#client.ask('usage', call('usage', 'add', batch, rows, ages));
   }
 }
 

@@ -215,9 +215,9 @@ describe('The usage', () => {
         keyNames: () => ['ada', 'bob'],
         budgets: { usesOf: (names: string[]) => names },
       });
-      const order = { client: client ?? 'user bob', scopes, since: '2026-01-01', until: null };
-      const { text } = await handlers.usage(order);
-      const rows = [[client, { since: '2026-01-01', until: null }]];
+      const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
+      const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });
+      const rows = [[client, period]];
       expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: keys, usage: rows });
     },
   );

@@ -4,7 +4,7 @@ import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-m
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import { observeBackground, observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
-import { noCharge } from '../../../../src/primary/store/contract/usage.js';
+import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
 import type { JobFailed } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -34,7 +34,7 @@ describe('The observer of jobs', () => {
     const { observer, usage, lastHour, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
-    observer.jobEnded(jobRequest(), jobDone(), true, noCharge);
+    observer.jobEnded(jobRequest(), jobDone(), true, noBill);
     const scrape = await read();
     expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
     expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
@@ -46,9 +46,9 @@ describe('The observer of jobs', () => {
 
   it('logs each end, at level info only for a job whose worker died, because no request record reports it', () => {
     const { observer, log } = createObserver();
-    observer.jobEnded(jobRequest(), jobDone(), true, noCharge);
+    observer.jobEnded(jobRequest(), jobDone(), true, noBill);
     const failure = { code: 'cancelled', message: callerDied } as const;
-    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true, noCharge);
+    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true, noBill);
     const times = { queue_ms: 0, execution_ms: 0 };
     expect(log.entries).toEqual([
       {
@@ -67,8 +67,8 @@ describe('The observer of jobs', () => {
   it('logs failures of the CLI with their reason, and never with the words of the CLI', () => {
     const { observer, log } = createObserver();
     const request = jobRequest({ requestId: 'request 7' });
-    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true, noCharge);
-    observer.jobEnded(request, jobFailed('spawn_error'), true, noCharge);
+    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true, noBill);
+    observer.jobEnded(request, jobFailed('spawn_error'), true, noBill);
     expect(log.entries.filter(({ event }) => event !== 'job_ended')).toEqual([
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
@@ -78,14 +78,14 @@ describe('The observer of jobs', () => {
 
   it('logs no failure of a job that was not started', () => {
     const { observer, log } = createObserver();
-    observer.jobEnded(jobRequest(), cliFailed('auth'), false, noCharge);
+    observer.jobEnded(jobRequest(), cliFailed('auth'), false, noBill);
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
   it('logs no failure of jobs with other outcomes', () => {
     const { observer, log } = createObserver();
     for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
-      observer.jobEnded(jobRequest(), end, true, noCharge);
+      observer.jobEnded(jobRequest(), end, true, noBill);
     }
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });

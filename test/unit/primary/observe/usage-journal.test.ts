@@ -1,7 +1,7 @@
 import { UsageJournal } from '../../../../src/primary/observe/usage-journal.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
-import { noCharge } from '../../../../src/primary/store/contract/usage.js';
+import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
@@ -15,10 +15,8 @@ class Batches implements UsageStore {
   readonly given: (readonly UsageDelta[])[] = [];
   isBroken = false;
   kept: readonly UsageDelta[] = [];
-  since = '';
 
-  async *restore(since: string): AsyncGenerator<UsageDelta> {
-    this.since = since;
+  async *restore(): AsyncGenerator<UsageDelta> {
     yield* this.kept;
   }
 
@@ -35,7 +33,7 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const usage = new UsageJournal(ledger, journal, clock);
   usage.start();
   await usage.restore();
-  const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noCharge);
+  const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noBill);
   return { clock, ledger, journal, usage, answer };
 }
 
@@ -48,7 +46,6 @@ describe('Stored usage', () => {
     answer();
     await clock.advance(1000);
     expect(journal.given.map(([row]) => row?.jobs.ok)).toEqual([2, 1]);
-    expect(journal.since).toBe('2025-10-03');
   });
 
   it('is written again unchanged after a failure, followed by the usage since then', async () => {

@@ -1,5 +1,5 @@
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
-import { noCharge, type Period } from '../../../../src/primary/store/contract/usage.js';
+import { type Bill, noBill, type Period, type UsageDelta } from '../../../../src/primary/store/contract/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -11,24 +11,26 @@ const none = Object.fromEntries(outcomes.map((outcome) => [outcome, 0]));
 function createLedger() {
   const clock = new FakeClock();
   const ledger = new UsageLedger(clock);
-  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone(), noCharge);
-  return { clock, ledger, answer };
+  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone(), noBill);
+  const answerOf = (model: string | null, client = 'key alice', bill: Partial<Bill> = {}) =>
+    ledger.jobEnded(jobRequest({ client }), jobDone({ model }), { ...noBill, ...bill });
+  return { clock, ledger, answer, answerOf };
 }
 
 describe('The usage of a client', () => {
   it('contains its jobs by outcome, all their tokens and costs, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
-    const charge = { inputTokens: 10, outputTokens: 3, costUsd: 0.25 };
+    const charge = { ...noBill, inputTokens: 10, cachedTokens: 4, outputTokens: 3, costUsd: 0.25 };
     for (const outcome of outcomes) {
       if (outcome !== 'ok')
-        ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }), outcome === 'timeout' ? charge : noCharge);
+        ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }), outcome === 'timeout' ? charge : noBill);
     }
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), charge);
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), { ...charge, costUsd: null });
     ledger.countRefusal('key alice');
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
-    const tokens = { input: 30, output: 9 };
+    const tokens = { input: 30, cached_input: 12, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
     expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 3.9 }]);
   });
@@ -45,7 +47,7 @@ describe('The usage of a client', () => {
   it('has no cost and no tokens if the CLI reports none', () => {
     const { ledger, answer } = createLedger();
     answer('address 192.0.2.1');
-    const tokens = { input: 0, output: 0 };
+    const tokens = { input: 0, cached_input: 0, output: 0 };
     expect(ledger.report(null, always)).toEqual([
       {
         day: '2026-01-01',
@@ -75,6 +77,86 @@ describe('The usage of a client', () => {
   });
 });
 
+describe('Usage that an earlier version has stored', () => {
+  it('is reported with all outcomes', () => {
+    const { ledger } = createLedger();
+    const names = { day: '2026-01-01', client: 'key alice', model: '', account: '' };
+    const { inputTokens, cachedTokens, outputTokens, costUsd } = noBill;
+    const used = { refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs: 0 };
+    ledger.restore({ ...names, ...used, jobs: { ok: 1 } as UsageDelta['jobs'] });
+    expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
+  });
+});
+
+describe('The models in the usage of a client', () => {
+  const byModel = { ...always, groups: ['client', 'model', 'account'] } as const;
+
+  it('are those that have answered, with the account', () => {
+    const { ledger, answerOf } = createLedger();
+    answerOf('opus');
+    answerOf('opus', 'key alice', { account: 'team', inputTokens: 9, cachedTokens: 5 });
+    answerOf('haiku');
+    answerOf(null, 'key alice', { requested: 'unnamed' });
+    ledger.countRefusal('key alice');
+    expect(ledger.report('key alice', byModel)).toMatchObject([
+      { client: 'alice', kind: 'key', model: null, account: null, jobs: { ok: 1 }, refused: 1 },
+      { model: 'haiku', account: null, jobs: { ok: 1 }, refused: 0 },
+      { model: 'opus', account: null, jobs: { ok: 1 } },
+      { model: 'opus', account: 'team', jobs: { ok: 1 }, tokens: { input: 9, cached_input: 5, output: 0 } },
+    ]);
+    expect(ledger.report(null, always)).toMatchObject([
+      { day: '2026-01-01', client: 'alice', jobs: { ok: 4 }, refused: 1 },
+    ]);
+    expect(Object.keys(ledger.report(null, { ...always, groups: ['model'] })[0] ?? {})).toEqual([
+      ...['model', 'jobs', 'refused', 'tokens', 'cost_usd', 'model_seconds'],
+    ]);
+  });
+
+  it('never include the name of a model that has not answered, and a failed job has the model that last did', () => {
+    const { ledger, answerOf } = createLedger();
+    const fail = (bill: Partial<Bill>) =>
+      ledger.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'), { ...noBill, ...bill });
+    fail({ requested: 'invented', reported: 'invented' });
+    answerOf('claude-opus-5', 'key alice', { requested: 'opus' });
+    fail({ requested: 'opus' });
+    fail({ requested: 'haiku', reported: 'claude-haiku-5', outputTokens: 3 });
+    expect(ledger.report('key alice', byModel).map(({ model, jobs }) => [model, jobs.ok, jobs.timeout])).toEqual([
+      [null, 0, 1],
+      ['claude-haiku-5', 0, 1],
+      ['claude-opus-5', 1, 1],
+    ]);
+  });
+});
+
+describe('The months of usage', () => {
+  const byMonth = { ...always, groups: ['month', 'client'] } as const;
+
+  it('are at most 24, and days that are no longer stored count for them', async () => {
+    const { clock, ledger, answerOf } = createLedger();
+    for (let day = 0; day < 365 * 3; day++) {
+      answerOf('opus', 'key alice', { costUsd: 0.5 });
+      await clock.advance(dayMs);
+    }
+    const months = ledger.report(null, byMonth);
+    expect([months.length, months[0], months.at(-1)?.month]).toMatchObject([
+      24,
+      { month: '2027-01', client: 'alice', kind: 'key', jobs: { ok: 31 }, cost_usd: 15.5 },
+      '2028-12',
+    ]);
+    expect(ledger.report(null, { ...byMonth, groups: ['month', 'day'] })).toHaveLength(90);
+    const march = { since: '2027-03-01', until: '2027-04-30' };
+    expect(ledger.report(null, { ...byMonth, ...march }).map(({ month, jobs }) => [month, jobs.ok])).toEqual([
+      ['2027-03', 31],
+      ['2027-04', 30],
+    ]);
+    expect(ledger.report(null, { ...march, since: '2027-03-02', groups: ['model'] })).toMatchObject([
+      { jobs: { ok: 30 } },
+    ]);
+    expect(ledger.forget('key alice')).toBe(90 + 22);
+    expect(ledger.report(null, byMonth)).toEqual([]);
+  });
+});
+
 describe('The days of usage', () => {
   it('are days in UTC, the earliest first, and can be selected by a range', async () => {
     const { clock, ledger, answer } = createLedger();
@@ -89,7 +171,7 @@ describe('The days of usage', () => {
     expect(days({ until: '2025-12-31' })).toEqual([]);
   });
 
-  it('are at most 90: the oldest is dropped', async () => {
+  it('are at most 90: the oldest is only part of its month', async () => {
     const { clock, ledger, answer } = createLedger();
     for (let day = 0; day < 100; day++) {
       answer('key alice');
@@ -113,15 +195,30 @@ describe('The memory of the usage ledger', () => {
     expect(rows.find(({ client }) => client === '2001:db8::7')?.jobs.ok).toBe(2);
   });
 
-  it('holds at most 10,000 rows: the oldest days are dropped', async () => {
+  it('holds at most 20,000 rows of days: the oldest days are added to their month', async () => {
     const { clock, ledger, answer } = createLedger();
-    for (let day = 0; day < 25; day++) {
+    for (let day = 0; day < 27; day++) {
       for (let number = 0; number < 800; number++) answer(`address ${number}`);
       await clock.advance(dayMs);
     }
     const rows = ledger.report(null, always);
-    expect(rows.length).toBeLessThanOrEqual(10_000);
-    expect([rows.length, rows[0]?.day]).toEqual([9600, '2026-01-14']);
+    expect([rows.length, rows[0]?.day]).toEqual([20_000, '2026-01-03']);
+    const months = ledger.report(null, { ...always, groups: ['month'] });
+    expect(months).toMatchObject([{ month: '2026-01', jobs: { ok: 27 * 800 } }]);
+  });
+
+  it('is limited even if a client invents names of models and its CLI accepts all of them', () => {
+    const { ledger, answerOf } = createLedger();
+    for (let n = 0; n < 5000; n++) answerOf(`model-${n % 1000}`, `key app/${n % 300}`);
+    for (let n = 0; n < 1000; n++) answerOf(`model-${n}`, 'key alice');
+    answerOf('x'.repeat(129), 'key alice');
+    answerOf('opus', 'key bob');
+    answerOf('haiku', 'key bob');
+    const rows = (client: string | null) => ledger.report(client, { ...always, groups: ['client', 'model'] });
+    expect(rows('key alice')).toHaveLength(21);
+    expect(rows('key alice').find(({ model }) => model === 'other')).toMatchObject({ jobs: { ok: 981 } });
+    expect(rows('key bob').map(({ model }) => model)).toEqual(['haiku', 'opus']);
+    expect(rows(null).length).toBeLessThan(300 + 500 + 300 + 30);
   });
 });
 

@@ -1,0 +1,124 @@
+import {
+  defaultGroups,
+  groupsForm,
+  monthQuery,
+  periodForm,
+  readGroups,
+  readPeriodDay,
+  type UsageGroup,
+  type UsageReport,
+  type UsageRow,
+  usageGroups,
+  usageReport,
+} from '../../shared/api/usage.js';
+import { jobCounts, usageCsv } from '../../shared/api/usage-csv.js';
+import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
+import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
+import { exitCodes, usageError } from '../base/errors.js';
+
+export const usage: Command = {
+  name: 'usage',
+  synopsis: '',
+  summary: 'show the usage by client, model, account, day or month',
+  flags: {
+    by: {
+      type: 'string',
+      placeholder: '<groups>',
+      description: `sum up by one or more of ${usageGroups.join(', ')}, separated by commas; default: day,client, with --month month,client`,
+    },
+    month: { type: 'string', placeholder: '<month>', description: 'only this month in UTC, such as 2026-01' },
+    since: {
+      type: 'string',
+      placeholder: '<day>',
+      description: 'first day or month in UTC, such as 2026-01-31; default: all',
+    },
+    until: { type: 'string', placeholder: '<day>', description: 'last day or month in UTC; default: today' },
+    csv: { type: 'boolean', description: 'print CSV' },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: 0,
+  notes: ['Without the scope admin, only your own usage is shown.'],
+  examples: [
+    'prompt-relay usage',
+    'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json',
+    'prompt-relay usage --by client,model --month 2026-01 --csv > january.csv',
+  ],
+  run: async (args, context) => {
+    if (args.has('csv') && args.has('json')) throw usageError('usage', 'use --csv or --json, not both');
+    const groups = groupsOf(args);
+    const group = groups === defaultGroups ? {} : { group: groups.join(',') };
+    const query = new URLSearchParams({ ...group, ...periodOf(args) });
+    const path = query.size === 0 ? '/usage' : `/usage?${query}`;
+    const report = await (await clientFor(args, context)).getState(path, usageReport);
+    if (!args.has('csv')) return show(args, context.terminal, report, (paint) => renderUsage(report, groups, paint));
+    await context.terminal.writeUntrusted(usageCsv(report.usage, groups));
+    return exitCodes.ok;
+  },
+};
+
+function groupsOf(args: CommandArguments): readonly UsageGroup[] {
+  const text = args.value('by') ?? (args.has('month') ? 'month,client' : undefined);
+  const groups = text === undefined ? defaultGroups : readGroups(text);
+  if (groups === null) throw usageError('usage', `--by: ${groupsForm}`);
+  return groups;
+}
+
+/** Returns the ends of the period. They are sent under the names that earlier versions of the service know. */
+function periodOf(args: CommandArguments): { since?: string; until?: string } {
+  const [month, since, until] = ['month', 'since', 'until'].map((flag) => args.value(flag));
+  if (month !== undefined) {
+    if (since !== undefined || until !== undefined) throw usageError('usage', 'use --month or --since and --until');
+    if (!monthQuery.safeParse(month).success) throw usageError('usage', '--month: must be a month such as 2026-01');
+  }
+  const [first, last] = [dayOf(month ?? since, 'since', 'first'), dayOf(month ?? until, 'until', 'last')];
+  return { ...(first !== null && { since: first }), ...(last !== null && { until: last }) };
+}
+
+function dayOf(value: string | undefined, flag: string, end: 'first' | 'last'): string | null {
+  if (value === undefined) return null;
+  const day = readPeriodDay(value, end);
+  if (day === null) throw usageError('usage', `--${flag}: ${periodForm}`);
+  return day;
+}
+
+const figureNames = [
+  ...['jobs', 'failed', 'cancelled', 'refused'],
+  ...['tokens in', 'cached', 'tokens out', 'cost', 'model time'],
+];
+
+function renderUsage(
+  { usage: rows, budgets = [] }: UsageReport,
+  groups: readonly UsageGroup[],
+  paint: Paint,
+): string[] {
+  const head = [...groups, ...figureNames];
+  const [heading = '', ...lines] = alignColumns([head, ...rows.map((row) => cellsOf(row, groups))]);
+  const usageLines = rows.length === 0 ? ['No jobs yet.'] : [paint.dim(heading), ...lines];
+  if (budgets.length === 0) return usageLines;
+  const [budgetHeading = '', ...budgetLines] = alignColumns([
+    ['budget today', 'tokens', 'cost', 'until'],
+    ...budgets.map(({ client, tokens, cost_usd: cost, resets_at: until }) => [
+      escaped(client),
+      tokens === null ? '–' : `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)}`,
+      cost === null ? '–' : `$${cost.used.toFixed(2)} of $${cost.max}`,
+      escaped(until),
+    ]),
+  ]);
+  return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
+}
+
+/** Returns the cells of a row. Names come from the service, so their control characters are escaped. */
+function cellsOf(row: UsageRow, groups: readonly UsageGroup[]): string[] {
+  const { kind, refused, tokens, cost_usd, model_seconds } = row;
+  const names = groups.map((group) => (group === 'client' && kind === 'other' ? 'all others' : (row[group] ?? '–')));
+  const { all, failed, cancelled } = jobCounts(row);
+  const counts = [all, failed, cancelled, refused, tokens.input, tokens.cached_input, tokens.output];
+  return [
+    ...names.map(escaped),
+    ...counts.map(formatNumber),
+    cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
+    formatDuration(model_seconds * 1000),
+  ];
+}

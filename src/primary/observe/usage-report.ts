@@ -1,0 +1,56 @@
+import { defaultGroups, type UsageGroup, type UsageRow } from '../../shared/api/usage.js';
+import { readClientId } from '../../shared/client.js';
+import { outcomes } from '../../shared/job.js';
+import { addUsage, monthOf, type Period, type UsageDelta, type UsageQuery } from '../store/contract/usage.js';
+
+export const noJobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
+
+/** Period and groups of a report. Without groups, it is by day and client. */
+export interface ReportOrder extends Period {
+  readonly groups?: readonly UsageGroup[];
+}
+
+/** Returns what a report needs from the store. Without the group `day`, days that are only stored by month count too. */
+export function queryOf({ since, until, groups = defaultGroups }: ReportOrder): UsageQuery {
+  const isByModel = groups.includes('model') || groups.includes('account');
+  return { since, until, isByModel, hasMonths: !groups.includes('day') };
+}
+
+/** Sums up usage by the groups, sorted by them. */
+export function reportOf(rows: Iterable<UsageDelta>, { groups = defaultGroups }: ReportOrder): UsageRow[] {
+  const sums = new Map<string, UsageDelta>();
+  for (const row of rows) {
+    const key = JSON.stringify(groups.map((group) => (group === 'month' ? monthOf(row.day) : row[group])));
+    const before = sums.get(key);
+    sums.set(key, before === undefined ? row : addUsage(before, row));
+  }
+  const report = [...sums.values()].map((row) => rowOf(row, groups));
+  return report.sort((a, b) => compare(a, b, groups));
+}
+
+function compare(a: UsageRow, b: UsageRow, groups: readonly UsageGroup[]): number {
+  for (const group of groups) {
+    const [one, other] = [a[group] ?? '', b[group] ?? ''];
+    if (one !== other) return one < other ? -1 : 1;
+  }
+  return 0;
+}
+
+function rowOf(row: UsageDelta, groups: readonly UsageGroup[]): UsageRow {
+  const { kind, name } = readClientId(row.client);
+  const heads = {
+    month: { month: monthOf(row.day) },
+    day: { day: row.day },
+    client: { client: name, kind },
+    model: { model: row.model || null },
+    account: { account: row.account || null },
+  } as const;
+  return {
+    ...Object.assign({}, ...groups.map((group) => heads[group])),
+    jobs: { ...noJobs, ...row.jobs },
+    refused: row.refused,
+    tokens: { input: row.inputTokens, cached_input: row.cachedTokens, output: row.outputTokens },
+    cost_usd: row.costUsd,
+    model_seconds: Math.round(row.modelMs) / 1000,
+  };
+}

@@ -1,0 +1,41 @@
+import type { UsageGroup, UsageRow } from './usage.js';
+
+/** Returns the jobs of a row by their end. */
+export function jobCounts({ jobs }: Pick<UsageRow, 'jobs'>) {
+  const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
+  const cancelled = jobs.cancelled ?? 0;
+  return { all, failed: all - (jobs.ok ?? 0) - cancelled, cancelled };
+}
+
+/** Writes a report about usage as CSV, with the names of the columns in the first line. */
+export function usageCsv(rows: readonly UsageRow[], groups: readonly UsageGroup[]): string {
+  const names = groups.flatMap((group) => (group === 'client' ? (['client', 'kind'] as const) : [group]));
+  const lines = rows.map((row) => [...names.map((name) => textCell(row[name] ?? '')), ...figuresOf(row)]);
+  return [[...names, ...figureNames], ...lines].map((cells) => `${cells.join(',')}\n`).join('');
+}
+
+const figureNames = [
+  'jobs',
+  'failed',
+  'cancelled',
+  'refused',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'cost_usd',
+  'model_seconds',
+];
+
+function figuresOf(row: UsageRow): (number | string)[] {
+  const { all, failed, cancelled } = jobCounts(row);
+  const { tokens, cost_usd: cost, model_seconds: seconds } = row;
+  const counts = [all, failed, cancelled, row.refused, tokens.input, tokens.cached_input, tokens.output];
+  // A number such as 1e-7 would be a text for some programs.
+  return [...counts, cost === null ? '' : cost.toFixed(6), seconds];
+}
+
+/** Quotes a text. A spreadsheet would run a text as a formula that begins with one of these characters. */
+function textCell(text: string): string {
+  const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}

@@ -1,0 +1,62 @@
+import { readGroups, readPeriodDay, type UsageRow } from '../../../../src/shared/api/usage.js';
+import { usageCsv } from '../../../../src/shared/api/usage-csv.js';
+
+const figures = {
+  jobs: { ok: 5, cancelled: 1, timeout: 2 },
+  refused: 4,
+  tokens: { input: 30, cached_input: 20, output: 7 },
+  cost_usd: 0.0000001,
+  model_seconds: 1.5,
+} as UsageRow;
+
+describe('Usage as CSV', () => {
+  it('has the columns of its groups, and every figure', () => {
+    const row = { ...figures, month: '2026-01', client: 'ada', kind: 'key', model: 'opus' } as const;
+    expect(usageCsv([row, { ...row, model: null, cost_usd: null }], ['month', 'client', 'model'])).toBe(
+      [
+        'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,output_tokens,cost_usd,model_seconds',
+        '2026-01,ada,key,opus,8,2,1,4,30,20,7,0.000000,1.5',
+        '2026-01,ada,key,,8,2,1,4,30,20,7,,1.5',
+        '',
+      ].join('\n'),
+    );
+    expect(usageCsv([], ['model'])).toMatch(/^model,jobs,[^\n]*\n$/);
+  });
+
+  it.each([
+    ['a,b', '"a,b"'],
+    ['say "x"', '"say ""x"""'],
+    ['two\nlines', '"two\nlines"'],
+    ['=1+1', "'=1+1"],
+    ['@SUM(A1,A2)', '"\'@SUM(A1,A2)"'],
+    ['ü 🚀', 'ü 🚀'],
+  ])('quotes %j, and never starts a formula', (model, cell) => {
+    expect(usageCsv([{ ...figures, model }], ['model']).replace(/^.*\n/, '')).toBe(
+      `${cell},8,2,1,4,30,20,7,0.000000,1.5\n`,
+    );
+  });
+});
+
+describe('The groups of usage', () => {
+  it('are in the order of the columns, and each is named once', () => {
+    expect(readGroups('model, client,month,client')).toEqual(['month', 'client', 'model']);
+    for (const wrong of ['', 'week', 'client,', 'Client', 'client model']) expect(readGroups(wrong)).toBeNull();
+  });
+});
+
+describe('An end of a period', () => {
+  it('is a day, or the first or last day of a month', () => {
+    const ends = ['2028-02', '2026-12', '2026-02-03'].map((text) => [
+      readPeriodDay(text, 'first'),
+      readPeriodDay(text, 'last'),
+    ]);
+    expect(ends).toEqual([
+      ['2028-02-01', '2028-02-29'],
+      ['2026-12-01', '2026-12-31'],
+      ['2026-02-03', '2026-02-03'],
+    ]);
+    for (const wrong of ['', '2026', '2026-13', '2026-02-30', '2026-1', 'today']) {
+      expect(readPeriodDay(wrong, 'first')).toBeNull();
+    }
+  });
+});
