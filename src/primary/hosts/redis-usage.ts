@@ -40,6 +40,8 @@ export class RedisUsage implements UsageStore {
   readonly #names = new WeakMap<readonly UsageDelta[], string>();
   /** First stored day when old days were last added to their months. */
   #firstDay = '';
+  /** The last `foldOldDays`. Never rejects. */
+  #folding: Promise<void> = Promise.resolve();
 
   constructor(redis: RedisConnection, clock: Pick<Clock, 'now'>) {
     this.#redis = redis;
@@ -54,10 +56,12 @@ export class RedisUsage implements UsageStore {
     this.#names.set(rows, name);
     const args = { batch: name, keepMs: dayTtlMs, rows: JSON.stringify(rows.map(writtenRow)) };
     await this.#redis.run('usage', 'counters.addUsage', args);
+    this.#foldEachDay();
   }
 
   readonly report = async (query: UsageQuery): Promise<readonly UsageDelta[]> => {
     this.#foldEachDay();
+    if (query.hasMonths) await this.#folding; // until then, the day before the first stored one is in no month
     const now = this.#clock.now();
     const rows: UsageDelta[] = [];
     for (const month of query.hasMonths ? storedMonths(now) : []) {
@@ -94,8 +98,8 @@ export class RedisUsage implements UsageStore {
     if (first === this.#firstDay) return;
     const before = this.#firstDay;
     this.#firstDay = first;
-    this.foldOldDays().catch(() => {
-      this.#firstDay = before; // the connection logs its failure, and the next report tries again
+    this.#folding = this.foldOldDays().catch(() => {
+      this.#firstDay = before; // the connection logs its failure, and the next use tries again
     });
   }
 

@@ -18,8 +18,6 @@ import { noJobs, queryOf, type ReportOrder, reportOf } from './usage-report.js';
 
 /** Maximum number of rows of all days. Beyond it, the oldest day is added to its month. */
 const maxDayRows = 20_000;
-/** Maximum number of rows of all months. Beyond it, the oldest month is dropped. */
-const maxMonthRows = 10_000;
 /** Maximum number of requested models whose answering model is remembered. */
 const maxAnswering = 1000;
 
@@ -58,7 +56,10 @@ export class UsageLedger {
   /** Reports the usage of one client, or of all clients (null). */
   report(client: string | null, order: ReportOrder): UsageRow[] {
     const query = queryOf(order);
-    const periods = [...this.#days, ...(query.hasMonths ? this.#months : [])].filter(([day]) => isWithin(day, query));
+    // A period until today contains the whole month, which has no later days yet.
+    const until = query.until === null || query.until >= dayOf(this.#clock.now()) ? null : query.until;
+    const stored = [...this.#days, ...(query.hasMonths ? this.#months : [])];
+    const periods = stored.filter(([day]) => isWithin(day, { since: query.since, until }));
     return reportOf(
       periods.flatMap(([, rows]) => [...rows.of(client)]),
       order,
@@ -110,7 +111,7 @@ export class UsageLedger {
     this.#trim();
   }
 
-  /** Adds days beyond the limits to their months, and drops months beyond the limits. */
+  /** Adds days beyond the limits to their months, and drops months that are too old. */
   #trim(): void {
     const now = this.#clock.now();
     const first = firstDay(now);
@@ -119,11 +120,7 @@ export class UsageLedger {
       if (oldest >= first && (this.#days.size <= 1 || sizeOf(this.#days) <= maxDayRows)) break;
       this.#fold(oldest);
     }
-    for (;;) {
-      const oldest = oldestOf(this.#months);
-      if (oldest >= firstMonth(now) && (this.#months.size <= 1 || sizeOf(this.#months) <= maxMonthRows)) break;
-      this.#months.delete(oldest);
-    }
+    for (const month of this.#months.keys()) if (month < firstMonth(now)) this.#months.delete(month);
   }
 
   #fold(day: string): void {

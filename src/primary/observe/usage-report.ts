@@ -50,7 +50,7 @@ function rowOf(row: UsageDelta, groups: readonly UsageGroup[]): UsageRow {
     jobs: { ...noJobs, ...row.jobs },
     refused: row.refused,
     tokens: { input: row.inputTokens, cached_input: row.cachedTokens, output: row.outputTokens },
-    cost_usd: row.costUsd,
+    cost_usd: row.costUsd === null ? null : Math.round(1e9 * row.costUsd) / 1e9, // sums of fractions are inexact
     model_seconds: Math.round(row.modelMs) / 1000,
   };
 }

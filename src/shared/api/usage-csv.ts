@@ -34,8 +34,11 @@ function figuresOf(row: UsageRow): (number | string)[] {
   return [...counts, cost === null ? '' : cost.toFixed(6), seconds];
 }
 
-/** Quotes a text. A spreadsheet would run a text as a formula that begins with one of these characters. */
+/**
+ * Quotes a text. A spreadsheet would run a text as a formula that begins with one of these characters, also in full
+ * width or after blanks.
+ */
 function textCell(text: string): string {
-  const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const plain = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }

@@ -732,7 +732,6 @@ describe('Usage in Redis', () => {
 
   it('contains what hosts of earlier versions count, without a model', async () => {
     using host = await hostAt(server.url);
-    await server.ask('DEL', `prompt-relay:usage:${dayOf(0)}`, `prompt-relay:usage-models:${dayOf(0)}`);
     await host.store.usage.add([{ day: dayOf(0), ...row }]);
     for (const [thing, amount] of [
       ['ok', '1'],
@@ -753,8 +752,8 @@ describe('Usage in Redis', () => {
   it('is added to its month after 90 days, by one of several hosts, and removed with its client', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
-    await server.ask('DEL', `prompt-relay:usage:${dayOf(0)}`, `prompt-relay:usage-models:${dayOf(0)}`);
     const old = dayOf(92);
+    await north.store.usage.report(always); // later uses on this day add no days to their months
     await north.store.usage.add([90, 89].map((ago) => ({ day: dayOf(ago), ...row })));
     await north.store.usage.add([{ day: old, ...row }]);
     await server.ask('HINCRBYFLOAT', `prompt-relay:usage:${old}`, 'ok key old', '1');
@@ -771,5 +770,20 @@ describe('Usage in Redis', () => {
     expect((await south.store.upkeep.verify()).rows).toMatchObject({ usage_months: expect.any(Number) });
     await south.store.upkeep.purge(names.client);
     expect((await south.store.usage.report(always)).map(({ client }) => client)).toEqual(['key old']);
+  });
+
+  it('of an earlier day is in the first report of a host, and added to its month when a job ends', async () => {
+    const count = (ago: number) => server.ask('HINCRBYFLOAT', `prompt-relay:usage:${dayOf(ago)}`, 'ok key late', '1');
+    await count(95);
+    using north = await hostAt(server.url);
+    const late = (await north.store.usage.report(always)).filter(({ client }) => client === 'key late');
+    expect(late).toMatchObject([{ day: dayOf(95).slice(0, 7), jobs: { ok: 1 } }]);
+    await count(96);
+    using south = await hostAt(server.url);
+    await south.store.usage.add([{ day: dayOf(0), ...row }]);
+    await until(
+      async () => (await server.ask('EXISTS', `prompt-relay:usage:${dayOf(96)}`)) === 0,
+      'the earlier day to be added to its month',
+    );
   });
 });

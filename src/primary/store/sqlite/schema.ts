@@ -10,10 +10,10 @@ import type { SqlConnection } from './node-sqlite.js';
  * the id of the response that a response follows. A response without a `body` was removed, but has followers. The
  * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
- * versions. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if
- * none is known, as for usage of earlier versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
- * earlier versions of the service. Data of a client is in tables with a column `client`, or a trigger removes it with such a row, so one rule
- * removes all data of a client.
+ * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
+ * earlier versions of the service. The `day` of usage is a day, or a month with the sum of days that are no longer
+ * stored; `model` is empty if none is known, as for usage of earlier versions. Data of a client is in tables with a
+ * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE conversations (

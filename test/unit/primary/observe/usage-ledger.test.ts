@@ -77,6 +77,14 @@ describe('The usage of a client', () => {
   });
 });
 
+describe('The cost in a report', () => {
+  it('has no trace of the sum of fractions', () => {
+    const { ledger, answerOf } = createLedger();
+    for (const costUsd of [0.1, 0.2, 0.000000001]) answerOf('opus', 'key alice', { costUsd });
+    expect(ledger.report(null, always)[0]?.cost_usd).toBe(0.300000001);
+  });
+});
+
 describe('Usage that an earlier version has stored', () => {
   it('is reported with all outcomes', () => {
     const { ledger } = createLedger();
@@ -203,8 +211,20 @@ describe('The memory of the usage ledger', () => {
     }
     const rows = ledger.report(null, always);
     expect([rows.length, rows[0]?.day]).toEqual([20_000, '2026-01-03']);
+    for (const until of [null, '2026-01-28', '2026-01-31']) {
+      const months = ledger.report(null, { since: '2026-01-01', until, groups: ['month'] });
+      expect(months).toMatchObject([{ month: '2026-01', jobs: { ok: 27 * 800 } }]);
+    }
+  });
+
+  it('holds all 24 months, however many clients there are', async () => {
+    const { clock, ledger, answer } = createLedger();
+    for (let month = 0; month < 30; month++) {
+      for (let number = 0; number < 600; number++) answer(`address ${number}`);
+      await clock.advance(30 * dayMs);
+    }
     const months = ledger.report(null, { ...always, groups: ['month'] });
-    expect(months).toMatchObject([{ month: '2026-01', jobs: { ok: 27 * 800 } }]);
+    expect([months[0]?.month, months.length]).toEqual(['2026-06', 24]);
   });
 
   it('is limited even if a client invents names of models and its CLI accepts all of them', () => {

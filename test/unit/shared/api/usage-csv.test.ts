@@ -29,6 +29,10 @@ describe('Usage as CSV', () => {
     ['two\nlines', '"two\nlines"'],
     ['=1+1', "'=1+1"],
     ['@SUM(A1,A2)', '"\'@SUM(A1,A2)"'],
+    ['-2', "'-2"],
+    ['\t+1', "'\t+1"],
+    [' =1+1', "' =1+1"],
+    ['＝1+1', "'＝1+1"],
     ['ü 🚀', 'ü 🚀'],
   ])('quotes %j, and never starts a formula', (model, cell) => {
     expect(usageCsv([{ ...figures, model }], ['model']).replace(/^.*\n/, '')).toBe(
