@@ -103,7 +103,7 @@ describe('GET /usage without API keys', () => {
       '?from=2026-02&to=2026-01',
       '?from=2026-01&since=2026-01',
     ];
-    for (const query of [...bad, ...badPeriods, ...badGroups, '?to=2026-00', '?from[a]=2026-01']) {
+    for (const query of [...bad, ...badPeriods, ...badGroups, '?to=2026-00']) {
       const { status, body } = await service.get(`/usage${query}`);
       expect([status, body.error]).toEqual([400, 'validation_error']);
     }

@@ -9,7 +9,7 @@ const maxClients = 1000;
 const maxClientsWithSubClients = 500;
 /** Maximum number of models of one client: some model CLIs accept any name of a model. */
 const maxModels = 20;
-/** Maximum number of rows beyond the first one of each client. */
+/** Maximum number of rows beyond the first one of each client, without those for `otherModels`. */
 const maxMoreRows = 1000;
 const maxMoreRowsWithSubClients = 500;
 const maxNameLength = 128;
@@ -22,6 +22,8 @@ const otherModels = 'other';
 export class UsageRows {
   readonly #clients = new Map<string, Map<string, UsageDelta>>();
   #size = 0;
+  /** Number of rows for `otherModels`: without them, clients with many models would leave no room for the rest. */
+  #otherRows = 0;
 
   get size(): number {
     return this.#size;
@@ -40,7 +42,9 @@ export class UsageRows {
     const key = keyOf(more);
     const before = rows.get(key);
     rows.set(key, before === undefined ? more : addUsage(before, more));
-    if (before === undefined) this.#size++;
+    if (before !== undefined) return;
+    this.#size++;
+    if (more.model === otherModels) this.#otherRows++;
   }
 
   /** Returns usage with the names under which it has to be added, to limit the number of rows. */
@@ -52,17 +56,18 @@ export class UsageRows {
     const named = { ...more, client, model };
     const rows = this.#clients.get(client);
     if (rows === undefined || rows.has(keyOf(named))) return named;
-    const further = this.#size - this.#clients.size;
+    const further = this.#size - this.#otherRows - this.#clients.size;
     const isFull = rows.size >= maxModels || further >= (isHolder ? maxMoreRows : maxMoreRowsWithSubClients);
     return isFull ? { ...named, model: otherModels } : named;
   }
 
   /** Removes a client. Returns the number of removed rows. */
   remove(client: string): number {
-    const count = this.#clients.get(client)?.size ?? 0;
+    const rows = [...this.of(client)];
     this.#clients.delete(client);
-    this.#size -= count;
-    return count;
+    this.#size -= rows.length;
+    this.#otherRows -= rows.filter(({ model }) => model === otherModels).length;
+    return rows.length;
   }
 }
 

@@ -1,0 +1,57 @@
+import { noCharge, type UsageDelta } from '../../../../../src/primary/store/contract/usage.js';
+import { byMonth, foldDays, UsageRows } from '../../../../../src/primary/store/contract/usage-rows.js';
+
+const figures = { jobs: { ok: 1 } as UsageDelta['jobs'], refused: 0, ...noCharge, modelMs: 0 };
+
+function rowOf(client: string, model = 'opus', day = '2026-01-31'): UsageDelta {
+  return { ...figures, day, client, model, account: '' };
+}
+
+function countIn(rows: UsageRows, more: UsageDelta): void {
+  rows.add(rows.named(more));
+}
+
+describe('The rows of a day', () => {
+  it('are at most 20 for the models of a client, and one for all its other models', () => {
+    const rows = new UsageRows();
+    for (let n = 0; n < 10_000; n++) countIn(rows, rowOf('key ada', `model-${n}`));
+    countIn(rows, rowOf('key ada', 'model-7'));
+    const stored = [...rows.of('key ada')];
+    expect([stored.length, rows.size]).toEqual([21, 21]);
+    expect(stored.find(({ model }) => model === 'other')?.jobs.ok).toBe(9980);
+    expect(stored.find(({ model }) => model === 'model-7')?.jobs.ok).toBe(2);
+  });
+
+  it('are limited for all sub-clients together, and leave room for other clients and their models', () => {
+    const rows = new UsageRows();
+    for (let n = 0; n < 20_000; n++) countIn(rows, rowOf(`key ada/${n % 1000}`, `model-${n % 7}`));
+    expect(rows.size).toBeLessThanOrEqual(500 + 500 + 501);
+    for (const model of ['opus', 'haiku']) countIn(rows, rowOf('key bob', model));
+    expect([...rows.of('key bob')].map(({ model }) => model)).toEqual(['opus', 'haiku']);
+  });
+
+  it('are removed with their client', () => {
+    const rows = new UsageRows();
+    for (const client of ['key ada', 'key bob']) for (const model of ['opus', 'haiku']) rows.add(rowOf(client, model));
+    expect([rows.remove('key ada'), rows.remove('key ada'), rows.size]).toEqual([2, 0, 2]);
+  });
+});
+
+describe('Days that are added to their month', () => {
+  it('have the names of the month, within the limits of the rows that it has', () => {
+    const stored = Array.from({ length: 20 }, (_, n) => rowOf('key ada', `model-${n}`, '2026-01'));
+    const days = ['model-3', 'new', 'newer'].map((model) => rowOf('key ada', model));
+    expect(foldDays('2026-01', stored, days).map(({ day, model, jobs }) => [day, model, jobs.ok])).toEqual([
+      ['2026-01', 'model-3', 1],
+      ['2026-01', 'other', 2],
+    ]);
+  });
+
+  it('are grouped by month', () => {
+    const days = ['2026-01-31', '2026-02-01', '2026-01-01'].map((day) => rowOf('key ada', 'opus', day));
+    expect([...byMonth(days)].map(([month, rows]) => [month, rows.length])).toEqual([
+      ['2026-01', 2],
+      ['2026-02', 1],
+    ]);
+  });
+});
