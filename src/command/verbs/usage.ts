@@ -49,10 +49,13 @@ export const usage: Command = {
     if (args.has('csv') && args.has('json')) throw usageError('usage', 'use --csv or --json, not both');
     const groups = groupsOf(args);
     const group = groups === defaultGroups ? {} : { group: groups.join(',') };
-    const query = new URLSearchParams({ ...group, ...periodOf(args) });
+    const period = periodOf(args);
+    const query = new URLSearchParams({ ...group, ...period });
     const path = query.size === 0 ? '/usage' : `/usage?${query}`;
     const report = await (await clientFor(args, context)).getState(path, usageReport);
-    if (!args.has('csv')) return show(args, context.terminal, report, (paint) => renderUsage(report, groups, paint));
+    const nothing = Object.keys(period).length === 0 ? 'No jobs yet.' : 'No jobs in this period.';
+    const render = (paint: Paint) => renderUsage(report, groups, nothing, paint);
+    if (!args.has('csv')) return show(args, context.terminal, report, render);
     await context.terminal.writeUntrusted(usageCsv(report.usage, groups));
     return exitCodes.ok;
   },
@@ -91,11 +94,12 @@ const figureNames = [
 function renderUsage(
   { usage: rows, budgets = [] }: UsageReport,
   groups: readonly UsageGroup[],
+  nothing: string,
   paint: Paint,
 ): string[] {
   const head = [...groups, ...figureNames];
   const [heading = '', ...lines] = alignColumns([head, ...rows.map((row) => cellsOf(row, groups))]);
-  const usageLines = rows.length === 0 ? ['No jobs yet.'] : [paint.dim(heading), ...lines];
+  const usageLines = rows.length === 0 ? [nothing] : [paint.dim(heading), ...lines];
   if (budgets.length === 0) return usageLines;
   const [budgetHeading = '', ...budgetLines] = alignColumns([
     ['budget today', 'tokens', 'cost', 'until'],

@@ -120,7 +120,8 @@ export class UsageLedger {
       if (oldest >= first && (this.#days.size <= 1 || sizeOf(this.#days) <= maxDayRows)) break;
       this.#fold(oldest);
     }
-    for (const month of this.#months.keys()) if (month < firstMonth(now)) this.#months.delete(month);
+    const month = firstMonth(now);
+    for (const stored of this.#months.keys()) if (stored < month) this.#months.delete(stored);
   }
 
   #fold(day: string): void {

@@ -88,6 +88,8 @@ describe('GET /usage without API keys', () => {
     const [one, other] = ['192.0.2.1', '192.0.2.2'].map((address) => ({ 'x-forwarded-for': address }));
     expect(await usageOf(service, '', one)).toEqual([]);
     expect((await runCommand(['usage'], { env: envFor(service) })).stdout).toBe('No jobs yet.\n');
+    const past = await runCommand(['usage', '--month', '2020-01'], { env: envFor(service) });
+    expect(past.stdout).toBe('No jobs in this period.\n');
     for (const client of [one, one, other]) await service.post('/ask', { prompt: 'Hi' }, client);
     for (const [headers, ok] of [
       [one, 2],
