@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { dayQuery } from '../../shared/api/usage.js';
-import { type ApiKey, digestOf } from '../../shared/config/api-keys.js';
+import { type ApiKey, digestOf, type PeriodLimit } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
+import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
@@ -18,8 +19,12 @@ const optionFlags = {
   queue: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
   weight: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
   models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
-  tokens: { type: 'string', placeholder: '<n/day>', description: 'tokens on a day, such as 1000000/day' },
-  cost: { type: 'string', placeholder: '<n/day>', description: 'US dollars on a day, such as 5/day' },
+  tokens: {
+    type: 'string',
+    placeholder: '<n/period>',
+    description: 'tokens in a day, week or month, such as 1000000/day',
+  },
+  cost: { type: 'string', placeholder: '<n/period>', description: 'US dollars in a day, week or month, such as 5/day' },
   subclients: { type: 'boolean', description: 'the key holder may name sub-clients' },
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
@@ -186,12 +191,16 @@ function keyJson(key: ApiKey) {
     queue: key.maxQueued,
     weight: key.weight,
     models: key.models,
-    tokens_per_day: key.tokensPerDay,
-    cost_per_day: key.costPerDay,
+    ...Object.fromEntries(budgetPeriods.map((period) => [`tokens_per_${period}`, amountIn(period, key.tokens)])),
+    ...Object.fromEntries(budgetPeriods.map((period) => [`cost_per_${period}`, amountIn(period, key.costUsd)])),
     subclients: key.hasSubclients,
     expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
     previous_expires: key.previous && dayOf(key.previous.expiresAt),
   };
+}
+
+function amountIn(period: BudgetPeriod, limit: PeriodLimit | null): number | null {
+  return limit?.period === period ? limit.max : null;
 }
 
 /** Formats one line for each key, without digests. The name is in the first column. */
@@ -212,8 +221,8 @@ function limitsOf(key: ApiKey): string[] {
     ...(key.maxQueued === null ? [] : [`queue=${key.maxQueued}`]),
     ...(key.weight === null ? [] : [`weight=${key.weight}`]),
     ...(models === null ? [] : [`models=${models.join('+')}`]),
-    ...(key.tokensPerDay === null ? [] : [`tokens=${key.tokensPerDay}/day`]),
-    ...(key.costPerDay === null ? [] : [`cost=${key.costPerDay}/day`]),
+    ...(key.tokens === null ? [] : [`tokens=${key.tokens.max}/${key.tokens.period}`]),
+    ...(key.costUsd === null ? [] : [`cost=${key.costUsd.max}/${key.costUsd.period}`]),
     ...(key.hasSubclients ? ['subclients'] : []),
     ...(expiresAt === null ? [] : [`expires=${dayOf(expiresAt)}`]),
     ...(previous === null ? [] : [`previous=…/${dayOf(previous.expiresAt)}`]),

@@ -1,4 +1,5 @@
 import {
+  type BudgetAmount,
   defaultGroups,
   groupsForm,
   monthQuery,
@@ -102,15 +103,19 @@ function renderUsage(
   const usageLines = rows.length === 0 ? [nothing] : [paint.dim(heading), ...lines];
   if (budgets.length === 0) return usageLines;
   const [budgetHeading = '', ...budgetLines] = alignColumns([
-    ['budget today', 'tokens', 'cost', 'until'],
-    ...budgets.map(({ client, tokens, cost_usd: cost, resets_at: until }) => [
-      escaped(client),
-      tokens === null ? '–' : `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)}`,
-      cost === null ? '–' : `$${cost.used.toFixed(2)} of $${cost.max}`,
-      escaped(until),
+    ['budget', 'used', 'until'],
+    ...budgets.flatMap(({ client, tokens, cost_usd: cost }) => [
+      ...(tokens === null
+        ? []
+        : [budgetCells(client, tokens, `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)} tokens`)]),
+      ...(cost === null ? [] : [budgetCells(client, cost, `$${cost.used.toFixed(2)} of $${cost.max}`)]),
     ]),
   ]);
   return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
+}
+
+function budgetCells(client: string, { period, resets_at: until }: BudgetAmount, used: string): string[] {
+  return [escaped(client), `${used} a ${period}`, escaped(until)];
 }
 
 /** Returns the cells of a row. Names come from the service, so their control characters are escaped. */

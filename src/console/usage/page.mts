@@ -155,15 +155,15 @@ const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
 ];
 
 function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => string): string {
-  return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)}`;
+  return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)} a ${amount.period}`;
 }
 
-/** Shows the daily budgets; nothing if no key has one. */
+/** Shows the budgets; nothing if no key has one. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`
-    <h2>Budgets of today</h2>
-    <${SortableTable} caption="Budgets of today (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />
+    <h2>Budgets</h2>
+    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />
   `;
 }
 

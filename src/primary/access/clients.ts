@@ -77,8 +77,8 @@ export class Clients {
 
   /** Returns the budget of a key; null if the key has no budget. */
   budgetOf(holder: string): Budget | null {
-    const { tokensPerDay = null, costPerDay = null } = this.#byClient.get(holder) ?? {};
-    return tokensPerDay === null && costPerDay === null ? null : { tokens: tokensPerDay, costUsd: costPerDay };
+    const { tokens = null, costUsd = null } = this.#byClient.get(holder) ?? {};
+    return tokens === null && costUsd === null ? null : { tokens, costUsd };
   }
 
   /** Returns the rate limit of a client. `maxRequests` 0 means no limit. */

@@ -61,8 +61,9 @@ export class RedisUsage implements UsageStore {
 
   readonly report = async (query: UsageQuery): Promise<readonly UsageDelta[]> => {
     this.#foldEachDay();
-    if (query.hasMonths) await this.#folding; // until then, the day before the first stored one is in no month
     const now = this.#clock.now();
+    // Until then, the day before the first stored one is in no month.
+    if (query.hasMonths && (query.since ?? '') < firstDay(now)) await this.#folding;
     const rows: UsageDelta[] = [];
     for (const month of query.hasMonths ? storedMonths(now) : []) {
       if (isWithin(month, query)) rows.push(...(await this.#byModel(month)));

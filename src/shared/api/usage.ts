@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { clientKinds } from '../client.js';
 import { scopes } from '../config/api-keys.js';
-import { lastDayOf } from '../days.js';
+import { budgetPeriods, lastDayOf } from '../days.js';
 import { outcomes } from '../job.js';
 
 const count = z.int().nonnegative();
@@ -76,13 +76,21 @@ const usageRow = z
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;
 
-const amount = z.strictObject({ max: z.number().positive(), used: z.number().nonnegative() });
+const amount = z.strictObject({
+  max: z.number().positive(),
+  used: z.number().nonnegative(),
+  period: z.enum(budgetPeriods),
+  resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the period, in UTC.' }),
+});
+export type BudgetAmount = z.infer<typeof amount>;
 
 const budgetUse = z
   .strictObject({
     client: z.string().meta({ description: 'Name of the API key. Its sub-clients are counted with it.' }),
-    resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the day in UTC.' }),
-    tokens: amount.nullable().meta({ description: 'Input and output tokens of this day; null without such a budget.' }),
+    resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
+    tokens: amount
+      .nullable()
+      .meta({ description: 'Input and output tokens of this period; null without such a budget.' }),
     cost_usd: amount.nullable(),
   })
   .meta({ id: 'BudgetUse' });
@@ -105,10 +113,9 @@ export const usageReport = z
   .strictObject({
     caller: usageCaller.meta({ description: 'The identity of the caller.' }),
     usage: z.array(usageRow),
-    budgets: z
-      .array(budgetUse)
-      .optional()
-      .meta({ description: "Budgets of today. With the scope `admin`, of all keys; otherwise of the caller's key." }),
+    budgets: z.array(budgetUse).optional().meta({
+      description: "Budgets with their use. With the scope `admin`, of all keys; otherwise of the caller's key.",
+    }),
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;

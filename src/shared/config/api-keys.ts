@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { BudgetPeriod } from '../days.js';
 
 /** Permissions of a key: POST /ask, all of /chat, the operator's endpoints, GET /metrics. */
 export const scopes = ['ask', 'chat', 'admin', 'metrics'] as const;
@@ -10,11 +11,17 @@ export interface Rate {
   readonly windowMs: number;
 }
 
-/** Limits of a key for one day in UTC; null means no limit. */
+/** Maximum amount in each period. */
+export interface PeriodLimit {
+  readonly max: number;
+  readonly period: BudgetPeriod;
+}
+
+/** Limits of a key; null means no limit. */
 export interface Budget {
   /** Input and output tokens together. */
-  readonly tokens: number | null;
-  readonly costUsd: number | null;
+  readonly tokens: PeriodLimit | null;
+  readonly costUsd: PeriodLimit | null;
 }
 
 /** Options of a key. If an option is null, the general setting of the service applies. */
@@ -28,8 +35,8 @@ export interface KeyOptions {
   /** Number of turns in each round of the queue, and of shares of its places. */
   readonly weight: number | null;
   readonly models: readonly string[] | null;
-  readonly tokensPerDay: number | null;
-  readonly costPerDay: number | null;
+  readonly tokens: PeriodLimit | null;
+  readonly costUsd: PeriodLimit | null;
   /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
@@ -60,8 +67,8 @@ export const plainOptions: KeyOptions = {
   maxQueued: null,
   weight: null,
   models: null,
-  tokensPerDay: null,
-  costPerDay: null,
+  tokens: null,
+  costUsd: null,
   hasSubclients: false,
   expiresAt: null,
   previous: null,

@@ -1,9 +1,11 @@
+import { budgetPeriods } from '../days.js';
 import { nearest } from '../text/nearest.js';
 import {
   type ApiKey,
   digestOf,
   digestsOf,
   type KeyOptions,
+  type PeriodLimit,
   plainOptions,
   type Rate,
   type Scope,
@@ -116,8 +118,8 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   queue: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
   weight: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
   models: (value) => ({ models: readModels(value ?? '') }),
-  tokens: (value) => ({ tokensPerDay: readTokens(value ?? '') }),
-  cost: (value) => ({ costPerDay: readCost(value ?? '') }),
+  tokens: (value) => ({ tokens: readTokens(value ?? '') }),
+  cost: (value) => ({ costUsd: readCost(value ?? '') }),
   subclients: (value) => {
     if (value !== null) throw new Error('takes no value');
     return { hasSubclients: true };
@@ -178,22 +180,30 @@ function readCount(text: string, min: number, max: number): number {
   throw new Error(`must be a whole number from ${min} to ${max}`);
 }
 
-function readTokens(text: string): number {
-  const [, tokens = ''] = /^(\d{1,15})\/day$/.exec(text) ?? [];
-  if (Number(tokens) > 0) return Number(tokens);
-  throw new Error('must be tokens/day, such as 1000000/day');
+function readTokens(text: string): PeriodLimit {
+  const limit = readLimit(text, /^\d{1,15}$/);
+  if (limit !== null) return limit;
+  throw new Error('must be tokens/day, tokens/week or tokens/month, such as 1000000/day');
 }
 
-function readCost(text: string): number {
-  const [, dollars = ''] = /^(\d{1,7}(?:\.\d{1,4})?)\/day$/.exec(text) ?? [];
-  if (Number(dollars) > 0) return Number(dollars);
-  throw new Error('must be US dollars/day, such as 5/day or 0.5/day');
+function readCost(text: string): PeriodLimit {
+  const limit = readLimit(text, /^\d{1,7}(?:\.\d{1,4})?$/);
+  if (limit !== null) return limit;
+  throw new Error('must be US dollars/day, dollars/week or dollars/month, such as 5/day or 0.5/month');
+}
+
+/** Parses an amount and a period, such as `5/day`; null if the text is wrong or the amount is 0. */
+function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
+  const [amount = '', named, ...rest] = text.split('/');
+  const period = budgetPeriods.find((each) => each === named);
+  const isRight = period !== undefined && rest.length === 0 && amountForm.test(amount) && Number(amount) > 0;
+  return isRight ? { max: Number(amount), period } : null;
 }
 
 /** Returns a fault for each key with a cost budget. Applies if not every model CLI reports what a job costs. */
 export function budgetFaults(keys: readonly ApiKey[]): string[] {
-  return keys.flatMap(({ name, costPerDay }) =>
-    costPerDay === null ? [] : [`the key ${name} has the option cost, but not each model CLI reports what a job costs`],
+  return keys.flatMap(({ name, costUsd }) =>
+    costUsd === null ? [] : [`the key ${name} has the option cost, but not each model CLI reports what a job costs`],
   );
 }
 

@@ -92,15 +92,15 @@ describe('The page Usage', () => {
     const [budget] = body.budgets as { tokens: { used: number } }[];
     await openConsole(browser, service, '/usage');
     await enterKey(browser.page, key.key);
-    await browser.page.getByRole('table', { name: 'Budgets of today (UTC)' }).waitFor();
-    expect((await cellsOf('Budgets of today (UTC)'))[1]).toEqual([
+    await browser.page.getByRole('table', { name: 'Budgets of this day, week or month (UTC)' }).waitFor();
+    expect((await cellsOf('Budgets of this day, week or month (UTC)'))[1]).toEqual([
       'ada',
-      `${budget?.tokens.used} of 1,000`,
+      `${budget?.tokens.used} of 1,000 a day`,
       'no limit',
     ]);
     await browser.page.setViewportSize({ width: 412, height: 823 });
     await browser.page.reload();
-    await browser.page.getByRole('table', { name: 'Budgets of today (UTC)' }).waitFor();
+    await browser.page.getByRole('table', { name: 'Budgets of this day, week or month (UTC)' }).waitFor();
     if (!isFirefox) expect(await browser.page.evaluate(layoutShift)).toBeLessThan(0.1);
     await expectGoodLooks(browser.page, 'usage-budgets');
     expectClean(browser, service, /status of 40[13]/);

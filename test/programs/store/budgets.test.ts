@@ -17,7 +17,7 @@ async function usedBy(key: BudgetKey, service: Service): Promise<number> {
 describe('The used budget of a key', () => {
   it('is the same after a restart with a store in a file', async () => {
     await using folder = await temporaryFolder();
-    await using key = await writeBudgetKey('tokens=5/day');
+    await using key = await writeBudgetKey('tokens=5/month');
     const env = { ...key.env, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
     let used: number;
     {

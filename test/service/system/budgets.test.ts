@@ -9,7 +9,7 @@ const messages = [{ role: 'user', content: 'Hello' }];
 
 /** Message of every refusal. */
 const untilMidnight = expect.stringMatching(
-  /has used \d+ of its 5 tokens a day, .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
+  /has used \d+ of its 5 tokens a (day|month), .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
 );
 
 function expectComeBackLater(headers: Headers): void {
@@ -75,11 +75,11 @@ describe('A key with a budget', () => {
     const { text } = await service.get('/metrics');
     expect(text).toMatch(/^model_api_rejected_total\{reason="budget"\} 8$/m);
     expect(text).toMatch(/^model_api_client_budget_used_ratio\{client="ada",budget="tokens"\} [1-9]/m);
-    expect((await runCommand(['usage'], { env })).stdout).toMatch(/^ada +\d+ of 5 +– +\d{4}-/m);
+    expect((await runCommand(['usage'], { env })).stdout).toMatch(/^ada +\d+ of 5 tokens a day +\d{4}-/m);
   });
 
   it('cancels waiting jobs when the budget is used up, in the format of each API, and starts no program for them', async () => {
-    await using key = await writeBudgetKey('tokens=5/day');
+    await using key = await writeBudgetKey('tokens=5/month');
     const limits = { MODEL_API_STANDBY: '1', MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '20' };
     await using service = await startService({ env: { ...key.env, ...limits } });
     const is = (name: string, value: number) => async () => (await metric(service, name)) === value;

@@ -15,9 +15,14 @@ function row(client: string, input: number): UsageRow {
   return { kind: 'key', client, tokens: { input, cached_input: 0, output: 0 }, cost_usd: null } as UsageRow;
 }
 
-function budgetsOf(budget: Partial<Budget>) {
+function daily(budget: { readonly tokens?: number; readonly costUsd?: number }): Budget {
+  const limit = (max?: number) => (max === undefined ? null : ({ max, period: 'day' } as const));
+  return { tokens: limit(budget.tokens), costUsd: limit(budget.costUsd) };
+}
+
+function budgetsOf(budget: Parameters<typeof daily>[0]) {
   const clock = new FakeClock();
-  const keys = new Map<string, Budget>([['key ada', { tokens: null, costUsd: null, ...budget }]]);
+  const keys = new Map<string, Budget>([['key ada', daily(budget)]]);
   return { clock, keys, budgets: new Budgets(clock, (holder) => keys.get(holder) ?? null) };
 }
 
@@ -58,8 +63,9 @@ describe('The budget of a key', () => {
     expect(refusal()).toMatchObject({ retryAfterSeconds: 60 });
     await clock.advance(60_000);
     expect(refusal()).toBeNull();
+    const resets_at = '2026-01-03T00:00:00.000Z';
     expect(budgets.usesOf(['ada', 'bob'])).toEqual([
-      { client: 'ada', resets_at: '2026-01-03T00:00:00.000Z', tokens: { max: 1, used: 0 }, cost_usd: null },
+      { client: 'ada', resets_at, tokens: { max: 1, used: 0, period: 'day', resets_at }, cost_usd: null },
     ]);
   });
 
@@ -67,7 +73,7 @@ describe('The budget of a key', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store before it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
-    expect(budgets.usesOf(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
+    expect(budgets.usesOf(['ada'])[0]?.tokens).toMatchObject({ max: 100, used: 50 });
     budgets.jobEnded({ client: 'key ada' }, charge(5));
     expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(55);
   });
@@ -75,9 +81,9 @@ describe('The budget of a key', () => {
   it('includes what a key used earlier that day, before it had a budget', () => {
     const { budgets, keys } = budgetsOf({});
     budgets.jobEnded({ client: 'key bob' }, charge(10));
-    keys.set('key bob', { tokens: 10, costUsd: null });
+    keys.set('key bob', daily({ tokens: 10 }));
     expect(() => budgets.checkBudget('key bob')).toThrow('has used 10 of its 10 tokens');
-    keys.set('key bob', { tokens: 11, costUsd: null });
+    keys.set('key bob', daily({ tokens: 11 }));
     expect(() => budgets.checkBudget('key bob')).not.toThrow();
   });
 
@@ -92,7 +98,7 @@ describe('The budget of a key', () => {
     expect(() => budgets.checkBudget('key ada')).toThrow('has used 100 of its 100');
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
-    expect(asked).toBe(1);
+    expect(asked).toBe(3); // for the day, the week and the month
     expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(110);
   });
 
@@ -113,5 +119,71 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(10));
     await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');
     expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(10);
+  });
+});
+
+describe('The budget of a week or month', () => {
+  const limit = (period: 'week' | 'month') => ({ tokens: { max: 100, period }, costUsd: null });
+  const used = (budgets: Budgets) => budgets.usesOf(['ada'])[0]?.tokens?.used;
+
+  it.each([
+    ['week', '2026-01-01T00:00:00.000Z', '2026-01-05T00:00:00.000Z'],
+    ['week', '2026-01-05T00:00:00.000Z', '2026-01-12T00:00:00.000Z'],
+    ['week', '2026-12-28T12:00:00.000Z', '2027-01-04T00:00:00.000Z'],
+    ['month', '2026-01-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z'],
+    ['month', '2028-02-29T23:59:59.000Z', '2028-03-01T00:00:00.000Z'],
+    ['month', '2026-12-31T23:59:59.000Z', '2027-01-01T00:00:00.000Z'],
+  ] as const)('is in UTC: a %s at %s ends at %s', async (period, now, end) => {
+    const { budgets, clock, keys } = budgetsOf({});
+    keys.set('key ada', limit(period));
+    await clock.advance(Date.parse(now) - clock.now());
+    budgets.jobEnded({ client: 'key ada/x' }, charge(100));
+    expect(() => budgets.checkBudget('key ada')).toThrow(
+      `100 of its 100 tokens a ${period}, and its requests are refused until ${end}`,
+    );
+    expect(budgets.usesOf(['ada'])[0]?.resets_at).toBe(end);
+    await clock.advance(Date.parse(end) - clock.now() - 1);
+    expect(() => budgets.checkBudget('key ada')).toThrow('refused until');
+    await clock.advance(1);
+    expect(used(budgets)).toBe(0);
+  });
+
+  it('may be in another period than the budget for the cost, and the use of both has its own end', () => {
+    const { budgets, keys } = budgetsOf({});
+    keys.set('key ada', { tokens: { max: 100, period: 'month' }, costUsd: { max: 5, period: 'day' } });
+    budgets.jobEnded({ client: 'key ada' }, charge(9, 1));
+    const day = '2026-01-02T00:00:00.000Z';
+    const month = '2026-02-01T00:00:00.000Z';
+    expect(budgets.usesOf(['ada'])).toEqual([
+      {
+        client: 'ada',
+        resets_at: day,
+        tokens: { max: 100, used: 9, period: 'month', resets_at: month },
+        cost_usd: { max: 5, used: 1, period: 'day', resets_at: day },
+      },
+    ]);
+  });
+
+  it('is read from the store from its first day on, at the start and then once a minute', async () => {
+    const { budgets, clock, keys } = budgetsOf({});
+    keys.set('key ada', limit('month'));
+    await clock.advance(30 * 24 * hourMs);
+    const asked: string[] = [];
+    const journal = {
+      report: (_client: null, { since }: { readonly since: string }) => {
+        asked.push(since);
+        return [row('ada', since === '2026-01-01' ? 70 : 10)];
+      },
+    };
+    await budgets.refresh(journal);
+    budgets.jobEnded({ client: 'key ada' }, charge(5));
+    await clock.advance(5000);
+    await budgets.refresh(journal);
+    expect(asked).toEqual(['2026-01-31', '2026-01-26', '2026-01-01', '2026-01-31']);
+    expect(used(budgets)).toBe(75);
+    await clock.advance(60_000);
+    await budgets.refresh(journal);
+    expect(asked).toHaveLength(7);
+    expect(used(budgets)).toBe(70);
   });
 });

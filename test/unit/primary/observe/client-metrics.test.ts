@@ -67,8 +67,9 @@ describe('The metrics by client', () => {
 describe('The metric of budgets', () => {
   it('has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
     const registry = new Registry();
-    const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5 }, cost_usd: null });
-    let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1 } }];
+    const period = { period: 'month', resets_at: '' } as const;
+    const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5, ...period }, cost_usd: null });
+    let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
     addBudgetGauge(registry, () => budgets);
     const read = async () => new Exposition(await registry.metrics());
     expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);

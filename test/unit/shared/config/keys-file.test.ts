@@ -6,8 +6,8 @@ const plain = {
   name: 'ada',
   digest,
   scopes: ['ask', 'chat'],
-  tokensPerDay: null,
-  costPerDay: null,
+  tokens: null,
+  costUsd: null,
   rate: null,
   maxConcurrent: null,
   maxQueued: null,
@@ -32,11 +32,11 @@ describe('A line of a keys file', () => {
 
   it('may have options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/day,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
-      tokensPerDay: 1_000_000,
-      costPerDay: 0.5,
+      tokens: { max: 1_000_000, period: 'day' },
+      costUsd: { max: 0.5, period: 'month' },
       scopes: ['ask', 'metrics'],
       rate: { maxRequests: 60, windowMs: 30_000 },
       maxConcurrent: 2,
@@ -46,6 +46,7 @@ describe('A line of a keys file', () => {
       hasSubclients: true,
       expiresAt: Date.UTC(2027, 0, 31),
     });
+    expect(optionsOf('cost=200/week')?.costUsd).toEqual({ max: 200, period: 'week' });
     expect(optionsOf('queue=0')).toEqual({ ...plain, maxQueued: 0 });
     const old = 'CD'.repeat(32);
     expect(optionsOf(`previous=${old}/2027-01-31`)).toEqual({
@@ -83,6 +84,22 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:concurrent=1e2`, 'the option concurrent must be'],
     [`ada:sha256:${digest}:weight=0`, 'the option weight must be a whole number from 1 to 100'],
     [`ada:sha256:${digest}:queue=-1`, 'the option queue must be a whole number from 0 to 1000000'],
+    ...[
+      'tokens=1',
+      'tokens=1/',
+      'tokens=1/year',
+      'tokens=1/Day',
+      'tokens=0/day',
+      'tokens=1/day/day',
+      'tokens=0.5/day',
+    ].map((option) => [
+      `ada:sha256:${digest}:${option}`,
+      'the option tokens must be tokens/day, tokens/week or tokens/month, such as 1000000/day',
+    ]),
+    ...['cost=5', 'cost=0/week', 'cost=-1/day', 'cost=1e3/month', 'cost=$5/day'].map((option) => [
+      `ada:sha256:${digest}:${option}`,
+      'the option cost must be US dollars/day, dollars/week or dollars/month, such as 5/day or 0.5/month',
+    ]),
     [`ada:sha256:${digest}:models=a++b`, 'the option models must be names of models, joined by +'],
     [`ada:sha256:${digest}:models=--flag`, 'the option models must be'],
     [`ada:sha256:${digest}:subclients=true`, 'the option subclients takes no value'],
