@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { processCounts } from '../../test/support/agents/converser.js';
+import { processCounts } from '../../test/support/agents/reporting-model.js';
 import { until } from '../../test/support/basics/until.js';
 import { runtimeOf } from '../../test/support/jobs/jobs.js';
 import { mainProgram, type Service, startService, twoWorkers } from '../../test/support/service/service.js';

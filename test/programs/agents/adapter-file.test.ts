@@ -1,4 +1,4 @@
-import { jayFrom, type StartJay } from '../../support/agents/adapter-files.js';
+import { exampleAgentIn, type StartExampleAgent } from '../../support/agents/adapter-files.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import type { Model } from '../../support/doors/contract/house.js';
 import { describeModelContract } from '../../support/doors/contract/suite.js';
@@ -12,11 +12,11 @@ const moods: Readonly<Record<Model, string>> = {
 };
 
 let folder: TemporaryFolder;
-let startJay: StartJay;
+let startJay: StartExampleAgent;
 
 beforeAll(async () => {
   folder = await temporaryFolder();
-  startJay = await jayFrom(folder.path);
+  startJay = await exampleAgentIn(folder.path);
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 

@@ -47,7 +47,7 @@ describe('The service with the real codex', () => {
     await using service = await startWithCodex(api);
     api.behave = () => respondsSlowly(150, 'one ', 'two ', 'three');
     await using answer = await stream(service, '/ask', { prompt: 'Count.' });
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThan(1);
     expect(textOf(events)).toBe('one two three');
     api.behave = () => respondsInMessages('Let me think.', 'It is 42.');

@@ -68,8 +68,8 @@ describe.each(agents)('$agent as a client', ({ agent, asides }) => {
   });
 
   it('shows its user why the model failed, and does not retry', async () => {
-    const converser = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
-    await using service = await startService({ env: { ...converser, ...live } });
+    const reportingModel = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+    await using service = await startService({ env: { ...reportingModel, ...live } });
     await using client = await settleAgent(agent, service.url);
     const [seen] = await client.chat('die');
     expect(seen).toContain('the model CLI exited with code 3');

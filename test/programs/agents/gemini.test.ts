@@ -69,7 +69,7 @@ describe('The service with the real gemini', () => {
     await using service = await startWithGemini(api);
     api.behave = () => geminiSaysSlowly(150, 'One', ', two', ', three');
     await using answer = await stream(service, '/ask', { prompt: 'Count' });
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     const deltas = events.filter(({ event }) => event === 'delta');
     expect(deltas.length).toBeGreaterThan(2);
     expect(textOf(events)).toBe('One, two, three');
@@ -163,7 +163,7 @@ describe('A failure behind gemini', () => {
     await using service = await startWithGemini(api);
     api.behave = () => geminiBreaksAfter('Half of');
     await using answer = await stream(service, '/ask', { prompt: 'Hello' });
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     expect(textOf(events)).toBe('Half of');
     expect(events.at(-1)?.event).toBe('error');
     expect(api.requests).toHaveLength(1);

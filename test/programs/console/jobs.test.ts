@@ -1,4 +1,4 @@
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -25,7 +25,7 @@ describe('The page Jobs', () => {
   });
 
   it('shows a job started on the page Ask, follows it, cancels another, and deletes it', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     await openConsole(browser, service, '/ask');
     await browser.page.getByRole('textbox', { name: 'Message' }).fill('# Hello\n\nwith **weight**');
@@ -55,7 +55,7 @@ describe('The page Jobs', () => {
 
   it('lists and cancels waiting and running requests: those of the client, and for an administrator all', async () => {
     await using keys = await writeNamedKeys();
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
     const ask = (prompt: string, who: KeyHolder) => service.post('/ask', { prompt }, headersOf(who));
     const [mine, hers] = [ask('Mine', 'operator'), ask('Hers', 'alice')];

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { Account } from '../../support/agents/account.js';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { freePort } from '../../support/basics/free-port.js';
 import { describeWith } from '../../support/basics/needs.js';
@@ -73,7 +73,7 @@ describe('The page Now', () => {
   });
 
   it('follows jobs from the queue through the slots to their end, second by second', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, {
       MODEL_API_MAX_CONCURRENT: '3',
       MODEL_API_MAX_QUEUE: '20',
@@ -125,7 +125,7 @@ describe('The page Now', () => {
   });
 
   it('shows that the service drains, that its data is old, and updates when the service is back', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const env = { MODEL_API_PORT: String(await freePort()), MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
     const first = await startWithProgram(gate.command, env);
     await openConsole(browser, first, '/now');
@@ -149,7 +149,7 @@ describe('The page Now', () => {
   describeWith(redisServer)('with several faults at once', () => {
     it('names the broken CLI and the store, since when the queue is full and how many jobs were refused', async () => {
       await using redis = await startRedis();
-      await using gate = await createGate();
+      await using gate = await createAnswerGate();
       await using service = await startService({
         env: {
           MODEL_API_CLI: 'auto',
@@ -211,7 +211,7 @@ describe('The page Now', () => {
 
     it('shows clients and process ids to an operator, and “another client” to others', async () => {
       await using keys = await writeNamedKeys();
-      await using gate = await createGate();
+      await using gate = await createAnswerGate();
       await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
       const jobs = (['alice', 'bob', 'bob'] as const).map((holder) =>
         service.post('/ask', { prompt: 'a' }, headersOf(holder)),

@@ -27,8 +27,8 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
   });
 
   it('is also valid for a single machine with its certificate, when both are created as the documentation says', async () => {
-    const { config, said } = await checkOfPage();
-    expect(said).toContain('Configuration file is valid');
+    const { config, output } = await checkOfPage();
+    expect(output).toContain('Configuration file is valid');
     const servers = Array.from(config.matchAll(/^ *server (.*)$/gm), ([, server]) => server);
     const one = [1, 2, 3].map((n) => `${'abc'[n - 1]} 127.0.0.1:506${n} agent-port 507${n}`);
     expect(servers).toEqual([...one, ...one]);

@@ -15,7 +15,7 @@ const wellMs = 2000;
 interface Said {
   readonly id: string;
   readonly pid: number;
-  readonly heard: readonly string[];
+  readonly messages: readonly string[];
 }
 
 describeWith(haproxy)('Three hosts that share a Redis', () => {
@@ -40,12 +40,12 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
   async function turn(message: string, id?: string, url = fleet.url): Promise<Said> {
     const { status, body } = await post(message, id, url);
     expect([status, body.error]).toEqual([200, undefined]);
-    const { pid, heard } = JSON.parse(String(body.response)) as {
+    const { pid, messages } = JSON.parse(String(body.response)) as {
       pid: number;
-      heard: readonly { from: string; text: string }[];
+      messages: readonly { from: string; text: string }[];
     };
-    const texts = heard.filter(({ from }) => from === 'user').map(({ text }) => text);
-    return { id: String(body.conversation_id), pid, heard: texts };
+    const texts = messages.filter(({ from }) => from === 'user').map(({ text }) => text);
+    return { id: String(body.conversation_id), pid, messages: texts };
   }
 
   /** Returns the host that has the live process of a conversation. */
@@ -63,7 +63,9 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
     expect(homes).toContain(host);
     await host.kill();
     const after = await Promise.all(again.map(({ id }) => turn('And now?', id)));
-    expect(after.map(({ heard }) => heard)).toEqual(begun.map((_, index) => [`I am ${index}`, 'Again', 'And now?']));
+    expect(after.map(({ messages }) => messages)).toEqual(
+      begun.map((_, index) => [`I am ${index}`, 'Again', 'And now?']),
+    );
     const moved = after.filter(({ pid }, index) => pid !== again[index]?.pid);
     // All other conversations stayed on their hosts.
     expect(moved).toHaveLength(homes.filter((home) => home === host).length);
@@ -80,7 +82,7 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
     expect(await lost).toMatchObject({ status: 502, body: { error: 'host_lost' } });
     const askedMs = performance.now();
     const after = await turn('Who am I?', begun.id);
-    expect(after.heard).toEqual(['I am Ada', 'Who am I?']);
+    expect(after.messages).toEqual(['I am Ada', 'Who am I?']);
     expect(performance.now() - askedMs).toBeLessThan(lockMs + 2000);
     await host.start();
     await fleet.untilUsed(host);
@@ -97,15 +99,15 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
         host.stop();
         const other = fleet.hosts.find((one) => one !== host) as FleetHost;
         const taken = await turn('I am Grace', begun.id, other.service.url);
-        expect(taken.heard).toEqual(['I am Ada', 'I am Grace']);
+        expect(taken.messages).toEqual(['I am Ada', 'I am Grace']);
         await writeFile(gate, '');
         host.goOn();
       })(),
     ]);
     expect(late).toMatchObject({ status: 503, body: { error: 'store_unavailable' } });
     await fleet.untilUsed(host);
-    expect((await turn('Who?', begun.id)).heard).toEqual(['I am Ada', 'I am Grace', 'Who?']);
-    expect((await turn('Who?', begun.id, host.service.url)).heard.slice(0, 2)).toEqual(['I am Ada', 'I am Grace']);
+    expect((await turn('Who?', begun.id)).messages).toEqual(['I am Ada', 'I am Grace', 'Who?']);
+    expect((await turn('Who?', begun.id, host.service.url)).messages.slice(0, 2)).toEqual(['I am Ada', 'I am Grace']);
   });
 
   it('are all healthy within two seconds after Redis is back', async () => {
@@ -120,7 +122,7 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
     }
     const after = await turn('Are you there?', begun.id);
     expect(performance.now()).toBeLessThan(wellAt + 500);
-    expect(after.heard).toEqual(['I am Ada', 'Are you there?']);
+    expect(after.messages).toEqual(['I am Ada', 'Are you there?']);
     for (const { service } of fleet.hosts) {
       const events = service.logs.map(({ event }) => event).filter((event) => /^store_(down|back)$/.test(event));
       expect(events.slice(-2)).toEqual(['store_down', 'store_back']);

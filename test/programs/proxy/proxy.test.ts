@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startConverser } from '../../support/agents/converser.js';
+import { startReportingModel } from '../../support/agents/reporting-model.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { freePort } from '../../support/basics/free-port.js';
 import { describeWith } from '../../support/basics/needs.js';
@@ -216,7 +216,7 @@ for (const kind of [caddy, nginx]) {
 
   describeWith(kind.program)(`A stream through deploy/proxy/${kind.file}`, () => {
     it('arrives as it is written, and the service notices when the client disconnects', async () => {
-      await using service = await startConverser({ ...env, MODEL_API_KEY: key });
+      await using service = await startReportingModel({ ...env, MODEL_API_KEY: key });
       await using proxy = await FrontProxy.start(kind, service.port);
       const ask = ['/ask', ...json, ...withKey, '-d', '{"prompt":"hang","stream":true}'];
       const client = spawn('curl', proxy.argsFor(ask), { stdio: ['ignore', 'pipe', 'inherit'] });

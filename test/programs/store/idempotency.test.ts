@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
@@ -37,7 +37,7 @@ describe('Requests with an Idempotency-Key, and a store in a file', () => {
 
   it('run again if the service was killed before it had an answer', async () => {
     await using folder = await temporaryFolder();
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const env = storeIn(folder);
     const service = await startWithProgram(gate.command, env);
     const cut = service.post('/ask', { prompt: 'once' }, key).catch(() => 'cut');
@@ -55,7 +55,7 @@ describe('Requests with an Idempotency-Key, and a store in a file', () => {
 describe('Requests with an Idempotency-Key, at two hosts with one Redis', () => {
   it('run the model once, and get its answer from both', async () => {
     await using redis = await startRedis('--appendonly', 'no');
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const env = { MODEL_API_STORE: redis.url };
     await using one = await startWithProgram(gate.command, env);
     await using other = await startWithProgram(gate.command, env);

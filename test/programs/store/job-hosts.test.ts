@@ -1,4 +1,4 @@
-import { createGate, type Gate } from '../../support/agents/gate.js';
+import { type AnswerGate, createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
 import { chat, startListener } from '../../support/clients/chat.js';
@@ -11,14 +11,14 @@ import { type RedisServer, startRedis } from '../../support/stores/redis-server.
 /** Two hosts on one Redis. Jobs at the first one wait for the gate. */
 interface Hosts {
   readonly redis: RedisServer;
-  readonly gate: Gate;
+  readonly gate: AnswerGate;
   start(slots?: number): Promise<Service>;
 }
 
 /** Runs a test, and ends everything that was started. */
 async function withHosts(test: (hosts: Hosts) => Promise<void>): Promise<void> {
   await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-  await using gate = await createGate();
+  await using gate = await createAnswerGate();
   const services: Service[] = [];
   const start = async (slots = 1) => {
     const env = { MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: String(slots) };
@@ -65,7 +65,7 @@ describe('Background jobs on two hosts', () => {
     await using south = await startService({ env: { MODEL_API_STORE: redis.url, ...model } });
     const id = await askInBackground(north, 'drip 5 300');
     const streams = await Promise.all([north, south].map((host) => follow(host, id)));
-    const [one = [], other = []] = await Promise.all(streams.map((stream) => stream.rest()));
+    const [one = [], other = []] = await Promise.all(streams.map((stream) => stream.remainingEvents()));
     expect([textOf(one), one.at(-1)]).toEqual([textOf(other), other.at(-1)]);
     for (const events of [one, other]) {
       // The pieces arrive one by one.
@@ -73,7 +73,7 @@ describe('Background jobs on two hosts', () => {
     }
     const half = Math.floor(textOf(one).length / 2);
     for (const host of [north, south]) {
-      expect(textOf(await (await follow(host, id, half + 1)).rest())).toBe(textOf(one).slice(half));
+      expect(textOf(await (await follow(host, id, half + 1)).remainingEvents())).toBe(textOf(one).slice(half));
     }
   });
 
@@ -98,7 +98,7 @@ describe('Background jobs on two hosts', () => {
 
   it('and requests of callers are ended by an administrator on either host', async () => {
     await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using keys = await writeNamedKeys();
     const env = { ...keys.env, MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: '2' };
     await using north = await startWithProgram(gate.command, env);

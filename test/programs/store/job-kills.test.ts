@@ -102,7 +102,7 @@ it('A reader of a partial answer is informed that the job was lost with its host
   await untilTreeGone(killed, goneMs);
   await killed.stop();
   await using service = await startWithProgram(script('begins-and-waits.pl'), env);
-  const [end, ...others] = await (await follow(service, id, last)).rest();
+  const [end, ...others] = await (await follow(service, id, last)).remainingEvents();
   expect([end?.event, end?.data.reason, others]).toEqual(['error', 'host_lost', []]);
   expect((await follow(service, id, end?.id)).status).toBe(204);
 });

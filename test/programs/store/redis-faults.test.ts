@@ -102,7 +102,7 @@ async function hostAt(url: string, differences: Partial<typeof limits> = {}): Pr
 
 async function textsOf({ run }: Host, id: string): Promise<string[]> {
   const all = await run.all();
-  const said = all.find((each) => each.id === id)?.said ?? [];
+  const said = all.find((each) => each.id === id)?.transcript ?? [];
   return said.flatMap((part) => (part.type === 'text' ? [part.text] : []));
 }
 
@@ -433,9 +433,9 @@ describe('The settings of Redis', () => {
     await until(() => host.told.length === 1, 'a warning');
     expect(host.told[0]).toMatch(/^warned: appendonly and maxmemory-policy cannot be checked: NOPERM/);
     const id = await host.run.chat(null, 'one', 'eins');
-    await host.run.kept.fork(id, 'alice', null);
+    await host.run.conversations.fork(id, 'alice', null);
     expect(await host.refusal(id)).toBeNull();
-    await host.run.kept.remove(id, 'alice');
+    await host.run.conversations.remove(id, 'alice');
     expect(await host.run.all()).toHaveLength(1);
     expect(host.told).toHaveLength(1);
   });

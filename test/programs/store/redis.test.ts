@@ -47,7 +47,7 @@ it('A host without figures can read a turn of a host with figures, and the rever
   await server.ask('LSET', `prompt-relay:turns:${id}`, '0', '7 0 2\nHiHello');
   const next = await openAt(server.url);
   const reader = new KeptRun(next.conversations, {}, next.conversations as ConversationJournal & SharedConversations);
-  expect((await reader.all())[0]?.said).toEqual([
+  expect((await reader.all())[0]?.transcript).toEqual([
     { type: 'message', role: 'user' },
     { type: 'text', text: 'Hi' },
     { type: 'message', role: 'assistant' },

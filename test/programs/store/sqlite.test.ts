@@ -108,7 +108,7 @@ describe('The files of SQLite', () => {
     const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
     await run.chat(null, 'capybara', 'Hello');
     expect(await bytesIn(folder)).toContain('wombat');
-    await run.kept.remove(id, 'alice');
+    await run.conversations.remove(id, 'alice');
     await until(async () => !(await bytesIn(folder)).includes('wombat'), 'the text to be gone');
     expect(await bytesIn(folder)).toContain('capybara');
     await until(async () => (await bytesIn(folder)).length < secret.length, 'the room to be given back');
@@ -137,7 +137,7 @@ describe('The files of SQLite', () => {
     const run = new KeptRun(store.conversations);
     expect(await run.restore()).toBe(1);
     await run.chat('a', 'More', 'Mehr', { figures: '{"model":"eliza"}' });
-    expect((await run.all())[0]?.said.filter(({ type }) => type === 'message')).toEqual([
+    expect((await run.all())[0]?.transcript.filter(({ type }) => type === 'message')).toEqual([
       { type: 'message', role: 'user' },
       { type: 'message', role: 'assistant' },
       { type: 'message', role: 'user' },

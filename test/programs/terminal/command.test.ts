@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { envFor, ResendingService, runCommand, spawnCommand } from '../../support/clients/command.js';
@@ -346,7 +346,7 @@ describe('ask', () => {
   });
 
   it('has a message and an exit code for each refusal', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' };
     await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'the-right-key' });
     const env = envFor(service);
@@ -549,7 +549,7 @@ describe('Flags and addresses', () => {
 
 describe('The command with background jobs', () => {
   it('starts one in the background, shows, follows, lists and deletes it', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     const env = envFor(service);
     const { code, stdout } = await runCommand(['ask', '--background', 'Take your time'], { env });
@@ -581,7 +581,7 @@ describe('The command with background jobs', () => {
 
   it('cancels several jobs of all clients for an administrator, continues after a failure, and deletes no answer', async () => {
     await using keys = await writeNamedKeys();
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
     const envOf = (name: KeyHolder) => ({ ...envFor(service), MODEL_API_KEY: keyOf(name) });
     const [alice, operator] = [envOf('alice'), envOf('operator')];
@@ -618,7 +618,7 @@ describe('The command with background jobs', () => {
   });
 
   it('continues to follow a job when a worker is replaced', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command);
     const env = envFor(service);
     const id = (await runCommand(['ask', '-b', 'Hello'], { env })).stdout.trim();

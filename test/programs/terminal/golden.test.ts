@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { setupReport } from '../../support/agents/setup-report.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { describeWith } from '../../support/basics/needs.js';
@@ -134,7 +134,7 @@ describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns)
   });
 
   it('shows the queue position and the seconds while it waits', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     const first = service.post('/ask', { prompt: 'first' });
     await untilJobs(service, 1, 0);
@@ -147,7 +147,7 @@ describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns)
   });
 
   it('shows the progress of a batch, and its result', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using folder = await temporaryFolder();
     const [prompts, answers] = [join(folder.path, 'p.jsonl'), join(folder.path, 'a.jsonl')];
     await writeFile(prompts, '{"prompt":"one"}\n{"prompt":"two"}\n{"id":3,"prompt":"three"}\n');

@@ -1,6 +1,6 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jayFrom, type StartJay } from '../../support/agents/adapter-files.js';
+import { exampleAgentIn, type StartExampleAgent } from '../../support/agents/adapter-files.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { stream } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -8,11 +8,11 @@ import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { failingService, fixture, startService } from '../../support/service/service.js';
 
 let folder: TemporaryFolder;
-let startJay: StartJay;
+let startJay: StartExampleAgent;
 
 beforeAll(async () => {
   folder = await temporaryFolder();
-  startJay = await jayFrom(folder.path);
+  startJay = await exampleAgentIn(folder.path);
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
@@ -25,7 +25,7 @@ describe('The example adapter', () => {
     const first = await service.post('/chat', { message: 'one' });
     const next = { message: 'two', conversation_id: first.body.conversation_id };
     await using answer = await stream(service, '/chat', { ...next, stream: true });
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     const deltas = events.flatMap(({ event, data }) => (event === 'delta' ? [data.text] : []));
     expect(deltas.length).toBeGreaterThan(3);
     expect(deltas.join('')).toBe('I have heard: one / two');

@@ -1,4 +1,4 @@
-import { confess, startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { askForReport, startReportingModel, untilProcesses } from '../../support/agents/reporting-model.js';
 import { until } from '../../support/basics/until.js';
 import { stream } from '../../support/clients/event-stream.js';
 import { jsonPost, RawConnection } from '../../support/clients/raw-http.js';
@@ -41,7 +41,7 @@ async function expectCancelled(service: Service, requestId: string): Promise<voi
 describe.each(ways)('A client that $name', ({ leave }) => {
   describe.each([false, true])('(streamed: %s)', (isStreamed) => {
     it('cancels its job: before the first output, between deltas, in a live session, in the queue', async () => {
-      await using service = await startConverser(oneSlot);
+      await using service = await startReportingModel(oneSlot);
       for (const prompt of ['silent', 'drip 2000 10']) {
         using connection = await send(service, '/ask', { prompt, stream: isStreamed }, prompt.slice(0, 4));
         await untilProcesses(service, { busy: 1 });
@@ -50,7 +50,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
         await expectGone(service, prompt.slice(0, 4));
       }
 
-      const { id } = await confess(service, '/chat', { message: 'hello' });
+      const { id } = await askForReport(service, '/chat', { message: 'hello' });
       const turn = { message: 'hang', conversation_id: id, stream: isStreamed };
       using chatting = await send(service, '/chat', turn, 'chat');
       await untilProcesses(service, { busy: 1, live: 0 });
@@ -76,7 +76,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
   });
 
   it('cancels a job whose program is being looked up or started', async () => {
-    await using service = await startConverser(oneSlot, script('converses.pl', '--slow-start', '1.5'));
+    await using service = await startReportingModel(oneSlot, script('converses.pl', '--slow-start', '1.5'));
     using looking = await send(service, '/ask', { prompt: 'hello' }, 'looking');
     await untilJobs(service, 1, 0);
     leave(looking);
@@ -92,7 +92,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
   });
 
   it('cancels its pipelined requests too: the first job, and the others never start', async () => {
-    await using service = await startConverser(oneSlot);
+    await using service = await startReportingModel(oneSlot);
     using connection = await RawConnection.open(service.port);
     const ask = (name: string) => jsonPost('/ask', '{"prompt":"silent"}', [`X-Request-Id: ${name}`]);
     connection.send(Buffer.concat(['first', 'second', 'third'].map(ask)));
@@ -107,8 +107,8 @@ describe.each(ways)('A client that $name', ({ leave }) => {
 
 describe('A client that disconnects after the whole answer, but before the last event', () => {
   it('cancels the turn while its tokens are counted: the conversation does not include it', async () => {
-    await using service = await startConverser({ ...oneSlot, MODEL_API_MAX_OUTPUT_BYTES: '20000000' });
-    const { id } = await confess(service, '/chat', { message: 'hello' });
+    await using service = await startReportingModel({ ...oneSlot, MODEL_API_MAX_OUTPUT_BYTES: '20000000' });
+    const { id } = await askForReport(service, '/chat', { message: 'hello' });
     const bytes = 6_000_000;
     const turn = { message: `big ${bytes}`, conversation_id: id };
     const answer = await stream(service, '/chat', turn, { 'x-request-id': 'counted' });
@@ -117,7 +117,7 @@ describe('A client that disconnects after the whole answer, but before the last 
     answer.leave();
     await expectGone(service, 'counted');
     expect((await service.get(`/chat/${id}`)).body.message_count).toBe(2);
-    const next = await confess(service, '/chat', { message: 'two', conversation_id: id });
-    expect([next.messageCount, next.heard.map(({ from }) => from)]).toEqual([4, ['user', 'assistant', 'user']]);
+    const next = await askForReport(service, '/chat', { message: 'two', conversation_id: id });
+    expect([next.messageCount, next.messages.map(({ from }) => from)]).toEqual([4, ['user', 'assistant', 'user']]);
   });
 });

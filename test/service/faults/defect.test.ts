@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -12,7 +12,7 @@ const record = { level: 'error', error: expect.stringMatching(/^Error: a defect 
 
 describe('A defect', () => {
   it('in the primary is logged, counted and shown in /health, and no job fails', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
     const job = service.post('/ask', { prompt: 'hello' });
     await untilJobs(service, 1, 0);
@@ -28,7 +28,7 @@ describe('A defect', () => {
   });
 
   it('in a worker breaks none of its open requests, and another worker replaces it', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
     const [broken = 0] = await service.workers();
     const job = service.post('/ask', { prompt: 'hello' });

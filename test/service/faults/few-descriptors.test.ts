@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createGate, type Gate } from '../../support/agents/gate.js';
+import { type AnswerGate, createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { mainProgram, programs, type Service, startService } from '../../support/service/service.js';
@@ -11,7 +11,7 @@ const descriptors = 64;
 const jobs = 24;
 
 /** Starts a service with so few descriptors that most slots stay empty while its programs wait for the gate. */
-function startWithFew(cgroup: string, gate: Gate): Promise<Service> {
+function startWithFew(cgroup: string, gate: AnswerGate): Promise<Service> {
   const env = {
     ...{ NODE: process.execPath, PROGRAM: mainProgram, DESCRIPTORS: String(descriptors) },
     ...{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: gate.command, MODEL_API_CGROUP: cgroup },
@@ -27,7 +27,7 @@ async function socketsOf(pid: number): Promise<number> {
 }
 
 /** Starts jobs until one cannot be started, then opens the gate. Resolves with the outcome of each job. */
-async function exhaust(service: Service, gate: Gate): Promise<unknown[]> {
+async function exhaust(service: Service, gate: AnswerGate): Promise<unknown[]> {
   await gate.close();
   const ends: unknown[] = [];
   const asked = Array.from({ length: jobs }, async (_, index) => {
@@ -42,7 +42,7 @@ async function exhaust(service: Service, gate: Gate): Promise<unknown[]> {
 
 describe.each(['auto', 'off'])('A service that has run out of file descriptors, with MODEL_API_CGROUP=%s', (cgroup) => {
   it('leaks none after a failed start, and runs every job once the load is over', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await gate.open();
     await using service = await startWithFew(cgroup, gate);
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);

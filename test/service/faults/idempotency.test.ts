@@ -1,4 +1,4 @@
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { startWithProgram, twoWorkers } from '../../support/service/service.js';
@@ -7,7 +7,7 @@ const key = { 'idempotency-key': 'k' };
 
 describe('A worker that is killed while it answers a request with an idempotency key', () => {
   it('frees the key at once for every worker', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const cut = service.post('/ask', { prompt: 'once' }, key).catch(() => 'cut');
     await untilJobs(service, 1, 0);

@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { startConverser } from '../../support/agents/converser.js';
+import { startReportingModel } from '../../support/agents/reporting-model.js';
 import { until } from '../../support/basics/until.js';
 import { jsonPost, request } from '../../support/clients/raw-http.js';
 import { healthTimes } from '../../support/clients/slow-clients.js';
@@ -16,7 +16,7 @@ const key = 'Idempotency-Key: the-same-again';
 let service: Service;
 let id: string;
 beforeAll(async () => {
-  service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
+  service = await startReportingModel({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
   const accepted = await service.post('/ask', { prompt: `big ${answerBytes}` }, { prefer: 'respond-async' });
   id = String(accepted.body.job_id);
   await until(async () => (await service.get('/jobs')).text.includes('"succeeded"'), 'the answer', 60_000);

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { startConverser } from '../../support/agents/converser.js';
+import { startReportingModel } from '../../support/agents/reporting-model.js';
 import { call, messagesIn, resultOf, send, type ToolResult } from '../../support/clients/mcp.js';
 import { jsonPost } from '../../support/clients/raw-http.js';
 import { recovers, untilJobs } from '../../support/jobs/jobs.js';
@@ -22,7 +22,7 @@ function callAndIgnore(service: Service, prompt: string, accept: string) {
 
 describe.each(manners)('A call of the tool ask answered with %s', (_, accept) => {
   it('by a client that does not read disturbs no other client, and ends when the client disconnects', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
+    await using service = await startReportingModel({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
     const sockets = Array.from({ length: 3 }, () => callAndIgnore(service, `big ${answerBytes}`, accept));
     expect((await resultOf(service, 'ask', { prompt: 'hello' })).isError).toBeUndefined();
     const { body } = await service.post('/ask', { prompt: 'hello' });
@@ -32,14 +32,14 @@ describe.each(manners)('A call of the tool ask answered with %s', (_, accept) =>
   });
 
   it('is sent completely if the answer is long', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
+    await using service = await startReportingModel({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
     const { text } = await send(service, call('ask', { prompt: `big ${answerBytes}` }, progress), { accept });
     const last = text.startsWith('{') ? JSON.parse(text) : messagesIn(text).at(-1);
     expect(last.result.content[0].text).toBe('x'.repeat(answerBytes));
   });
 
   it('is cancelled if its worker is killed', async () => {
-    await using service = await startConverser(twoWorkers);
+    await using service = await startReportingModel(twoWorkers);
     const sent = service.post('/mcp', call('ask', { prompt: 'silent' }, progress), { accept });
     const lost = expect(sent).rejects.toThrow();
     await untilJobs(service, 1, 0);
@@ -49,7 +49,7 @@ describe.each(manners)('A call of the tool ask answered with %s', (_, accept) =>
   });
 
   it('returns a result with the error if a drain cuts it off', async () => {
-    await using service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
+    await using service = await startReportingModel({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
     const sent = service.post('/mcp', call('ask', { prompt: 'silent' }, progress), { accept });
     await untilJobs(service, 1, 0);
     service.process.kill('SIGTERM');
@@ -71,7 +71,7 @@ async function cancelAll(service: Service, jobs: readonly ToolResult[]): Promise
 
 describe('A call of the tool ask for a background job', () => {
   it('is refused if the queue is full, and leaves nothing behind', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_JOBS: '1' });
+    await using service = await startReportingModel({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_JOBS: '1' });
     const running = await resultOf(service, 'ask', { prompt: 'silent', background: true });
     await untilJobs(service, 1, 0);
     const waiting = await resultOf(service, 'ask', { prompt: 'hello', background: true });
@@ -82,7 +82,7 @@ describe('A call of the tool ask for a background job', () => {
   });
 
   it('is refused if the waiting jobs of its client have 48 MiB of text, and leaves nothing behind', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    await using service = await startReportingModel({ MODEL_API_MAX_CONCURRENT: '1' });
     const accepted = [await resultOf(service, 'ask', { prompt: 'silent', background: true })];
     await untilJobs(service, 1, 0);
     const long = { prompt: 'x'.repeat(9 * 1024 * 1024), background: true };

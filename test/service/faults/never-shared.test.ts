@@ -1,4 +1,9 @@
-import { type Confession, confessionOf, startConverser, textsOf } from '../../support/agents/converser.js';
+import {
+  messageTexts,
+  type ProcessReport,
+  readReport,
+  startReportingModel,
+} from '../../support/agents/reporting-model.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { metric } from '../../support/documents/exposition.js';
 import { killIfAlive } from '../../support/processes/processes.js';
@@ -40,7 +45,7 @@ class Caller {
 
   async #ask(prompt: string): Promise<void> {
     const { status, body } = await this.#service.post('/ask', { prompt });
-    expect({ status, heard: textsOf(confessionOf(body.response)) }).toEqual({ status: 200, heard: [prompt] });
+    expect({ status, messages: messageTexts(readReport(body.response)) }).toEqual({ status: 200, messages: [prompt] });
     this.answered++;
   }
 
@@ -51,7 +56,7 @@ class Caller {
     expect(status).toBe(200);
     this.#id = body.conversation_id as string;
     this.#said.push(message);
-    expect(promptsOf(confessionOf(body.response))).toEqual(this.#said);
+    expect(promptsOf(readReport(body.response))).toEqual(this.#said);
     this.answered++;
   }
 
@@ -81,19 +86,19 @@ class Caller {
 }
 
 /** Returns the users' prompts in order. Each replayed answer contains earlier ones, which count as well. */
-function promptsOf({ heard }: Confession): string[] {
-  for (const { from, text } of heard) {
+function promptsOf({ messages }: ProcessReport): string[] {
+  for (const { from, text } of messages) {
     if (from === 'assistant')
-      expect(heard.map((said) => said.text)).toEqual(expect.arrayContaining(textsOf(confessionOf(text))));
+      expect(messages.map((message) => message.text)).toEqual(expect.arrayContaining(messageTexts(readReport(text))));
   }
-  return heard.filter(({ from }) => from === 'user').map(({ text }) => text);
+  return messages.filter(({ from }) => from === 'user').map(({ text }) => text);
 }
 
 describe('A process of the model CLI', () => {
   it(
     `never receives prompts of two callers, in ${jobs} jobs with standby and live sessions`,
     async () => {
-      await using service = await startConverser({
+      await using service = await startReportingModel({
         ...twoWorkers,
         MODEL_API_STANDBY: '3',
         MODEL_API_LIVE_SESSIONS: '4',

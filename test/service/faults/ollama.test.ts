@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { startConverser } from '../../support/agents/converser.js';
+import { startReportingModel } from '../../support/agents/reporting-model.js';
 import { askOllama, saidIn } from '../../support/clients/ollama-client.js';
 import { jsonPost } from '../../support/clients/raw-http.js';
 import { png } from '../../support/doors/door-bodies.js';
@@ -27,7 +27,7 @@ function askAndIgnore(service: Service, content: string, stream: boolean) {
 
 describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   it('by a client that does not read disturbs no other client, and ends when the client disconnects', async () => {
-    await using service = await startConverser(roomy);
+    await using service = await startReportingModel(roomy);
     const sockets = Array.from({ length: 3 }, () => askAndIgnore(service, `big ${answerBytes}`, stream));
     expect((await askOllama(service, '/api/chat', bodyOf('hello', stream))).status).toBe(200);
     for (const socket of sockets) socket.destroy();
@@ -35,14 +35,14 @@ describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   });
 
   it('is sent completely if the answer is long', async () => {
-    await using service = await startConverser(roomy);
+    await using service = await startReportingModel(roomy);
     const answer = await askOllama(service, '/api/chat', bodyOf(`big ${answerBytes}`, stream));
     expect(saidIn(answer) === 'x'.repeat(answerBytes)).toBe(true);
     expect(answer.pieces.at(-1)).toMatchObject({ done: true, done_reason: 'stop' });
   });
 
   it('ends when its client disconnects', async () => {
-    await using service = await startConverser();
+    await using service = await startReportingModel();
     const socket = askAndIgnore(service, 'silent', stream);
     await untilJobs(service, 1, 0);
     socket.destroy();
@@ -50,7 +50,7 @@ describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   });
 
   it('is cancelled if its worker is killed', async () => {
-    await using service = await startConverser(twoWorkers);
+    await using service = await startReportingModel(twoWorkers);
     const lost = expect(service.post('/api/chat', bodyOf('silent', stream))).rejects.toThrow();
     await untilJobs(service, 1, 0);
     for (const pid of await service.workers()) process.kill(pid, 'SIGKILL');
@@ -59,7 +59,7 @@ describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   });
 
   it('ends with an error if a drain cuts it off', async () => {
-    await using service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
+    await using service = await startReportingModel({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
     const sent = askOllama(service, '/api/chat', bodyOf('silent', stream));
     await untilJobs(service, 1, 0);
     service.process.kill('SIGTERM');
@@ -70,7 +70,7 @@ describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   });
 
   it('is refused if the queue is full', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' });
+    await using service = await startReportingModel({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' });
     const socket = askAndIgnore(service, 'silent', stream);
     await untilJobs(service, 1, 0);
     const { status, pieces } = await askOllama(service, '/api/chat', bodyOf('hello', stream));
@@ -80,7 +80,7 @@ describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
   });
 
   it('is refused if the waiting jobs have 64 MiB of text', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    await using service = await startReportingModel({ MODEL_API_MAX_CONCURRENT: '1' });
     const sockets = [askAndIgnore(service, 'silent', stream)];
     await untilJobs(service, 1, 0);
     const long = 'x'.repeat(9 * 1024 * 1024);

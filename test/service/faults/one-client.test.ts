@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jayFrom } from '../../support/agents/adapter-files.js';
+import { exampleAgentIn } from '../../support/agents/adapter-files.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { metric } from '../../support/documents/exposition.js';
 import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -156,7 +156,7 @@ describe('A single client', () => {
   });
 
   it('cannot open the circuit of the account with an adapter file that reports no code', async () => {
-    const startJay = await jayFrom(folder.path);
+    const startJay = await exampleAgentIn(folder.path);
     const path = join(folder.path, 'jay-adapter.cjs');
     await writeFile(path, (await readFile(path, 'utf8')).replace(", scope: 'account'", ''));
     await using service = await startJay('--mood=login', { env: { ...keys.env } });
@@ -174,7 +174,7 @@ describe('A single client', () => {
 
 describe('The circuit of an account that is really refused', () => {
   it('opens at the second refusal that an adapter file reports with a code', async () => {
-    const startJay = await jayFrom(folder.path);
+    const startJay = await exampleAgentIn(folder.path);
     await using service = await startJay('--mood=login', { env: { ...keys.env } });
     expect(await reasonOf(service, 'alice', 'hello')).toBe('auth');
     expect(await reasonOf(service, 'bob', 'hello', { model: 'jay-small' })).toBe('auth');

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { withResolvers } from '../../../src/shared/async.js';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -53,7 +53,7 @@ describe('A primary that is killed at a random moment under load', () => {
 
 describe('A primary that is suspended for a while', () => {
   it('resumes: its jobs, its workers, and requests sent in the meantime', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const workers = await service.workers();
     const running = service.post('/ask', { prompt: 'first' });

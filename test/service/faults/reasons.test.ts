@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
 import type { StatusBody } from '../../../src/shared/api/status.js';
 import { Account } from '../../support/agents/account.js';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { describeWith } from '../../support/basics/needs.js';
 import { until } from '../../support/basics/until.js';
@@ -81,7 +81,7 @@ describe('A service reports why it is unhealthy', () => {
   });
 
   it('with a full queue: since when, and how many jobs were refused, though its status is ok', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const env = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '2' };
     await using service = await startWithProgram(gate.command, env);
     const jobs = Array.from({ length: 3 }, () => service.post('/ask', { prompt: 'a' }));
@@ -108,7 +108,7 @@ describe('A service reports why it is unhealthy', () => {
   });
 
   it('while it drains: it still reports the reasons', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const clis = `good=command:${gate.command},broken=command:/nowhere/model`;
     const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
     await using service = await startService({ env });

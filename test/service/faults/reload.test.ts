@@ -1,4 +1,4 @@
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { KeepAliveClient } from '../../support/clients/keep-alive.js';
 import { RawConnection, request } from '../../support/clients/raw-http.js';
@@ -97,7 +97,7 @@ describe('SIGHUP', () => {
   );
 
   it('does not affect running and waiting jobs, and their workers stay until these are answered', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '2' });
     const old = await service.workers();
     const prompts = ['first', 'second', 'third', 'fourth'];
@@ -118,7 +118,7 @@ describe('SIGHUP', () => {
   });
 
   it('loses none of the counts of the replaced workers', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const old = await service.workers();
     const answers = ['first', 'second'].map((prompt) => service.post('/ask', { prompt }, { connection: 'close' }));

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { startReportingModel, untilProcesses } from '../../support/agents/reporting-model.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { jsonPost } from '../../support/clients/raw-http.js';
@@ -138,7 +138,7 @@ describe('An answer that is still being sent when a drain finishes', () => {
   }
 
   it('is sent completely, as fast as its client reads', async () => {
-    await using service = await startConverser({ ...twoWorkers, MODEL_API_MAX_OUTPUT_BYTES: String(large) });
+    await using service = await startReportingModel({ ...twoWorkers, MODEL_API_MAX_OUTPUT_BYTES: String(large) });
     const socket = await unread(service);
     await until(
       () =>
@@ -162,7 +162,7 @@ describe('An answer that is still being sent when a drain finishes', () => {
     [', also by a worker that was being replaced', true],
   ])('is abandoned if the client does not read it, and the service exits with 0%s', async (_, isReloaded) => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
-    await using service = await startConverser({ ...twoWorkers, ...env });
+    await using service = await startReportingModel({ ...twoWorkers, ...env });
     const socket = await unread(service, isReloaded);
     expect(await service.exited).toBe(0);
     socket.destroy();
@@ -172,7 +172,7 @@ describe('An answer that is still being sent when a drain finishes', () => {
   it('is cut off at the drain limit while its client reads it, and the service exits with 1', async () => {
     const huge = 4 * large;
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(huge), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
-    await using service = await startConverser({ ...twoWorkers, ...env });
+    await using service = await startReportingModel({ ...twoWorkers, ...env });
     const socket = await unread(service, false, huge);
     const reading = setInterval(() => socket.read(huge / 256), 50); // a fifth of the answer in two and a half seconds
     expect(await service.exited).toBe(1);
@@ -183,7 +183,7 @@ describe('An answer that is still being sent when a drain finishes', () => {
 
   it('does not delay a drain if it is an unread stream: its job is cancelled, and the service exits with 0', async () => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '6' };
-    await using service = await startConverser({ ...twoWorkers, ...env });
+    await using service = await startReportingModel({ ...twoWorkers, ...env });
     const socket = connect(service.port, '127.0.0.1').pause();
     socket.on('error', () => {});
     socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${large}`, stream: true })));

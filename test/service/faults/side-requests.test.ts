@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { confessionOf } from '../../support/agents/converser.js';
+import { readReport } from '../../support/agents/reporting-model.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { assistant, type Said, StatelessClient, user } from '../../support/clients/stateless-client.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -46,7 +46,7 @@ async function open(env: Readonly<Record<string, string>> = {}): Promise<House> 
 
 /** Sends the request that Open WebUI sends right after an answer: one message that contains the conversation. */
 async function askAside(client: StatelessClient): Promise<void> {
-  const said = JSON.stringify(client.said);
+  const said = JSON.stringify(client.messages);
   for (const wanted of ['follow-up questions', 'a title', 'tags', 'an emoji'])
     await client.aside([user(`### Task:\nSuggest ${wanted} for the chat.\n<chat_history>${said}</chat_history>`)]);
 }
@@ -110,7 +110,7 @@ describe('The process of a conversation whose history the client sends', () => {
     for (let turn = 1; turn <= 5; turn++) {
       await bob.say(`turn ${turn}`);
       const keeper: Said = { role: 'system', content: 'You keep the memory.' };
-      await bob.aside([keeper, ...bob.said, user('Update the memory.')]);
+      await bob.aside([keeper, ...bob.messages, user('Update the memory.')]);
     }
     expect((await ada.say('Still there?')).session).toBe('live');
     expect((await bob.say('And I?')).session).toBe('live');
@@ -138,7 +138,7 @@ describe('The process of a conversation whose history the client sends', () => {
       await service.post('/chat', { message: `question ${index}` }, house.headersOf('eve'));
     expect((await ada.say('And then?')).session).toBe('live');
     const third = await service.post('/chat', { message: 'Still there?', conversation_id }, house.headersOf('bob'));
-    const [before, after] = [second, third].map(({ body }) => confessionOf(body.response));
+    const [before, after] = [second, third].map(({ body }) => readReport(body.response));
     expect(after?.pid).toBe(before?.pid);
   });
 

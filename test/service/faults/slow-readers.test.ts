@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { startReportingModel, untilProcesses } from '../../support/agents/reporting-model.js';
 import { until } from '../../support/basics/until.js';
 import { stream, textOf } from '../../support/clients/event-stream.js';
 import { jsonPost } from '../../support/clients/raw-http.js';
@@ -40,7 +40,7 @@ async function settledMemory(service: Service): Promise<number> {
 
 describe('A client that does not read', () => {
   it('slows only its job, and needs only the memory of its socket; twenty of them disturb no other client', async () => {
-    await using service = await startConverser(big);
+    await using service = await startReportingModel(big);
     const readers = 20;
     // Runs the same work once before: reusable buffers and compiled code do not count for a reader.
     const warmUp = Array.from({ length: 4 }, () => askAndIgnore(service));
@@ -69,19 +69,19 @@ describe('A client that does not read', () => {
   }, 90_000);
 
   it('gets the whole answer when it starts to read', async () => {
-    await using service = await startConverser({ ...big, MODEL_API_STALL_TIMEOUT: '0.5' });
+    await using service = await startReportingModel({ ...big, MODEL_API_STALL_TIMEOUT: '0.5' });
     await using answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` });
     await answer.next('started');
     // Waits four times the stall limit: the client is silent, not the program.
     await new Promise((resolve) => setTimeout(resolve, 2000));
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     expect(events.at(-1)?.event).toBe('done');
     expect(textOf(events).length).toBe(answerBytes);
     expect(events.at(-1)?.data.response).toHaveLength(answerBytes);
   });
 
   it('that half-closes its connection cancels its job', async () => {
-    await using service = await startConverser(big);
+    await using service = await startReportingModel(big);
     const socket = askAndIgnore(service);
     await untilJobs(service, 1, 0);
     await settledMemory(service);
@@ -93,7 +93,7 @@ describe('A client that does not read', () => {
   });
 
   it('that disconnects in the middle frees slot and processes within a second', async () => {
-    await using service = await startConverser({ ...big, MODEL_API_MAX_CONCURRENT: '1' });
+    await using service = await startReportingModel({ ...big, MODEL_API_MAX_CONCURRENT: '1' });
     const answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` }, { 'x-request-id': 'slow' });
     await answer.next('started');
     await answer.next('delta');
@@ -111,7 +111,7 @@ describe('A program without output', () => {
   const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt })).body;
 
   it('is ended at the limit for its first output, and the error names that limit', async () => {
-    await using service = await startConverser({ MODEL_API_STALL_TIMEOUT: '0.6' });
+    await using service = await startReportingModel({ MODEL_API_STALL_TIMEOUT: '0.6' });
     expect(await ask(service, 'silent')).toMatchObject({
       error: 'timeout',
       message: 'the model was silent for 600 ms before its first output (MODEL_API_STALL_TIMEOUT)',
@@ -120,14 +120,14 @@ describe('A program without output', () => {
   });
 
   it('is ended at the limit between two outputs, plain and streamed, and the error names that limit', async () => {
-    await using service = await startConverser({ MODEL_API_STALL_TIMEOUT: '0.6' });
+    await using service = await startReportingModel({ MODEL_API_STALL_TIMEOUT: '0.6' });
     const failure = {
       error: 'timeout',
       message: 'the model CLI was silent for 600 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
     };
     expect(await ask(service, 'hang')).toMatchObject(failure);
     await recovers(service);
-    const events = await (await stream(service, '/ask', { prompt: 'hang' })).rest();
+    const events = await (await stream(service, '/ask', { prompt: 'hang' })).remainingEvents();
     expect(events.at(-1)).toMatchObject({ event: 'error', data: failure });
     await recovers(service);
     expect(await ask(service, 'drip 6 250')).toMatchObject({ response: '1 2 3 4 5 6 ' });

@@ -38,7 +38,7 @@ describe('A client that sends its conversation with each request', () => {
     const client = new StatelessClient(service, keys.ada);
     await client.say('turn 1');
     await client.say('turn 2');
-    const changed = new StatelessClient(service, keys.ada, change(client.said));
+    const changed = new StatelessClient(service, keys.ada, change(client.messages));
     expect((await changed.say('confess')).session).toBe('replay');
     expect((await client.say('turn 3')).session).toBe('live');
   });
@@ -48,11 +48,11 @@ describe('A client that sends its conversation with each request', () => {
     const client = new StatelessClient(service, keys.ada);
     const { content } = await client.say('blanks');
     expect(content).toBe(' \n\n  noted,\n\n  twice \n');
-    client.said[1] = assistant(content.trim());
+    client.messages[1] = assistant(content.trim());
     expect((await client.say('turn 2')).session).toBe('live');
-    client.said[1] = assistant(content.replaceAll(/\s+/g, ' '));
+    client.messages[1] = assistant(content.replaceAll(/\s+/g, ' '));
     expect((await client.say('turn 3')).session).toBe('live');
-    client.said[1] = assistant(content.replaceAll(/\s+/g, ''));
+    client.messages[1] = assistant(content.replaceAll(/\s+/g, ''));
     expect((await client.say('turn 4')).session).toBe('replay');
   });
 

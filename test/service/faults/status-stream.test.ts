@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type StatusBody, statusBody } from '../../../src/shared/api/status.js';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { type StreamAnswer, viewStatus } from '../../support/clients/event-stream.js';
@@ -46,7 +46,7 @@ class View implements AsyncDisposable {
 
   /** Resolves when the service has ended the stream in order. */
   async ended(): Promise<void> {
-    await this.#answer.rest();
+    await this.#answer.remainingEvents();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -59,7 +59,7 @@ const isBusy = ({ slots, queue }: StatusBody) => slots.running.length === 1 && q
 describe('GET /status/stream', () => {
   it('shows an admin the clients of running and waiting jobs, hides names from others, and ends for a removed key', async () => {
     await using folder = await temporaryFolder();
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     const path = join(folder.path, 'keys');
     await writeFile(path, adas + bobs);
     const env = { ...twoWorkers, MODEL_API_KEYS_FILE: path, MODEL_API_MAX_CONCURRENT: '1' };
@@ -94,7 +94,7 @@ describe('GET /status/stream', () => {
   });
 
   it('ends cleanly when its worker is replaced, continues in a drain, and does not delay it', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' });
     await using first = await View.open(service);
     const replaced = (await service.workers())[0];

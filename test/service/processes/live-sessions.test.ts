@@ -1,4 +1,10 @@
-import { confess, processCounts, startConverser, textsOf, untilProcesses } from '../../support/agents/converser.js';
+import {
+  askForReport,
+  messageTexts,
+  processCounts,
+  startReportingModel,
+  untilProcesses,
+} from '../../support/agents/reporting-model.js';
 import { until } from '../../support/basics/until.js';
 import { stream } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -9,7 +15,7 @@ import { type Service, script, startService } from '../../support/service/servic
 const live = { MODEL_API_LIVE_SESSIONS: '2' };
 
 function say(service: Service, message: string, id?: string, more: object = {}) {
-  return confess(service, '/chat', { message, ...(id && { conversation_id: id }), ...more });
+  return askForReport(service, '/chat', { message, ...(id && { conversation_id: id }), ...more });
 }
 
 /** Kills a process. Resolves when it is dead, which its parent may not have noticed yet. */
@@ -20,12 +26,12 @@ async function kill(pid: number): Promise<void> {
 
 describe('A later turn of a conversation', () => {
   it('is answered by the same process, which receives nothing twice', async () => {
-    await using service = await startConverser(live);
+    await using service = await startReportingModel(live);
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id);
     const third = await say(service, 'three', first.id);
     expect([second.pid, third.pid]).toEqual([first.pid, first.pid]);
-    expect(third.heard).toEqual(['one', 'two', 'three'].map((text) => ({ from: 'user', text })));
+    expect(third.messages).toEqual(['one', 'two', 'three'].map((text) => ({ from: 'user', text })));
     expect(third.messageCount).toBe(6);
     expect(await service.jobProcesses()).toEqual([first.pid]);
     expect(await metric(service, 'live_session_total{result="hit"}')).toBe(2);
@@ -33,14 +39,14 @@ describe('A later turn of a conversation', () => {
   });
 
   it('is replayed to a new process, with separate roles, if the old one was killed', async () => {
-    await using service = await startConverser({ ...live, MODEL_API_STANDBY: '1' });
+    await using service = await startReportingModel({ ...live, MODEL_API_STANDBY: '1' });
     const first = await say(service, 'one', undefined, { system: 'Be brief.' });
     await kill(first.pid);
     const second = await say(service, 'two', first.id);
     expect(second.pid).not.toBe(first.pid);
-    expect(second.heard.map(({ from }) => from)).toEqual(['system', 'user', 'assistant', 'user']);
-    expect(textsOf(second)[1]).toBe('one');
-    expect(JSON.parse(textsOf(second)[2] as string)).toMatchObject({ pid: first.pid });
+    expect(second.messages.map(({ from }) => from)).toEqual(['system', 'user', 'assistant', 'user']);
+    expect(messageTexts(second)[1]).toBe('one');
+    expect(JSON.parse(messageTexts(second)[2] as string)).toMatchObject({ pid: first.pid });
     expect(second.messageCount).toBe(4);
     expect(await metric(service, 'live_session_total{result="replay"}')).toBe(1);
     expect((await say(service, 'three', first.id)).pid).toBe(second.pid);
@@ -73,16 +79,16 @@ describe('A later turn of a conversation', () => {
   });
 
   it('moves to another process for another model, and the conversation continues', async () => {
-    await using service = await startConverser(live);
+    await using service = await startReportingModel(live);
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id, { model: 'echo' });
     expect(second.pid).not.toBe(first.pid);
-    expect(second.heard.map(({ from }) => from)).toEqual(['user', 'assistant', 'user']);
+    expect(second.messages.map(({ from }) => from)).toEqual(['user', 'assistant', 'user']);
     await until(() => !isAlive(first.pid), 'the old process to be ended');
   });
 
   it('gets a new process if live sessions are disabled', async () => {
-    await using service = await startConverser();
+    await using service = await startReportingModel();
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id);
     expect(second.pid).not.toBe(first.pid);
@@ -94,7 +100,7 @@ describe('A turn without an answer', () => {
   it.each(['plain', 'streamed'])(
     'is cancelled in the middle and leaves the conversation unchanged: %s',
     async (kind) => {
-      await using service = await startConverser(live);
+      await using service = await startReportingModel(live);
       const first = await say(service, 'one');
       const turn = { message: 'hang', conversation_id: first.id };
       if (kind === 'streamed') {
@@ -114,7 +120,7 @@ describe('A turn without an answer', () => {
       expect((await service.get(`/chat/${first.id}`)).body.message_count).toBe(2);
       const next = await say(service, 'two', first.id);
       expect(next.pid).not.toBe(first.pid);
-      expect(textsOf(next).filter((text) => !text.startsWith('{'))).toEqual(['one', 'two']);
+      expect(messageTexts(next).filter((text) => !text.startsWith('{'))).toEqual(['one', 'two']);
       expect(next.messageCount).toBe(4);
     },
   );
@@ -124,12 +130,12 @@ describe('A turn without an answer', () => {
     ['auth', 500],
     ['silent', 504],
   ])('fails and leaves the conversation unchanged: %s', async (message, status) => {
-    await using service = await startConverser({ ...live, MODEL_API_TIMEOUT: '4' });
+    await using service = await startReportingModel({ ...live, MODEL_API_TIMEOUT: '4' });
     const first = await say(service, 'one');
     expect((await service.post('/chat', { message, conversation_id: first.id })).status).toBe(status);
     await untilTreeGone(service);
     const next = await say(service, 'two', first.id);
-    expect(textsOf(next).filter((text) => !text.startsWith('{'))).toEqual(['one', 'two']);
+    expect(messageTexts(next).filter((text) => !text.startsWith('{'))).toEqual(['one', 'two']);
     expect(next.messageCount).toBe(4);
   });
 });
@@ -139,7 +145,7 @@ describe('A program that is slow to exit', () => {
     'never exceeds the process limit of slots and sessions, with %s sessions: a slot waits',
     async (sessions) => {
       const env = { MODEL_API_LIVE_SESSIONS: String(sessions), MODEL_API_MAX_CONCURRENT: '1' };
-      await using service = await startConverser(env, script('converses.pl', '--stubborn'));
+      await using service = await startReportingModel(env, script('converses.pl', '--stubborn'));
       for (let count = 0; count < 5; count++) {
         const { id } = await say(service, 'one');
         const { live, busy, stopping } = await processCounts(service);
@@ -154,7 +160,7 @@ describe('A program that is slow to exit', () => {
 
 describe('A live session ends', () => {
   it('with its conversation', async () => {
-    await using service = await startConverser(live);
+    await using service = await startReportingModel(live);
     const { id } = await say(service, 'one');
     await untilProcesses(service, { live: 1 });
     await fetch(`${service.url}/chat/${id}`, { method: 'DELETE' });
@@ -163,20 +169,23 @@ describe('A live session ends', () => {
   });
 
   it('with its conversation if that is deleted during a turn, which still answers', async () => {
-    await using service = await startConverser(live);
+    await using service = await startReportingModel(live);
     const { id } = await say(service, 'one');
     await using answer = await stream(service, '/chat', { message: 'drip 10 50', conversation_id: id });
     await answer.next('started');
     await answer.next('delta');
     await fetch(`${service.url}/chat/${id}`, { method: 'DELETE' });
-    expect((await answer.rest()).at(-1)).toMatchObject({ event: 'done', data: { response: '1 2 3 4 5 6 7 8 9 10 ' } });
+    expect((await answer.remainingEvents()).at(-1)).toMatchObject({
+      event: 'done',
+      data: { response: '1 2 3 4 5 6 7 8 9 10 ' },
+    });
     await untilTreeGone(service);
     await untilProcesses(service, { live: 0, busy: 0, stopping: 0 });
     expect((await service.post('/chat', { message: 'two', conversation_id: id })).status).toBe(400);
   });
 
   it('when it is idle for too long, while the conversation remains', async () => {
-    await using service = await startConverser({ ...live, MODEL_API_SESSION_IDLE_SECONDS: '1' });
+    await using service = await startReportingModel({ ...live, MODEL_API_SESSION_IDLE_SECONDS: '1' });
     const first = await say(service, 'one');
     await until(() => !isAlive(first.pid), 'the idle process to be ended');
     await untilProcesses(service, { live: 0, stopping: 0 });
@@ -184,21 +193,21 @@ describe('A live session ends', () => {
   });
 
   it('when there are too many: the least recently used ends', async () => {
-    await using service = await startConverser(live);
+    await using service = await startReportingModel(live);
     const [a, b] = [await say(service, 'a'), await say(service, 'b')];
     await say(service, 'a again', a.id);
     const c = await say(service, 'c');
     await until(() => !isAlive(b.pid), 'the process not used for longest to be ended');
     await untilProcesses(service, { live: 2, stopping: 0 });
     expect((await service.jobProcesses()).toSorted()).toEqual([a.pid, c.pid].toSorted());
-    expect(textsOf(await say(service, 'b again', b.id)).filter((text) => text.startsWith('b'))).toEqual([
+    expect(messageTexts(await say(service, 'b again', b.id)).filter((text) => text.startsWith('b'))).toEqual([
       'b',
       'b again',
     ]);
   });
 
   it('when its conversation is evicted or expires', async () => {
-    await using service = await startConverser({
+    await using service = await startReportingModel({
       ...live,
       MODEL_API_MAX_CONVERSATIONS: '1',
       MODEL_API_CONVERSATION_TTL_SECONDS: '2',

@@ -1,6 +1,12 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { confess, startConverser, textsOf, untilOther, untilProcesses } from '../../support/agents/converser.js';
+import {
+  askForReport,
+  messageTexts,
+  startReportingModel,
+  untilOtherProcess,
+  untilProcesses,
+} from '../../support/agents/reporting-model.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -12,15 +18,15 @@ const standby = { MODEL_API_STANDBY: '1' };
 
 describe('A process on standby', () => {
   it('exists soon after the start, answers the first job, and is replaced by another', async () => {
-    await using service = await startConverser(standby);
+    await using service = await startReportingModel(standby);
     await untilProcesses(service, { standby: 1 });
-    const waiting = await untilOther(service);
-    const first = await confess(service, '/ask', { prompt: 'hello' });
-    expect([first.pid, textsOf(first)]).toEqual([waiting, ['hello']]);
+    const waiting = await untilOtherProcess(service);
+    const first = await askForReport(service, '/ask', { prompt: 'hello' });
+    expect([first.pid, messageTexts(first)]).toEqual([waiting, ['hello']]);
     await untilProcesses(service, { standby: 1, busy: 0, stopping: 0 });
-    const next = await untilOther(service, [waiting]);
-    const second = await confess(service, '/chat', { message: 'hello again', system: 'Be brief.' });
-    expect([second.pid, textsOf(second)]).toEqual([next, ['Be brief.', 'hello again']]);
+    const next = await untilOtherProcess(service, [waiting]);
+    const second = await askForReport(service, '/chat', { message: 'hello again', system: 'Be brief.' });
+    expect([second.pid, messageTexts(second)]).toEqual([next, ['Be brief.', 'hello again']]);
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(2);
     expect(await metric(service, 'standby_total{result="miss"}')).toBe(0);
     expect(await metric(service, 'cli_processes{state="busy"}')).toBe(0);
@@ -37,23 +43,23 @@ describe('A process on standby', () => {
   });
 
   it('is added for another model from its second use on', async () => {
-    await using service = await startConverser(standby);
+    await using service = await startReportingModel(standby);
     await untilProcesses(service, { standby: 1 });
-    await confess(service, '/ask', { prompt: 'hello', model: 'echo' });
-    await confess(service, '/ask', { prompt: 'hello', model: 'echo' });
+    await askForReport(service, '/ask', { prompt: 'hello', model: 'echo' });
+    await askForReport(service, '/ask', { prompt: 'hello', model: 'echo' });
     await untilProcesses(service, { standby: 2 });
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(0);
-    await confess(service, '/ask', { prompt: 'hello', model: 'echo' });
+    await askForReport(service, '/ask', { prompt: 'hello', model: 'echo' });
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(1);
   });
 
   it('is replaced when it is killed, and no job fails', async () => {
-    await using service = await startConverser(standby);
+    await using service = await startReportingModel(standby);
     await untilProcesses(service, { standby: 1 });
-    const killed = await untilOther(service);
+    const killed = await untilOtherProcess(service);
     process.kill(killed, 'SIGKILL');
     await untilProcesses(service, { standby: 0 });
-    expect((await confess(service, '/ask', { prompt: 'hello' })).pid).not.toBe(killed);
+    expect((await askForReport(service, '/ask', { prompt: 'hello' })).pid).not.toBe(killed);
     await untilProcesses(service, { standby: 1, stopping: 0 });
     await until(async () => (await service.jobProcesses()).length === 1, 'its one process'); // after its exec
   });
@@ -64,21 +70,21 @@ describe('A process on standby', () => {
     const source = await readFile(join(programs, 'converses.pl'), 'utf8');
     await writeFile(path, source);
     await chmod(path, 0o700);
-    await using service = await startConverser(standby, path);
+    await using service = await startReportingModel(standby, path);
     await untilProcesses(service, { standby: 1 });
-    const old = await untilOther(service);
+    const old = await untilOtherProcess(service);
     await writeFile(path, source.replace('edition 1', 'edition 2'));
-    const { edition, pid } = await confess(service, '/ask', { prompt: 'hello' });
+    const { edition, pid } = await askForReport(service, '/ask', { prompt: 'hello' });
     expect(edition).toBe('edition 2');
     expect(pid).not.toBe(old);
     await until(() => !isAlive(old), 'the old process to be ended');
     await untilProcesses(service, { standby: 1, stopping: 0 });
-    expect((await confess(service, '/ask', { prompt: 'hello' })).edition).toBe('edition 2');
+    expect((await askForReport(service, '/ask', { prompt: 'hello' })).edition).toBe('edition 2');
   });
 
   it('is ended after the credential was rejected, and started again', async () => {
-    await using service = await startConverser({ ...standby, MODEL_API_LIVE_SESSIONS: '4' });
-    const { pid: live } = await confess(service, '/chat', { message: 'hello' });
+    await using service = await startReportingModel({ ...standby, MODEL_API_LIVE_SESSIONS: '4' });
+    const { pid: live } = await askForReport(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 1, live: 1 });
     const before = await service.jobProcesses();
     expect(before).toContain(live);
@@ -91,10 +97,10 @@ describe('A process on standby', () => {
   });
 
   it('does not exist at 0: every job starts a program', async () => {
-    await using service = await startConverser({ MODEL_API_STANDBY: '0' });
+    await using service = await startReportingModel({ MODEL_API_STANDBY: '0' });
     const pids = new Set<number>();
     for (let count = 0; count < 3; count++) {
-      pids.add((await confess(service, '/ask', { prompt: 'hello' })).pid);
+      pids.add((await askForReport(service, '/ask', { prompt: 'hello' })).pid);
       await untilTreeGone(service);
     }
     expect(pids.size).toBe(3);
@@ -107,23 +113,23 @@ describe('Processes on standby', () => {
   const waiting = { MODEL_API_STANDBY: '2', MODEL_API_LIVE_SESSIONS: '2' };
 
   it('are ended at shutdown', async () => {
-    const service = await startConverser(waiting);
-    await confess(service, '/chat', { message: 'hello' });
+    const service = await startReportingModel(waiting);
+    await askForReport(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
     expect(await service.stop()).toBe(0); // throws if a process is left
   });
 
   it('are ended at a shutdown that arrives while they are being started', async () => {
     for (let count = 0; count < 3; count++) {
-      const service = await startConverser({ ...waiting, MODEL_API_STANDBY: '8' });
+      const service = await startReportingModel({ ...waiting, MODEL_API_STANDBY: '8' });
       await until(async () => (await service.jobProcesses()).length > count, 'some processes');
       expect(await service.stop()).toBe(0);
     }
   });
 
   it('are ended when the primary is killed', async () => {
-    const service = await startConverser(waiting);
-    await confess(service, '/chat', { message: 'hello' });
+    const service = await startReportingModel(waiting);
+    await askForReport(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
     const pids = await until(async () => {
       const found = await service.jobProcesses(); // during its exec, a process cannot be found

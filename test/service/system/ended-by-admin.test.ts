@@ -1,4 +1,4 @@
-import { createGate, type Gate } from '../../support/agents/gate.js';
+import { type AnswerGate, createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
 import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -18,9 +18,9 @@ async function runningAt(service: Service): Promise<readonly RunningJob[]> {
 }
 
 /** Runs a test with a service with two slots, whose jobs wait for the gate. */
-async function withService(test: (service: Service, gate: Gate) => Promise<void>): Promise<void> {
+async function withService(test: (service: Service, gate: AnswerGate) => Promise<void>): Promise<void> {
   await using keys = await writeNamedKeys();
-  await using gate = await createGate();
+  await using gate = await createAnswerGate();
   await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '2' });
   await test(service, gate);
   await gate.open();
@@ -136,7 +136,7 @@ describe('An administrator', () => {
 const streamedChat = { model: 'default', stream: true, messages: [{ role: 'user', content: 'streamed' }] };
 
 it('Without keys there is no administrator, and a caller can cancel its job', async () => {
-  await using gate = await createGate();
+  await using gate = await createAnswerGate();
   await using service = await startWithProgram(gate.command);
   const answer = service.post('/ask', { prompt: 'mine' });
   const id = await until(async () => {

@@ -1,4 +1,4 @@
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { shared } from '../../support/basics/shared.js';
 import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
@@ -12,7 +12,7 @@ import {
 
 const key = { 'idempotency-key': '"5d1d0a5e-retry"' };
 
-const gate = shared(createGate);
+const gate = shared(createAnswerGate);
 /** The program answers while the gate is open. */
 const gated = shared(async () => startWithProgram((await gate()).command, twoWorkers));
 const keys = shared(writeNamedKeys);

@@ -1,4 +1,4 @@
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
 import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
@@ -15,7 +15,7 @@ const demo = shared(startService);
 
 /** Returns the events after this one, of a job that has ended. */
 async function eventsOf(service: Service, id: unknown, after: number | null = null): Promise<StreamEvent[]> {
-  return (await follow(service, id, after)).rest();
+  return (await follow(service, id, after)).remainingEvents();
 }
 
 describe('A background job', () => {
@@ -37,7 +37,7 @@ describe('A background job', () => {
   });
 
   it('runs after the waiting callers, is cancelled with all its processes, and is counted once', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, oneSlot);
     const ids = [await askInBackground(service, 'one'), await askInBackground(service, 'two')];
     await untilStatus(service, ids[0], 'running');
@@ -89,7 +89,7 @@ describe('A background job', () => {
 });
 
 it('The Responses API creates, reads, cancels and deletes a background job', async () => {
-  await using gate = await createGate();
+  await using gate = await createAnswerGate();
   await using service = await startWithProgram(gate.command, oneSlot);
   const [{ id: model }] = (await service.get('/v1/models')).body.data as [{ id: string }];
   const begin = () => service.post('/v1/responses', { model, input: 'Hello', background: true });

@@ -1,4 +1,4 @@
-import { createGate, type Gate } from '../../support/agents/gate.js';
+import { type AnswerGate, createAnswerGate } from '../../support/agents/answer-gate.js';
 import { until } from '../../support/basics/until.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { isAlive } from '../../support/processes/processes.js';
@@ -8,7 +8,7 @@ import { expectNothingLeft, lifeEvents } from '../../support/service/shutdown.js
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
 
 /** Starts a service with two slots, whose answers wait for the gate. Its drain is not meant to reach its limit. */
-function startGated(gate: Gate, isDetached = false): Promise<Service> {
+function startGated(gate: AnswerGate, isDetached = false): Promise<Service> {
   const env = { MODEL_API_MAX_CONCURRENT: '2', MODEL_API_DRAIN_TIMEOUT_SECONDS: '60', MODEL_API_TIMEOUT: '60' };
   return startWithProgram(gate.command, { ...twoWorkers, ...env }, { isDetached });
 }
@@ -48,7 +48,7 @@ async function lookAround(service: Service, conversationId: string): Promise<voi
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('The service after %s', (signal) => {
   it('refuses new jobs, answers all other requests, ignores SIGHUP, finishes running jobs, and exits with 0', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startGated(gate);
     await gate.open();
     const { body } = await service.post('/chat', { message: 'hello' });
@@ -72,7 +72,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('The service after %s', (signal) =
   });
 
   it('exits at once with 0 if it is idle', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startGated(gate);
     const workers = await service.workers();
     service.process.kill(signal);
@@ -84,7 +84,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('The service after %s', (signal) =
 
 describe('A Ctrl-C that every process of the service receives', () => {
   it('is handled by the primary: running jobs finish', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startGated(gate, true);
     const workers = await service.workers();
     const answers = await fill(service);

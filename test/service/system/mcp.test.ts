@@ -340,12 +340,12 @@ describe('The tools models and job', () => {
 });
 
 describe('A job of the tool ask', () => {
-  const converser = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+  const reportingModel = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
   let ordered: Service;
   beforeAll(async () => {
     ordered = await startService({
       env: {
-        ...converser,
+        ...reportingModel,
         MODEL_API_MAX_CONCURRENT: '1',
         MODEL_API_MAX_QUEUE: '1',
         MODEL_API_QUEUE_TIMEOUT_MS: '60000',

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { createGate } from '../../support/agents/gate.js';
+import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { describeWith } from '../../support/basics/needs.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
@@ -184,7 +184,7 @@ describe('Labels', () => {
 
 describe('Counters', () => {
   it('are correct after known traffic', async () => {
-    await using gate = await createGate();
+    await using gate = await createAnswerGate();
     await using service = await startWithProgram(gate.command, {
       ...twoWorkers,
       MODEL_API_KEY: 'key-of-the-test',

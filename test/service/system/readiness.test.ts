@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startConverser } from '../../support/agents/converser.js';
+import { startReportingModel } from '../../support/agents/reporting-model.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
@@ -111,7 +111,7 @@ describe('A credential that the API rejects', () => {
   const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt }, operator)).status;
 
   it('makes the service not ready, though the CLI reports no fault, until a job is answered or a check is forced', async () => {
-    await using service = await startConverser({ ...withKey, ...onlyWhenTold, MODEL_API_STRICT_HEALTH: 'true' });
+    await using service = await startReportingModel({ ...withKey, ...onlyWhenTold, MODEL_API_STRICT_HEALTH: 'true' });
     await checks(service, 1);
     expect(await ask(service, 'auth')).toBe(500); // a second one would block all jobs
     await checks(service, 2);

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startConverser, untilProcesses } from '../../support/agents/converser.js';
+import { startReportingModel, untilProcesses } from '../../support/agents/reporting-model.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
@@ -17,8 +17,10 @@ function orderOf(events: readonly StreamEvent[]): string {
 }
 
 const demo = shared(startService);
-const oneSlot = shared(() => startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' }));
-const converser = shared(() => startConverser({ MODEL_API_MAX_CONCURRENT: '4' }));
+const oneSlot = shared(() =>
+  startReportingModel({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' }),
+);
+const reportingService = shared(() => startReportingModel({ MODEL_API_MAX_CONCURRENT: '4' }));
 
 function failureOf(events: readonly StreamEvent[]) {
   expect(events.at(-1)?.event).toBe('error');
@@ -40,7 +42,7 @@ describe('A streamed answer', () => {
       'x-accel-buffering': 'no',
       'x-content-type-options': 'nosniff',
     });
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     expect(orderOf(events)).toBe('started delta… done');
     expect(events[0]?.data).toEqual({ queue_ms: expect.any(Number) });
     const done = events.at(-1)?.data ?? {};
@@ -52,7 +54,7 @@ describe('A streamed answer', () => {
   });
 
   it('arrives while it is written, not after its end', async () => {
-    const service = await converser();
+    const service = await reportingService();
     await using answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
     expect(await answer.next('delta')).toEqual({ text: 'Well' });
@@ -64,7 +66,7 @@ describe('A streamed answer', () => {
   it('has whole characters, however the program splits them', async () => {
     const prompt = 'Ä€😀 \u2028 ё 日本 👩‍👩‍👧 "\\n"';
     await using service = await startWithProgram(script('splits-utf8.pl'));
-    const events = await (await stream(service, '/ask', { prompt })).rest();
+    const events = await (await stream(service, '/ask', { prompt })).remainingEvents();
     expect(textOf(events)).toBe(prompt);
     const deltas = events.filter(({ event }) => event === 'delta').map(({ data }) => data.text as string);
     expect(deltas.length).toBeGreaterThan(10);
@@ -105,13 +107,13 @@ describe('A waiting job', () => {
     expect(await third.next('queued')).toEqual({ position: 1, reason: 'slot' });
     for (const gate of gates) await writeFile(gate, '');
     for (const answer of [first, second, third])
-      expect(namesOf(await answer.rest())).toEqual(['started', 'delta', 'done']);
+      expect(namesOf(await answer.remainingEvents())).toEqual(['started', 'delta', 'done']);
   });
 
   it('also receives its queue position while it waits for the previous turn', async () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
-    const service = await converser();
+    const service = await reportingService();
     const { conversation_id } = (await service.post('/chat', { message: 'hello' })).body;
     await untilJobs(service, 0, 0);
     const first = service.post('/chat', { message: `wait ${gate}`, conversation_id });
@@ -120,7 +122,7 @@ describe('A waiting job', () => {
     expect(await second.next('queued')).toEqual({ position: 1, reason: 'conversation' });
     await untilJobs(service, 1, 1);
     await writeFile(gate, '');
-    const events = await second.rest();
+    const events = await second.remainingEvents();
     expect(namesOf(events)).toEqual(['started', 'delta', 'done']);
     expect(events[0]?.data.queue_ms).toBeGreaterThan(0);
     expect((await first).status).toBe(200);
@@ -137,7 +139,7 @@ describe('A refused request', () => {
 
   it('has its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
     const key = { 'x-api-key': 'open-sesame' };
-    await using service = await startConverser({
+    await using service = await startReportingModel({
       MODEL_API_KEY: 'open-sesame',
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_MAX_QUEUE: '0',
@@ -165,13 +167,13 @@ describe('A job that fails after its admission', () => {
   async function failing(service: Service, prompt: string): Promise<Record<string, unknown>> {
     const answer = await stream(service, '/ask', { prompt });
     expect(answer.status).toBe(200);
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     await recovers(service);
     return { order: orderOf(events), ...failureOf(events) };
   }
 
   const limits = { MODEL_API_TIMEOUT: '1.5', MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
-  const impatient = shared(() => startConverser(limits));
+  const impatient = shared(() => startReportingModel(limits));
 
   it('sends the normal error body as the last event', async () => {
     const service = await impatient();
@@ -205,7 +207,7 @@ describe('A job that fails after its admission', () => {
     const service = await impatient();
     const running = await stream(service, '/ask', { prompt: 'hang' });
     await running.next('started');
-    const events = await (await stream(service, '/ask', { prompt: 'hi' })).rest();
+    const events = await (await stream(service, '/ask', { prompt: 'hi' })).remainingEvents();
     expect(orderOf(events)).toBe('queued error');
     expect(failureOf(events)).toMatchObject({
       error: 'queue_timeout',
@@ -220,7 +222,7 @@ describe('A job that fails after its admission', () => {
     const answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
     service.process.kill('SIGTERM');
-    expect(failureOf(await answer.rest())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 1 });
+    expect(failureOf(await answer.remainingEvents())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 1 });
     expect(await service.stop()).toBe(1);
   });
 });

@@ -196,7 +196,7 @@ describe('The thoughts of a background job', () => {
 });
 
 async function eventsOf(jobId: string, after: number | null = null): Promise<StreamEvent[]> {
-  return (await follow(service, jobId, after)).rest();
+  return (await follow(service, jobId, after)).remainingEvents();
 }
 
 // After the tests of live sessions, because conversations take their places.
@@ -207,7 +207,7 @@ describe('The thinking of the model in the native API', () => {
       expect(status).toBe(200);
       expect(text).not.toContain('"thought');
       await using answer = await stream(service, path, { ...body, ...more });
-      const events = await answer.rest();
+      const events = await answer.remainingEvents();
       expect(new Set(events.map(({ event }) => event))).toEqual(new Set(['started', 'delta', 'done']));
     }
   });
@@ -217,7 +217,7 @@ describe('The thinking of the model in the native API', () => {
     const two = `${thought}\n\nSofia is near.`;
     expect((await service.post(path, asked)).body).toMatchObject({ thoughts: two, response: expect.any(String) });
     await using answer = await stream(service, path, asked);
-    const events = await answer.rest();
+    const events = await answer.remainingEvents();
     const textOfAll = (name: string) => events.flatMap(({ event, data }) => (event === name ? data.text : [])).join('');
     expect(events.at(-1)?.data).toMatchObject({ thoughts: two, response: textOfAll('delta') });
     expect(textOfAll('thought')).toBe(two);
@@ -257,7 +257,10 @@ describe('Thoughts that are too long', () => {
     const plain = await service.post(path, body);
     expect([plain.status, plain.body.reason]).toEqual([500, 'output_too_large']);
     await using answer = await stream(service, path, body);
-    expect((await answer.rest()).at(-1)).toMatchObject({ event: 'error', data: { reason: 'output_too_large' } });
+    expect((await answer.remainingEvents()).at(-1)).toMatchObject({
+      event: 'error',
+      data: { reason: 'output_too_large' },
+    });
     await untilJobs(service, 0, 0);
   });
 

@@ -53,12 +53,12 @@ export function turnOf(text: string, more: Partial<Turn> = {}): Turn {
 export function learned(
   preset = bare,
   extraArgs: readonly string[] = [],
-  given: GivenVariables = {},
+  givenVariables: GivenVariables = {},
   says: object = hello,
 ): Promise<ProgramVersion> {
   const adapter = acpAdapter('acp', preset, null, {
     extraArgs,
-    givenVariables: given,
+    givenVariables: givenVariables,
     homeFiles: [],
     mayHaveTools: true,
   });
@@ -92,7 +92,7 @@ export class PlayedAgent {
     return [...this.says(result(0, as)), ...this.says(result(1, { sessionId, ...session }))];
   }
 
-  asked(text: string, more: Partial<Turn> = {}): void {
+  takesPrompt(text: string, more: Partial<Turn> = {}): void {
     this.#take(this.#protocol.writer.write(turnOf(text, more), ++this.#turns).text);
     this.#protocol.decoder.begin?.(this.#turns);
   }

@@ -58,10 +58,10 @@ export async function failureOf(parts: object, act: (programVersion: ProgramVers
 }
 
 /** Starts a service with the example of docs/adapters.md; `args` are the arguments of its agent. */
-export type StartJay = (args?: string, options?: ServiceOptions) => Promise<Service>;
+export type StartExampleAgent = (args?: string, options?: ServiceOptions) => Promise<Service>;
 
 /** Copies the adapter into this folder first: a checkout may be writable by a group, which the service refuses. */
-export async function jayFrom(folder: string): Promise<StartJay> {
+export async function exampleAgentIn(folder: string): Promise<StartExampleAgent> {
   const examples = join(root, 'docs', 'examples');
   const adapter = join(folder, 'jay-adapter.cjs');
   await copyFile(join(examples, 'jay-adapter.cjs'), adapter);

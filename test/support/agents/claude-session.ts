@@ -76,7 +76,7 @@ export class ClaudeSession implements AsyncDisposable {
   readonly #exited: Promise<unknown>;
   #deltas: string[] = [];
   #thoughts: DecoderEvent[] = [];
-  #rest: string[] = [];
+  #remainingAnswers: string[] = [];
   #answered: (answer: Answer) => void = () => {};
   #stderr = '';
 
@@ -104,7 +104,7 @@ export class ClaudeSession implements AsyncDisposable {
   send(text: string, rest: readonly string[] = []): Promise<Answer> {
     this.#deltas = [];
     this.#thoughts = [];
-    this.#rest = [...rest];
+    this.#remainingAnswers = [...rest];
     return new Promise((resolve) => {
       this.#answered = resolve;
       this.#child.stdin.write(text);
@@ -127,7 +127,7 @@ export class ClaudeSession implements AsyncDisposable {
   #take(events: readonly DecoderEvent[]): void {
     for (const event of events) {
       if (event.type === 'quota-report') this.reports.push(event);
-      else if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
+      else if (event.type === 'input-taken') this.#child.stdin.write(this.#remainingAnswers.shift() ?? '');
       else if (event.type === 'reply') this.#child.stdin.write(event.text);
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
       else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thoughts.push(event);

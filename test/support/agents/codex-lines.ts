@@ -4,8 +4,8 @@ import type { DecoderEvent, Turn } from '../../../src/primary/cli/contract/adapt
 
 /** Lines that codex 0.169.0 writes. */
 
-const ofThread = { threadId: 'thread-1' };
-const ofTurn = { ...ofThread, turnId: 'turn-1' };
+const threadIds = { threadId: 'thread-1' };
+const turnIds = { ...threadIds, turnId: 'turn-1' };
 
 export function notifies(method: string, params: unknown): string {
   return `${JSON.stringify({ method, params })}\n`;
@@ -16,30 +16,33 @@ export function answers(id: string, answer: { readonly result: unknown } | { rea
 }
 
 export const threadResult = {
-  thread: { id: ofThread.threadId },
+  thread: { id: threadIds.threadId },
   model: 'gpt-5.5',
   instructionSources: [],
   sandbox: { type: 'readOnly', networkAccess: false },
 };
 
 export const codexLines = {
-  started: notifies('turn/started', { ...ofThread, turn: { id: ofTurn.turnId } }),
-  delta: (delta: string, itemId = 'msg_1') => notifies('item/agentMessage/delta', { ...ofTurn, itemId, delta }),
-  deltaOf: (turnId: string) => notifies('item/agentMessage/delta', { ...ofThread, turnId, itemId: 'm', delta: 'x' }),
-  begun: (type: string) => notifies('item/started', { ...ofTurn, item: { type, id: 'item-1' } }),
-  message: (text: string) => notifies('item/completed', { ...ofTurn, item: { type: 'agentMessage', id: 'm', text } }),
+  started: notifies('turn/started', { ...threadIds, turn: { id: turnIds.turnId } }),
+  delta: (delta: string, itemId = 'msg_1') => notifies('item/agentMessage/delta', { ...turnIds, itemId, delta }),
+  deltaOf: (turnId: string) => notifies('item/agentMessage/delta', { ...threadIds, turnId, itemId: 'm', delta: 'x' }),
+  begun: (type: string) => notifies('item/started', { ...turnIds, item: { type, id: 'item-1' } }),
+  message: (text: string) => notifies('item/completed', { ...turnIds, item: { type: 'agentMessage', id: 'm', text } }),
   tokens: (inputTokens: number, outputTokens: number) => {
     const total = { inputTokens, cachedInputTokens: 1, cacheWriteInputTokens: 0, outputTokens };
-    return notifies('thread/tokenUsage/updated', { ...ofTurn, tokenUsage: { total, last: total } });
+    return notifies('thread/tokenUsage/updated', { ...turnIds, tokenUsage: { total, last: total } });
   },
   limits: (usedPercent: number, resetsAt: number | null) => {
     const primary = { usedPercent, windowDurationMins: 300, resetsAt };
     return notifies('account/rateLimits/updated', { rateLimits: { primary, secondary: null, credits: null } });
   },
-  retries: (error: unknown) => notifies('error', { ...ofTurn, error, willRetry: true }),
-  completed: notifies('turn/completed', { ...ofThread, turn: { id: ofTurn.turnId, status: 'completed', error: null } }),
+  retries: (error: unknown) => notifies('error', { ...turnIds, error, willRetry: true }),
+  completed: notifies('turn/completed', {
+    ...threadIds,
+    turn: { id: turnIds.turnId, status: 'completed', error: null },
+  }),
   failed: (error: unknown) =>
-    notifies('turn/completed', { ...ofThread, turn: { id: ofTurn.turnId, status: 'failed', error } }),
+    notifies('turn/completed', { ...threadIds, turn: { id: turnIds.turnId, status: 'failed', error } }),
   asks: (method: string) => `${JSON.stringify({ method, id: 7, params: {} })}\n`,
 } as const;
 

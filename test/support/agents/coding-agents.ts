@@ -142,11 +142,11 @@ const forms: Readonly<Record<CodingAgent, AgentForm>> = {
     package: () => installCodex(),
     files: { '.codex/config.toml': null },
     env: {},
-    chat: chatByRuns((said, isFirst) => [
+    chat: chatByRuns((output, isFirst) => [
       'exec',
       ...(isFirst ? [] : ['resume', '--last']),
       '--skip-git-repo-check',
-      said,
+      output,
     ]),
     task: (said) => ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', said],
     tools: {

@@ -40,7 +40,7 @@ export async function tryLogin(
   for (const end of [...endsAt, refreshes]) {
     const service = await startWithLogin(api, endpoint);
     const isOver = () => endpoint.refreshes >= end || endpoint.refused > 0;
-    const load = [asks, chats, leaves, timeouts].map((run) => run(service, isOver, count));
+    const load = [asks, chats, sendAndDisconnect, timeouts].map((run) => run(service, isOver, count));
     await until(isOver, `refresh ${end}`, 20_000 * refreshes);
     await service.stop(); // during the refresh: the endpoint has not answered
     await Promise.all(load);
@@ -70,7 +70,7 @@ const chats: Load = async (service, isOver, count) => {
   });
 };
 
-const leaves: Load = (service, isOver, count) =>
+const sendAndDisconnect: Load = (service, isOver, count) =>
   repeat(isOver, async () =>
     count(await statusOf(service.post('/ask', { prompt: stallingPrompt }, {}, AbortSignal.timeout(leaveMs)))),
   );

@@ -219,11 +219,11 @@ class Reply {
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
     if (breaks) return void setTimeout(() => this.#response.destroy(), 200); // time to deliver written data
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
-    const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
+    const usualReason = calls.length === 0 ? 'end_turn' : 'tool_use';
     const details = refusalCategory && {
       stop_details: { type: 'refusal', category: refusalCategory, explanation: null },
     };
-    const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence, ...details };
+    const delta = { stop_reason: stopReason ?? usualReason, stop_sequence: stopSequence, ...details };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
     this.#event({ type: 'message_stop' });
     this.#response.end();

@@ -17,7 +17,7 @@ import {
   turnOf,
 } from './scripted-cli.js';
 
-export const usual: LaunchOptions = plainLaunch(null);
+export const usualLaunch: LaunchOptions = plainLaunch(null);
 const never = new AbortController().signal;
 
 export function withSystem(system: string): LaunchOptions {
@@ -33,7 +33,7 @@ export interface PoolOptions {
 /** Real process pool with scripted programs. */
 export class PoolHouse {
   readonly clock = new FakeClock();
-  readonly history = new LaunchHistory(usual);
+  readonly history = new LaunchHistory(usualLaunch);
   readonly pool: ProcessPool;
   /** Trees of the started programs, in order. */
   readonly trees: ScriptedTree[] = [];
@@ -86,12 +86,12 @@ export class PoolHouse {
     return { path: '/opt/model', leading: ['--lead'], programVersion: lineVersion(), fingerprint: this.file, keys };
   }
 
-  acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {
+  acquire(id?: string, messageCount = 2, launch = usualLaunch, signal = never): Promise<CliLease> {
     const conversation = id === undefined ? null : { id, messageCount };
     return this.pool.acquire(this.program, launch, conversation, signal);
   }
 
-  startAhead(launch = usual): Promise<CliProcess> {
+  startAhead(launch = usualLaunch): Promise<CliProcess> {
     return this.pool.startAhead(this.program, launch);
   }
 

@@ -71,25 +71,25 @@ export function sends(...events: readonly ResponsesEvent[]): ResponsesBehaviour 
 
 /** Sends a reasoning summary first: two parts, the first in two deltas. */
 export function reasons(...answer: readonly string[]): ResponsesBehaviour {
-  const ofItem = { item_id: 'rs_0', output_index: 0 };
+  const itemPlace = { item_id: 'rs_0', output_index: 0 };
   const part = (index: number, ...deltas: readonly string[]) => [
-    { type: 'response.reasoning_summary_part.added', ...ofItem, summary_index: index },
+    { type: 'response.reasoning_summary_part.added', ...itemPlace, summary_index: index },
     ...deltas.map((delta) => {
-      return { type: 'response.reasoning_summary_text.delta', ...ofItem, summary_index: index, delta };
+      return { type: 'response.reasoning_summary_text.delta', ...itemPlace, summary_index: index, delta };
     }),
   ];
   const summary = ['Reading it', 'Writing it'].map((text) => ({ type: 'summary_text', text }));
   const item = { type: 'reasoning', id: 'rs_0', summary, encrypted_content: 'sealed' };
   const content = [{ type: 'output_text', text: answer.join('') }];
-  const said = { type: 'message', role: 'assistant', id: 'msg_1', content };
+  const message = { type: 'message', role: 'assistant', id: 'msg_1', content };
   return sends(
     { type: 'response.output_item.added', output_index: 0, item: { ...item, summary: [] } },
     ...part(0, 'Reading', ' it'),
     ...part(1, 'Writing it'),
     { type: 'response.output_item.done', output_index: 0, item },
-    { type: 'response.output_item.added', output_index: 1, item: { ...said, content: [] } },
+    { type: 'response.output_item.added', output_index: 1, item: { ...message, content: [] } },
     ...answer.map((delta) => ({ type: 'response.output_text.delta', item_id: 'msg_1', output_index: 1, delta })),
-    { type: 'response.output_item.done', output_index: 1, item: said },
+    { type: 'response.output_item.done', output_index: 1, item: message },
     completed,
   );
 }
@@ -146,8 +146,8 @@ export function repeats({ body }: ResponsesRequest): ResponsesBehaviour {
 
 /** Returns the messages of a request with role and text, and its tools. */
 export function messagesOf({ body }: ResponsesRequest): readonly string[] {
-  const told = body.input.filter(({ tools }) => tools?.length !== 0);
-  return told.map(({ type, role, content = [] }) => {
+  const inputWithoutTools = body.input.filter(({ tools }) => tools?.length !== 0);
+  return inputWithoutTools.map(({ type, role, content = [] }) => {
     const parts = content.map((part) => part.text ?? part.image_url ?? part.type);
     return `${role ?? type}: ${parts.join('|')}`;
   });

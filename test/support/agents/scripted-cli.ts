@@ -39,7 +39,7 @@ export class ScriptedTree implements OwnedTree {
   readonly graces: number[] = [];
   /** Resource usage so far, set by the test. */
   used: CgroupUsage | null = null;
-  #heard = '';
+  #receivedInput = '';
   #isDead = false;
   #isGone: Promise<void> = Promise.resolve();
 
@@ -57,13 +57,13 @@ export class ScriptedTree implements OwnedTree {
       workingDirectory: '/private/folder',
     }) as unknown as Child;
     stdin.on('data', (bytes: Buffer) => {
-      this.#heard += bytes.toString();
+      this.#receivedInput += bytes.toString();
     });
   }
 
   /** Text written to stdin. */
-  get heard(): string {
-    return this.#heard;
+  get receivedInput(): string {
+    return this.#receivedInput;
   }
 
   async say(text: string | Buffer): Promise<void> {

@@ -30,12 +30,12 @@ export async function createPipe(): Promise<Pipe> {
     fds.add(fd);
     return fd;
   };
-  const own = open(constants.O_NONBLOCK);
+  const writer = open(constants.O_NONBLOCK);
   const close = (fd: number) => fds.delete(fd) && closeSync(fd);
   return {
     open: (blocks) => open(blocks === 'blocking' ? 0 : constants.O_NONBLOCK),
     fill: () => {
-      for (const size of [4096, 1]) while (tried(() => writeSync(own, 'x'.repeat(size))) > 0);
+      for (const size of [4096, 1]) while (tried(() => writeSync(writer, 'x'.repeat(size))) > 0);
     },
     read: () => {
       const bytes = Buffer.alloc(1024 * 1024);

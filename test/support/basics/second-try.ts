@@ -1,5 +1,5 @@
 /** Tests of the running service. Unit tests wait for no other process, and are not repeated. */
-const ofService = /\/test\/(service|programs)\//;
+const serviceTests = /\/test\/(service|programs)\//;
 
 /**
  * In CI, a failed test of the running service runs once more, and its first failure is printed: a busy machine may miss
@@ -7,5 +7,5 @@ const ofService = /\/test\/(service|programs)\//;
  */
 const { testPath = '' } = expect.getState();
 // Repeats at once, because the last test of some files ends what the others share.
-if (process.env.CI === 'true' && ofService.test(testPath))
+if (process.env.CI === 'true' && serviceTests.test(testPath))
   jest.retryTimes(1, { logErrorsBeforeRetry: true, retryImmediately: true });

@@ -20,7 +20,7 @@ type Call = ReturnType<typeof withResolvers<Result>>;
 export class AcpClient implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #calls: Call[] = [];
-  #said = '';
+  #answerText = '';
 
   constructor([program = '', ...args]: readonly string[], cwd: string, env: Readonly<Record<string, string>>) {
     this.#process = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'] });
@@ -40,9 +40,9 @@ export class AcpClient implements AsyncDisposable {
 
   /** Returns the text that the editor shows for this prompt: the answer, or the error. */
   async prompt(sessionId: string, text: string): Promise<string> {
-    this.#said = '';
-    const asked = this.#call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
-    return asked.then(() => this.#said).catch((error: Error) => this.#said + error.message);
+    this.#answerText = '';
+    const answered = this.#call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+    return answered.then(() => this.#answerText).catch((error: Error) => this.#answerText + error.message);
   }
 
   #call(method: string, params: object): Promise<Result> {
@@ -55,7 +55,7 @@ export class AcpClient implements AsyncDisposable {
   #read(line: string): void {
     const { id, method, params, result, error } = JSON.parse(line) as Message;
     const { sessionUpdate, content } = params?.update ?? {};
-    if (sessionUpdate === 'agent_message_chunk') this.#said += content?.text ?? '';
+    if (sessionUpdate === 'agent_message_chunk') this.#answerText += content?.text ?? '';
     if (method !== undefined && id !== undefined) this.#send({ id, error: { code: -32601, message: 'not here' } });
     if (method !== undefined || id === undefined) return;
     if (error === undefined) this.#calls[id]?.resolve(result ?? {});

@@ -25,14 +25,14 @@ export function chatOf({ status, body, text }: Answer): Chat {
 export function chatAndLeave(service: Service, message: string, id: string | null = null) {
   const client = new AbortController();
   const body = { message, ...(id !== null && { conversation_id: id }) };
-  const gone = service.post('/chat', body, {}, client.signal).then(
+  const answer = service.post('/chat', body, {}, client.signal).then(
     () => Promise.reject(new Error('it was answered')),
     (error: Error) => expect(error.name).toBe('AbortError'),
   );
   return {
     async leave() {
       client.abort();
-      await gone;
+      await answer;
     },
   };
 }
@@ -43,7 +43,7 @@ export function startListener(env: Readonly<Record<string, string>> = {}): Promi
 }
 
 /** Returns the status and the body without the request id. */
-function told({ status, body: { request_id, ...rest } }: Answer) {
+function withoutRequestId({ status, body: { request_id, ...rest } }: Answer) {
   return { status, ...rest };
 }
 
@@ -51,11 +51,11 @@ function told({ status, body: { request_id, ...rest } }: Answer) {
 export async function attempts(service: Service, id: string, headers: Headers = {}) {
   const path = `/chat/${encodeURIComponent(id)}`;
   return [
-    told(await service.post('/chat', { message: 'Hi', conversation_id: id }, headers)),
-    told(await service.get(path, headers)),
-    told(await service.get(`${path}/messages`, headers)),
-    told(await service.post(`${path}/fork`, {}, headers)),
-    told(await service.delete(path, headers)),
+    withoutRequestId(await service.post('/chat', { message: 'Hi', conversation_id: id }, headers)),
+    withoutRequestId(await service.get(path, headers)),
+    withoutRequestId(await service.get(`${path}/messages`, headers)),
+    withoutRequestId(await service.post(`${path}/fork`, {}, headers)),
+    withoutRequestId(await service.delete(path, headers)),
   ];
 }
 

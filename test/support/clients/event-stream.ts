@@ -42,7 +42,7 @@ export class StreamAnswer implements AsyncDisposable {
   }
 
   /** Returns all remaining events. */
-  async rest(): Promise<StreamEvent[]> {
+  async remainingEvents(): Promise<StreamEvent[]> {
     const events: StreamEvent[] = [];
     for await (const event of this.#reader) events.push(event);
     return events;
@@ -105,13 +105,13 @@ export async function follow(
  */
 async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  let rest = '';
+  let incompleteBlock = '';
   for await (const chunk of response.body ?? []) {
-    const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n');
-    rest = blocks.pop() ?? '';
+    const blocks = (incompleteBlock + decoder.decode(chunk, { stream: true })).split('\n\n');
+    incompleteBlock = blocks.pop() ?? '';
     for (const block of blocks) if (!block.startsWith(':')) yield eventOf(block);
   }
-  expect(rest + decoder.decode()).toBe('');
+  expect(incompleteBlock + decoder.decode()).toBe('');
 }
 
 function eventOf(block: string): StreamEvent {

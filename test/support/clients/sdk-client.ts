@@ -113,8 +113,8 @@ export class SdkClient implements AsyncDisposable {
 
   run({ url }: SdkService, face: string, call: string, input: SdkInput): Promise<Outcome> {
     const id = ++this.#calls;
-    const told = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url };
-    this.#process.stdin?.write(`${JSON.stringify({ id, face, call, input: told })}\n`);
+    const message = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url };
+    this.#process.stdin?.write(`${JSON.stringify({ id, face, call, input: message })}\n`);
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`${face} ${call} has no end`)), callLimitMs);
       this.#waiting.set(id, (outcome) => {

@@ -88,23 +88,23 @@ const endLimitMs = 60_000;
 export function sdkLab(sdk: string): SdkLab {
   const lab: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
   const started: AsyncDisposable[] = [];
-  const kept = <T extends AsyncDisposable>(part: T): T => {
+  const closedLater = <T extends AsyncDisposable>(part: T): T => {
     started.unshift(part);
     return part;
   };
   beforeAll(async () => {
-    const folder = kept(await temporaryFolder());
+    const folder = closedLater(await temporaryFolder());
     const left = new AbortController();
-    lab.client = kept(await startSdkClient(sdk));
-    lab.api = kept(await startMessagesApi());
-    lab.demo = kept(await startService({ env: live }));
-    lab.command = kept(await startWithProgram(script('needs-a-repair.pl', '{model}'), named));
-    lab.claude = kept(await startWithClaude(lab.api, { env: { MODEL_API_WORKERS: '1', ...live } }));
-    lab.strict = kept(await startStrict(folder.path));
-    lab.hasty = kept(await startHasty());
-    lab.broken = kept(await startWithProgram('/nowhere/there'));
-    lab.leaving = kept(await startService({ env: { ...narrow, ...leavesLate } }));
-    kept({ [Symbol.asyncDispose]: async () => left.abort() });
+    lab.client = closedLater(await startSdkClient(sdk));
+    lab.api = closedLater(await startMessagesApi());
+    lab.demo = closedLater(await startService({ env: live }));
+    lab.command = closedLater(await startWithProgram(script('needs-a-repair.pl', '{model}'), named));
+    lab.claude = closedLater(await startWithClaude(lab.api, { env: { MODEL_API_WORKERS: '1', ...live } }));
+    lab.strict = closedLater(await startStrict(folder.path));
+    lab.hasty = closedLater(await startHasty());
+    lab.broken = closedLater(await startWithProgram('/nowhere/there'));
+    lab.leaving = closedLater(await startService({ env: { ...narrow, ...leavesLate } }));
+    closedLater({ [Symbol.asyncDispose]: async () => left.abort() });
     await beginToLeave(lab.leaving, left.signal);
   }, startLimitMs);
   afterAll(async () => {

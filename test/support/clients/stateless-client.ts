@@ -23,18 +23,18 @@ export function assistant(content: string): Said {
 export class StatelessClient {
   readonly #service: Service;
   readonly #key: string;
-  readonly said: Said[];
+  readonly messages: Said[];
 
   constructor(service: Service, key: string, said: readonly Said[] = []) {
     this.#service = service;
     this.#key = key;
-    this.said = [...said];
+    this.messages = [...said];
   }
 
   async say(text: string): Promise<Answered> {
-    this.said.push(user(text));
-    const answered = await this.aside(this.said);
-    this.said.push(assistant(answered.content));
+    this.messages.push(user(text));
+    const answered = await this.aside(this.messages);
+    this.messages.push(assistant(answered.content));
     return answered;
   }
 

@@ -81,9 +81,9 @@ export function isRunBy(runner: Runner, snippet: Snippet): boolean {
 
 /** Returns the snippets that this test must run, in the order of the pages. Throws if the list is empty. */
 export function snippetsFor(test: string): Snippet[] {
-  const mine = runners.filter(({ by }) => by === test);
-  const snippets = [...new Set(mine.map(({ page }) => page))].flatMap(snippetsOf);
-  const found = snippets.filter((snippet) => mine.some((runner) => isRunBy(runner, snippet)));
+  const runnersOfTest = runners.filter(({ by }) => by === test);
+  const snippets = [...new Set(runnersOfTest.map(({ page }) => page))].flatMap(snippetsOf);
+  const found = snippets.filter((snippet) => runnersOfTest.some((runner) => isRunBy(runner, snippet)));
   if (found.length === 0) throw new Error(`no page has a snippet for ${test}`);
   return found;
 }

@@ -140,9 +140,9 @@ function checkOutsideOfDoors(exchange: Exchange): void {
   if (!outsideStatus.test(`${exchange.status} `)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
   if (exchange.status === 204 || exchange.method === 'HEAD') return;
-  const ofSdks = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
-  const ofOthers = isOfOllama(exchange) ? 'OllamaError' : ofSdks;
-  const name = exchange.path.startsWith('/mcp') ? 'RpcError' : ofOthers;
+  const sdkError = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
+  const errorName = isOfOllama(exchange) ? 'OllamaError' : sdkError;
+  const name = exchange.path.startsWith('/mcp') ? 'RpcError' : errorName;
   checkSchema(exchange, ['components', 'schemas', name]);
 }
 

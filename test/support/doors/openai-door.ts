@@ -93,7 +93,7 @@ export const begun: readonly JobEvent[] = [
   { type: 'job-start', queueMs: 1 },
 ];
 
-export function said(...texts: readonly string[]): JobEvent[] {
+export function answerEvents(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
 }
 

@@ -96,7 +96,7 @@ export function withoutDifferences(
     for (const each of differences) if (each.change(value as Fields)) found.add(each);
     return value;
   }) as readonly TypedAnswer[];
-  const gone = differences.filter((each) => !found.has(each)).map(({ why }) => why);
-  if (gone.length > 0) throw new Error(`no answer differs so: ${gone.join('; ')}`);
+  const unusedReasons = differences.filter((each) => !found.has(each)).map(({ why }) => why);
+  if (unusedReasons.length > 0) throw new Error(`no answer differs so: ${unusedReasons.join('; ')}`);
   return typed;
 }

@@ -27,7 +27,7 @@ export async function aftermathOf(service: Service, body: Readonly<Record<string
   const record = await recordOf(service, answer);
   expect(record).toMatchObject({ method: 'POST', path: '/ask', status_code: answer.status });
   expect((await service.get('/health')).status).toBe(200);
-  return { ...told(answer), outcome: record.outcome, counted: grown(before, await counts(service)) };
+  return { ...answerPart(answer), outcome: record.outcome, counted: grown(before, await counts(service)) };
 }
 
 /** Resolves when /health reports no problem, such as after a fault that failed the last job. */
@@ -39,7 +39,7 @@ function recordOf(service: Service, { body }: Answer): Promise<LogRecord> {
   return service.log('http_request_completed', ({ request_id }) => request_id === body.request_id);
 }
 
-function told({ status, body }: Answer): Pick<Aftermath, 'status' | 'error' | 'reason' | 'message' | 'response'> {
+function answerPart({ status, body }: Answer): Pick<Aftermath, 'status' | 'error' | 'reason' | 'message' | 'response'> {
   const { error, message, response, reason, details } = body;
   if (error === undefined) return { status, response };
   const [detail] = (details ?? []) as { readonly message: string }[];

@@ -39,9 +39,9 @@ export class ClaimingRequests {
   /** Claims the key. Rejects with the error of the service. */
   async send(key: string, digest = 'a digest', client = 'key ada'): Promise<ClaimingRequest> {
     const caller = new AbortController();
-    const held = this.claims.hold({ client, key, digest }, caller.signal);
-    const item = (await held.next()).value as ClaimItem;
-    const end = held.next();
+    const claim = this.claims.hold({ client, key, digest }, caller.signal);
+    const item = (await claim.next()).value as ClaimItem;
+    const end = claim.next();
     const read = (from: number) => this.claims.read({ client, key, digest, from });
     return {
       claim: item.type === 'claimed' ? item.claim : null,

@@ -77,14 +77,16 @@ export class ExpectedRoom {
 
   /** Returns the reason to refuse a job; null to admit it. */
   refusalReason(client: string, bytes: number): 'full' | 'bound' | null {
-    const own = this.waitingOf(client);
+    const waitingOfClient = this.waitingOf(client);
     const { maxQueued } = boundsOf(client);
-    if (maxQueued !== null && own.length >= maxQueued) return 'bound';
+    if (maxQueued !== null && waitingOfClient.length >= maxQueued) return 'bound';
     const reserving = this.#activeWithoutPlace(client);
-    const isAlone = this.waiting.length === own.length && reserving === 0;
-    const isWithin = own.length < placesOf(client) && (own.length === 0 || bytesOf(own) + bytes <= ownBytes);
+    const isAlone = this.waiting.length === waitingOfClient.length && reserving === 0;
+    const isWithin =
+      waitingOfClient.length < placesOf(client) &&
+      (waitingOfClient.length === 0 || bytesOf(waitingOfClient) + bytes <= ownBytes);
     if (!isAlone && !isWithin) return 'bound';
-    const reserved = own.length === 0 ? 0 : Math.min(reserving, ownPlaces);
+    const reserved = waitingOfClient.length === 0 ? 0 : Math.min(reserving, ownPlaces);
     const reservedBytes = (reserved * limits.maxWaitingBytes) / limits.maxWaiting;
     const hasPlace = this.waiting.length + reserved < limits.maxWaiting;
     return hasPlace && bytesOf(this.waiting) + reservedBytes + bytes <= limits.maxWaitingBytes ? null : 'full';
@@ -131,8 +133,8 @@ export class ExpectedRoom {
       (entry) => entry.rank === 'background' && entry.isReady && entry.sinceMs <= nowMs - patienceMs,
     );
     for (const oldest of old) {
-      const own = waiting.filter(({ client }) => client === oldest.client);
-      if (own.some(({ rank }) => rank === 'promoted')) continue;
+      const candidates = waiting.filter(({ client }) => client === oldest.client);
+      if (candidates.some(({ rank }) => rank === 'promoted')) continue;
       this.#background = without(this.#background, oldest);
       oldest.rank = 'promoted';
       this.#lineUp(oldest, this.#callers);
@@ -171,9 +173,9 @@ export class ExpectedRoom {
     for (const { client, members } of lines) {
       const next = members.find((entry) => this.mayRun(entry));
       if (next === undefined) continue;
-      const rest = members.filter((entry) => entry !== next);
-      const others = lines.filter((line) => line.client !== client);
-      const left = rest.length === 0 ? others : [...others, { client, members: rest }];
+      const remainingMembers = members.filter((entry) => entry !== next);
+      const otherLines = lines.filter((line) => line.client !== client);
+      const left = remainingMembers.length === 0 ? otherLines : [...otherLines, { client, members: remainingMembers }];
       if (which === 'callers') this.#callers = left;
       else this.#background = left;
       this.#grant(next);

@@ -36,18 +36,18 @@ export function fateOf(port: number, order: JobOrder): Promise<Fate> {
     };
     const headers = { 'content-type': 'application/json', 'x-request-id': id };
     const options = { host: '127.0.0.1', port, path, method: 'POST', headers, agent: false as const };
-    const asked = request(options, (response) => {
+    const clientRequest = request(options, (response) => {
       response.setEncoding('utf8').on('data', (piece: string) => {
         if (text === '' && leaveAfterMs !== null && isStream(response)) setTimeout(leave, leaveAfterMs);
         text += piece;
       });
-      response.once('error', lost).once('end', () => end(told(response, text)));
+      response.once('error', lost).once('end', () => end(fateFromAnswer(response, text)));
     });
     const leave = () => {
       end({ kind: 'left', outcome: null, wasAdmitted: true });
-      asked.destroy();
+      clientRequest.destroy();
     };
-    asked.on('error', lost).end(JSON.stringify(body));
+    clientRequest.on('error', lost).end(JSON.stringify(body));
   });
 }
 
@@ -57,7 +57,7 @@ function isStream({ headers }: IncomingMessage): boolean {
 
 const refusals = new Set([400, 401, 403, 404, 413, 422, 429, 503]);
 
-function told(response: IncomingMessage, text: string): Omit<Fate, 'id'> {
+function fateFromAnswer(response: IncomingMessage, text: string): Omit<Fate, 'id'> {
   const status = response.statusCode ?? 0;
   if (isStream(response)) return streamed(text);
   if (status === 200) return answered(text);

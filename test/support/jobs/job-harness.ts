@@ -32,7 +32,7 @@ export type Usage = ReturnType<JobCli['usage']>;
 
 export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 export const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };
-export const gone = cancelled('the client has disconnected');
+export const clientGone = cancelled('the client has disconnected');
 export const shutdown = new RelayError('shutting_down', 'the service ends', { retryAfterSeconds: 5 });
 export const forever = new Promise<never>(() => {});
 
@@ -143,7 +143,7 @@ export class JobHarness {
   readonly launches: LaunchOptions[] = [];
   readonly spans: Record<string, unknown>[] = [];
   /** Conversations that processes were requested for. */
-  readonly wanted: (ConversationState | null)[] = [];
+  readonly requestedConversations: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
   readonly room: WaitingRoom;
   /** Clients that have requested a job. */
@@ -162,7 +162,7 @@ export class JobHarness {
   /** Models that clients may name; null allows all. */
   models: readonly string[] | null = null;
   /** Conversations with a live process. */
-  kept: readonly ConversationState[] = [];
+  liveConversations: readonly ConversationState[] = [];
   extras: Capabilities = {};
   /** Whether the program version is known before the first job. */
   isProgramKnown = true;
@@ -227,7 +227,7 @@ export class JobHarness {
       adapter: { name: 'scripted' },
       health: name === '' ? this.health : this.#healthOf(name),
       pool: {
-        hasSessionFor: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
+        hasSessionFor: (state: ConversationState) => this.liveConversations.some(({ id }) => id === state.id),
         endSessionOf: (id: string) => void this.forgotten.push(`${id} at ${name}`),
         endIdleProcesses: async () => void this.flushes++,
       },
@@ -256,8 +256,8 @@ export class JobHarness {
     const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
     return {
       route: ({ model }: Pick<JobRequest, 'model'>): Route => {
-        const own = narrowed(choice, this.models);
-        const named = namedModel(model, own) ?? own.fallback;
+        const allowedChoice = narrowed(choice, this.models);
+        const named = namedModel(model, allowedChoice) ?? allowedChoice.fallback;
         const cli = cliOf(named) as ModelCli;
         return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
       },
@@ -301,7 +301,7 @@ export class JobHarness {
     signal: AbortSignal,
   ): Promise<FakeCli> {
     this.launches.push(launch);
-    this.wanted.push(of);
+    this.requestedConversations.push(of);
     await start(signal);
     signal.throwIfAborted();
     const cli = new FakeCli(script, release, this.extras);

@@ -56,12 +56,12 @@ function faultsOfCounts(logged: Counts, counted: Counts): string[] {
 function faultsOfFates(ended: readonly LogRecord[], fates: readonly Fate[]): string[] {
   const ends = groupById(ended);
   const faults = fates.flatMap(({ id, kind, outcome, wasAdmitted }) => {
-    const own = ends.get(id) ?? [];
-    if (own.length > 1) return [`${id} has ended ${own.length} times`];
-    if (wasAdmitted === true && own.length === 0) return [`${id} was admitted (${kind}), and has no end`];
-    if (wasAdmitted === false && own.length > 0) return [`${id} was refused, and has an end`];
-    const isOther = outcome !== null && own[0]?.outcome !== outcome;
-    return isOther ? [`${id} was told ${outcome}, and has ended with ${own[0]?.outcome}`] : [];
+    const endsOfJob = ends.get(id) ?? [];
+    if (endsOfJob.length > 1) return [`${id} has ended ${endsOfJob.length} times`];
+    if (wasAdmitted === true && endsOfJob.length === 0) return [`${id} was admitted (${kind}), and has no end`];
+    if (wasAdmitted === false && endsOfJob.length > 0) return [`${id} was refused, and has an end`];
+    const isOther = outcome !== null && endsOfJob[0]?.outcome !== outcome;
+    return isOther ? [`${id} was told ${outcome}, and has ended with ${endsOfJob[0]?.outcome}`] : [];
   });
   const known = new Set(fates.map(({ id }) => id));
   return [...faults, ...[...ends.keys()].filter((id) => !known.has(id)).map((id) => `${id} is nobody’s`)];

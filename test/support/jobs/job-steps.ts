@@ -20,11 +20,11 @@ export type JobStep =
   | { readonly type: 'linger' | 'miss-start' | 'cut' }
   | { readonly type: 'pass'; readonly ms: number };
 
-const ofClient = { client: nat(5), worker: nat(workers - 1) };
+const clientFields = { client: nat(5), worker: nat(workers - 1) };
 /** Burst of jobs that may fill one client's places beyond its share. */
 const flood = record({
   type: constant('flood' as const),
-  ...ofClient,
+  ...clientFields,
   count: nat(limits.maxActive + limits.maxWaiting),
 });
 
@@ -34,12 +34,12 @@ const ways = array(
       weight: 4,
       arbitrary: record({
         type: constant('ask' as const),
-        ...ofClient,
+        ...clientFields,
         isStreamed: boolean(),
         isLate: constantFrom(true, false, false, false),
       }),
     },
-    { weight: 4, arbitrary: record({ type: constant('chat' as const), ...ofClient, conversation: nat(3) }) },
+    { weight: 4, arbitrary: record({ type: constant('chat' as const), ...clientFields, conversation: nat(3) }) },
     { weight: 6, arbitrary: record({ type: constant('answer' as const), which: nat(3) }) },
     {
       weight: 5,

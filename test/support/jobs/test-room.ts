@@ -15,7 +15,7 @@ export class TestRoom {
   readonly started: string[] = [];
   /** Numbers of running and waiting jobs, after each change. */
   readonly counts: string[] = [];
-  readonly #held = new Set<Ticket | Entrant>();
+  readonly #holders = new Set<Ticket | Entrant>();
   #turns = 0;
 
   constructor(limits: Partial<RoomLimits>, boundsOf: BoundsOf = noBounds, clock = new FakeClock()) {
@@ -34,14 +34,14 @@ export class TestRoom {
   park(client = 'a', bytes = 1): Ticket {
     const turn: Entrant = entrant(client, bytes, {
       lane: `turn ${++this.#turns}`,
-      heldBy: () => (this.#held.has(turn) ? 'conversation' : null),
+      heldBy: () => (this.#holders.has(turn) ? 'conversation' : null),
     });
-    this.#held.add(turn);
+    this.#holders.add(turn);
     return this.room.admit(turn);
   }
 
   unpark(ticket: Ticket): void {
-    this.#held.delete(ticket.entrant);
+    this.#holders.delete(ticket.entrant);
     this.room.next();
   }
 

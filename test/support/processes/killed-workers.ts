@@ -45,8 +45,8 @@ export async function killWorkersUnderLoad(
   ]);
   agent.destroy();
   await untilJobs(service, 0, 0, restLimitMs);
-  const rest = async () => (await service.jobProcesses()).length === 0;
-  await until(rest, 'no process', restLimitMs).catch(() => {});
+  const hasNoJobs = async () => (await service.jobProcesses()).length === 0;
+  await until(hasNoJobs, 'no process', restLimitMs).catch(() => {});
   tally.left = (await service.jobProcesses()).length;
   return tally;
 }
@@ -116,10 +116,10 @@ async function clientPortsOf(pid: number, ownPort: number): Promise<number[]> {
   const folder = `/proc/${pid}/fd`;
   const links = await Promise.all((await readdir(folder)).map((fd) => readlink(`${folder}/${fd}`).catch(() => '')));
   const inodes = new Set(links.map((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1]));
-  const own = ownPort.toString(16).toUpperCase().padStart(4, '0');
+  const hexPort = ownPort.toString(16).toUpperCase().padStart(4, '0');
   const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((line) => line.trim().split(/\s+/));
   return lines.flatMap(([, local = '', remote = '', , , , , , , inode]) => {
-    if (!local.endsWith(`:${own}`) || inode === '0' || !inodes.has(inode)) return [];
+    if (!local.endsWith(`:${hexPort}`) || inode === '0' || !inodes.has(inode)) return [];
     return [Number.parseInt(remote.split(':')[1] ?? '', 16)];
   });
 }

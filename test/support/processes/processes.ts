@@ -41,8 +41,8 @@ export async function workersOf(servicePid: number): Promise<number[]> {
 
 /** Reads a process's file in /proc, from another thread if the main thread has exited. */
 export function readOfProcess(pid: number, file: 'cmdline' | 'environ'): string {
-  const own = readIfPresent(`/proc/${pid}/${file}`);
-  if (own !== '') return own;
+  const content = readIfPresent(`/proc/${pid}/${file}`);
+  if (content !== '') return content;
   for (const thread of threadsOf(pid)) {
     const text = thread === String(pid) ? '' : readIfPresent(`/proc/${pid}/task/${thread}/${file}`);
     if (text !== '') return text;

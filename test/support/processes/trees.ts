@@ -109,7 +109,7 @@ const killTree = createKillTree(true, clock);
 export class Trees implements AsyncDisposable {
   readonly log = new LogBook();
   /** Exit classes and sent signals with their reasons, in order. */
-  readonly told: (ExitClass | `${'SIGTERM' | 'SIGKILL'} ${EndReason}`)[] = [];
+  readonly reports: (ExitClass | `${'SIGTERM' | 'SIGKILL'} ${EndReason}`)[] = [];
   orphans = 0;
   readonly #containments: ContainmentFactory;
   readonly #instance: Instance & AsyncDisposable;
@@ -147,8 +147,8 @@ export class Trees implements AsyncDisposable {
   #observer() {
     return {
       ...silentObserver,
-      exited: (kind: ExitClass) => this.told.push(kind),
-      killed: (signal: 'SIGTERM' | 'SIGKILL', reason: EndReason) => this.told.push(`${signal} ${reason}`),
+      exited: (kind: ExitClass) => this.reports.push(kind),
+      killed: (signal: 'SIGTERM' | 'SIGKILL', reason: EndReason) => this.reports.push(`${signal} ${reason}`),
       orphansReaped: (count: number) => {
         this.orphans += count;
       },

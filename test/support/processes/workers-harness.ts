@@ -26,7 +26,7 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
   readonly clock = new FakeClock();
   readonly log = new LogBook();
   /** Observed events, in order. */
-  readonly told: string[] = [];
+  readonly reports: string[] = [];
   readonly handles: WorkerHandle[] = [];
   readonly workers: Workers;
   readonly #folder: TemporaryFolder;
@@ -51,31 +51,31 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
 
   workerListening(worker: WorkerHandle): void {
     this.handles.push(worker);
-    this.told.push('listening');
+    this.reports.push('listening');
   }
 
   workersUnavailable(reason: string): void {
-    this.told.push(`unavailable: ${reason}`);
+    this.reports.push(`unavailable: ${reason}`);
   }
 
   figuresReported(_worker: WorkerHandle, families: readonly { readonly name: string }[]): void {
-    this.told.push(`counted: ${families.map(({ name }) => name)}`);
+    this.reports.push(`counted: ${families.map(({ name }) => name)}`);
   }
 
   workerLeft(): void {
-    this.told.push('left');
+    this.reports.push('left');
   }
 
   workerRestarted(cause: string): void {
-    this.told.push(`restarted: ${cause}`);
+    this.reports.push(`restarted: ${cause}`);
   }
 
   workerFailed(): void {
-    this.told.push('broke');
+    this.reports.push('broke');
   }
 
   async untilTold(event: string, times = 1): Promise<void> {
-    await until(() => this.told.filter((told) => told === event).length >= times, `${times} times ${event}`);
+    await until(() => this.reports.filter((told) => told === event).length >= times, `${times} times ${event}`);
   }
 
   async untilLogged(event: string, times = 1): Promise<void> {

@@ -82,7 +82,7 @@ function orderOf(id: string, random: () => number): JobOrder {
   const model = ways.find(([share]) => dice < share)?.[1] ?? 'echo';
   const isChat = random() < 0.2;
   const stream = random() < 0.7;
-  const leaves = stream && random() < 0.25;
+  const disconnects = stream && random() < 0.25;
   const body = { [isChat ? 'message' : 'prompt']: `prompt ${id}`, model, stream };
-  return { id, path: isChat ? '/chat' : '/ask', body, leaveAfterMs: leaves ? random() * 300 : null };
+  return { id, path: isChat ? '/chat' : '/ask', body, leaveAfterMs: disconnects ? random() * 300 : null };
 }

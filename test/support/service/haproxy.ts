@@ -65,14 +65,14 @@ export class HaProxy implements AsyncDisposable {
     const config = join(folder.path, 'haproxy.cfg');
     await writeFile(config, await adapted(hosts, ports, folder.path, options));
     const child = spawn(haproxy, ['-db', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
-    const said: string[] = [];
-    child.stderr?.setEncoding('utf8').on('data', (piece: string) => said.push(piece));
+    const output: string[] = [];
+    child.stderr?.setEncoding('utf8').on('data', (piece: string) => output.push(piece));
     const front = new HaProxy(ports, folder, child);
     const isUp = () => front.seen().then(({ size }) => size === hosts.length || child.exitCode !== null);
     await until(() => isUp().catch(() => child.exitCode !== null), 'HAProxy to be up');
     if (child.exitCode === null) return front;
     await front[Symbol.asyncDispose]();
-    throw new Error(said.join(''));
+    throw new Error(output.join(''));
   }
 
   get url(): string {
@@ -143,7 +143,7 @@ export async function checkDelivered(): Promise<string> {
 }
 
 /** Checks the configuration for one machine, made with a trial certificate by the commands of docs/fleet.md. */
-export async function checkOfPage(): Promise<{ readonly config: string; readonly said: string }> {
+export async function checkOfPage(): Promise<{ readonly config: string; readonly output: string }> {
   await using folder = await temporaryFolder();
   const page = snippetsFor('programs/fleet/front').map(({ code }) => code);
   const commandOf = (start: RegExp) =>
@@ -155,7 +155,7 @@ export async function checkOfPage(): Promise<{ readonly config: string; readonly
   const path = join(folder.path, 'haproxy.cfg');
   await writeFile(path, withCertificate(config, folder.path));
   const { stdout, stderr } = await run(haproxy, ['-c', '-f', path]);
-  return { config, said: stdout + stderr };
+  return { config, output: stdout + stderr };
 }
 
 function delivered(): Promise<string> {
@@ -172,9 +172,9 @@ async function adapted(
   folder: string,
   { hasTls = false, change = (config) => config }: FrontOptions,
 ): Promise<string> {
-  const ofThisMachine = /^ *(log \/dev\/log|log global|option httplog|user|group|chroot) ?.*\n/gm;
-  const ofTls = /^ *(bind :443|http-request redirect) .*\n/gm;
-  const config = (await delivered()).replaceAll(ofThisMachine, '').replaceAll(hasTls ? /(?!)/g : ofTls, '');
+  const machineLines = /^ *(log \/dev\/log|log global|option httplog|user|group|chroot) ?.*\n/gm;
+  const tlsLines = /^ *(bind :443|http-request redirect) .*\n/gm;
+  const config = (await delivered()).replaceAll(machineLines, '').replaceAll(hasTls ? /(?!)/g : tlsLines, '');
   const atPorts = withCertificate(config, folder)
     .replace('/run/haproxy/admin.sock mode 660', `${join(folder, 'admin.sock')} mode 600`)
     .replace('bind :80', `bind 127.0.0.1:${plain}`)

@@ -35,8 +35,8 @@ export class FleetHost implements FrontedHost {
   }
 
   async start(): Promise<void> {
-    const own = { MODEL_API_PORT: String(this.port), MODEL_API_AGENT_PORT: String(this.agentPort) };
-    this.#service = await startService({ env: { ...behindFront, ...own, ...this.#env } });
+    const ports = { MODEL_API_PORT: String(this.port), MODEL_API_AGENT_PORT: String(this.agentPort) };
+    this.#service = await startService({ env: { ...behindFront, ...ports, ...this.#env } });
   }
 
   /** Kills the primary as at a power failure, except that the workers end its programs. */

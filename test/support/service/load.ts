@@ -41,8 +41,8 @@ export async function askOnce(url: string, prompt: string, headers = {}): Promis
 }
 
 export async function postJson(url: string, body: object, headers: Readonly<Record<string, string>> = {}) {
-  const asked = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } };
-  const response = await fetch(url, { ...asked, body: JSON.stringify(body) });
+  const requestOptions = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } };
+  const response = await fetch(url, { ...requestOptions, body: JSON.stringify(body) });
   const text = await response.text();
   return { status: response.status, headers: response.headers, body: bodyOf(text) };
 }

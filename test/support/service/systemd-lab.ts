@@ -120,10 +120,10 @@ export class SystemdLab implements AsyncDisposable {
   async copyProgram(from: string, to: string): Promise<void> {
     const script = 'cat >"$0.part" && chmod 755 "$0.part" && mv "$0.part" "$0"';
     const child = spawn(tool, ['run', 'sh', '-c', script, to], { env: this.#env });
-    const said = text(child.stderr);
+    const errorOutput = text(child.stderr);
     const done = new Promise((resolve) => child.once('exit', resolve));
     await pipeline(createReadStream(from), child.stdin).catch(async (error) => {
-      throw new Error(`${to} was not written: ${await said}`, { cause: error });
+      throw new Error(`${to} was not written: ${await errorOutput}`, { cause: error });
     });
     expect(await done).toBe(0);
   }
@@ -228,10 +228,10 @@ export class SystemdLab implements AsyncDisposable {
     const program = join(checkout, programs, 'sends-requests.js');
     const client = ['run', 'node', program, url + path, String(lanes), ...bodyAndKey];
     const { stdin, stdout } = spawn(tool, client, { env: this.#env, stdio: ['pipe', 'pipe', 'inherit'] });
-    const told = text(stdout);
+    const output = text(stdout);
     const end = () => {
       stdin.end();
-      return told;
+      return output;
     };
     return {
       stop: async () => JSON.parse(await end()),

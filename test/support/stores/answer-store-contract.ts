@@ -6,7 +6,7 @@ import type { StorePlaceForTests } from './store-contract.js';
 
 const now = Date.UTC(2026, 0, 1);
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE idempotency; --";
-const mine = { client: 'key ada', key: odd } as const;
+const ownClaim = { client: 'key ada', key: odd } as const;
 const digest = 'a digest';
 
 /** Calls `keep` until the store is fast enough. */
@@ -49,9 +49,9 @@ export function describeAnswerStore(
 
   /** Returns the answer for this key and a request with this digest. */
   async function answerIn(answers: IdempotencyStore, asked: string) {
-    const known = await answers.claimOrFind(mine, asked, now);
+    const known = await answers.claimOrFind(ownClaim, asked, now);
     if (known.type !== 'answered') return known;
-    const answer = await wholeAnswer(known.answer, (from) => answers.read(mine, known.digest, from));
+    const answer = await wholeAnswer(known.answer, (from) => answers.read(ownClaim, known.digest, from));
     return { digest: known.digest, answer };
   }
 
@@ -59,40 +59,41 @@ export function describeAnswerStore(
     it('gives them back as they were, to their client alone', () =>
       withStore(async (answers, next) => {
         const answer = recordedAnswer(odd.repeat(1000), { status: 500, error: 'cli_error', headers: { a: 'b' } });
-        expect(await answers.claimOrFind(mine, digest, now)).toEqual({ type: 'free' });
-        await answers.keep(mine, { digest, answer }, now);
+        expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
+        await answers.keep(ownClaim, { digest, answer }, now);
         expect(await answerIn(answers, digest)).toEqual({ digest, answer });
-        const later = await next();
-        expect(await answerIn(later, 'another digest')).toEqual({ digest, answer });
-        expect(await later.read(mine, 'another digest', 0)).toBe('');
-        expect(await later.read({ ...mine, client: 'key bob' }, digest, 0)).toBe('');
-        expect(await later.claimOrFind({ ...mine, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
-        expect(await later.claimOrFind({ ...mine, key: 'other' }, digest, now)).toEqual({ type: 'free' });
+        const nextStore = await next();
+        expect(await answerIn(nextStore, 'another digest')).toEqual({ digest, answer });
+        expect(await nextStore.read(ownClaim, 'another digest', 0)).toBe('');
+        expect(await nextStore.read({ ...ownClaim, client: 'key bob' }, digest, 0)).toBe('');
+        expect(await nextStore.claimOrFind({ ...ownClaim, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
+        expect(await nextStore.claimOrFind({ ...ownClaim, key: 'other' }, digest, now)).toEqual({ type: 'free' });
       }));
 
     it('gives a key again that was released', () =>
       withStore(async (answers) => {
-        await answers.claimOrFind(mine, digest, now);
-        answers.release(mine);
-        expect(await answers.claimOrFind(mine, digest, now)).toEqual({ type: 'free' });
+        await answers.claimOrFind(ownClaim, digest, now);
+        answers.release(ownClaim);
+        expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
       }));
 
     (isShared ? it.skip : it)('gives none back that is a day old, removed or not', () =>
       withStore(async (answers, next) => {
-        await answers.keep(mine, { digest, answer: recordedAnswer('x') }, now);
+        await answers.keep(ownClaim, { digest, answer: recordedAnswer('x') }, now);
         const isThere = async (store: IdempotencyStore, at: number) =>
-          (await store.claimOrFind(mine, digest, at)).type === 'answered';
+          (await store.claimOrFind(ownClaim, digest, at)).type === 'answered';
         expect(await isThere(await next(), now + answerTtlMs - 1)).toBe(true);
-        const later = await next();
-        expect(await isThere(later, now + answerTtlMs)).toBe(false);
-        later.expire(now + answerTtlMs);
-        expect(await isThere(later, now)).toBe(false);
+        const nextStore = await next();
+        expect(await isThere(nextStore, now + answerTtlMs)).toBe(false);
+        nextStore.expire(now + answerTtlMs);
+        expect(await isThere(nextStore, now)).toBe(false);
       }),
     );
 
     (isShared ? it.skip : it)('keeps the last one of a key', () =>
       withStore(async (answers, next) => {
-        for (const body of ['first', 'second']) await answers.keep(mine, { digest, answer: recordedAnswer(body) }, now);
+        for (const body of ['first', 'second'])
+          await answers.keep(ownClaim, { digest, answer: recordedAnswer(body) }, now);
         expect(await answerIn(await next(), digest)).toMatchObject({ answer: { body: 'second' } });
       }),
     );

@@ -16,13 +16,13 @@ export class StoreHarness {
   readonly store: ConversationStore;
 
   constructor(limits: Partial<ConversationLimits> = {}, onRemoved: (id: string) => void = () => {}) {
-    const usual = {
+    const plainLimits = {
       ttlMs,
       maxConversations: 10,
       maxBytes: 100_000,
       maxBytesEach: 100_000,
     };
-    this.store = new ConversationStore({ ...usual, ...limits }, this.clock, (cause, id) => {
+    this.store = new ConversationStore({ ...plainLimits, ...limits }, this.clock, (cause, id) => {
       this.removed.push(cause);
       this.removedIds.push(id);
       onRemoved(id);

@@ -139,18 +139,18 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
 
     it('are listed newest first, page by page, by client and status', () =>
       withStore(async (jobs) => {
-        const mine = Array.from({ length: 5 }, () => accepted({ client: 'key lister' }));
-        for (const job of [...mine, accepted({ client: 'key other' })]) await jobs.accept(job);
-        await jobs.start(mine[1]?.id ?? '', now);
+        const ownJobs = Array.from({ length: 5 }, () => accepted({ client: 'key lister' }));
+        for (const job of [...ownJobs, accepted({ client: 'key other' })]) await jobs.accept(job);
+        await jobs.start(ownJobs[1]?.id ?? '', now);
         const order = { client: 'key lister', status: null, before: null, limit: 2 };
-        const newest = mine.map((job) => job.id).toReversed();
+        const newest = ownJobs.map((job) => job.id).toReversed();
         const first = await jobs.list(order);
         expect(first.jobs.map((job) => job.id)).toEqual(newest.slice(0, 2));
         const second = await jobs.list({ ...order, before: first.next });
         expect(second.jobs.map((job) => job.id)).toEqual(newest.slice(2, 4));
         const third = await jobs.list({ ...order, before: second.next });
         expect([third.jobs.map((job) => job.id), third.next]).toEqual([newest.slice(4), null]);
-        expect((await jobs.list({ ...order, status: 'running' })).jobs.map((job) => job.id)).toEqual([mine[1]?.id]);
+        expect((await jobs.list({ ...order, status: 'running' })).jobs.map((job) => job.id)).toEqual([ownJobs[1]?.id]);
         expect((await jobs.list({ ...order, status: 'succeeded' })).jobs).toEqual([]);
       }));
 

@@ -22,8 +22,8 @@ export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
   readonly shared: ConversationReplica | null;
-  readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
-  readonly #kept: JournaledConversations;
+  readonly conversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+  readonly #ownConversations: JournaledConversations;
   readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
 
   constructor(
@@ -36,13 +36,13 @@ export class KeptRun {
       if (cause !== 'deleted') journal.forget(id);
     });
     this.shared = shared && new ConversationReplica(this.store, shared, systemClock);
-    this.#kept = new JournaledConversations(this.store, journal, systemClock);
-    this.kept = this.shared ?? this.#kept;
+    this.#ownConversations = new JournaledConversations(this.store, journal, systemClock);
+    this.conversations = this.shared ?? this.#ownConversations;
     this.#read = this.shared ?? this.store;
   }
 
   restore(): Promise<number> {
-    return this.#kept.restore();
+    return this.#ownConversations.restore();
   }
 
   /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
@@ -81,7 +81,7 @@ export class KeptRun {
     const { conversations } = await this.#read.list(client, null, 10_000);
     const all = [];
     for (const { lastActivityAt: _, expiresAt: __, ...snapshot } of conversations) {
-      all.push({ ...snapshot, said: await this.#said(snapshot.id, client) });
+      all.push({ ...snapshot, transcript: await this.#transcriptOf(snapshot.id, client) });
     }
     return all;
   }
@@ -97,7 +97,7 @@ export class KeptRun {
     return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
   }
 
-  async #said(id: string, client: string): Promise<TranscriptPart[]> {
+  async #transcriptOf(id: string, client: string): Promise<TranscriptPart[]> {
     const parts: TranscriptPart[] = [];
     for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
       const read = await this.#read.read({ id, client, from, withImages: true });

@@ -31,8 +31,17 @@ export class RedisServer implements AsyncDisposable {
 
   /** Starts the server; resolves when it answers. With an append-only file, earlier data is loaded. */
   async start(...options: readonly string[]): Promise<void> {
-    const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#folder.path, '--save', ''];
-    const args = [...own, ...this.#options, ...options];
+    const serverOptions = [
+      '--port',
+      String(this.port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      this.#folder.path,
+      '--save',
+      '',
+    ];
+    const args = [...serverOptions, ...this.#options, ...options];
     this.#process = spawn(redisServer, args, { stdio: 'ignore' });
     await until(() => this.ask('PING').catch(() => null), 'redis-server to answer');
   }

@@ -106,29 +106,29 @@ export function describeResponseStore(
   describe(`A store of responses (${name})`, () => {
     it('gives body and text back as they were, to their client alone', () =>
       withStore(async (responses, next) => {
-        const mine = { id: 'one', client: 'key ada' };
+        const ownKey = { id: 'one', client: 'key ada' };
         const messages = [...turnOf(odd.repeat(1000)), ...turnOf('')];
         expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(20_000) }), limits)).toBe('stored');
-        const later = await next();
-        expect(await bodyOf(later, mine)).toBe(odd.repeat(20_000));
-        expect(await later.head(mine, after)).toBe('head of one');
-        expect(await later.text(mine, after)).toEqual(messages);
-        const theirs = { ...mine, client: 'key bob' };
-        expect([await bodyOf(later, theirs), await later.text(theirs, after)]).toEqual([null, null]);
-        expect(await later.head(theirs, after)).toBe(null);
-        expect(await later.remove(theirs)).toBe(false);
-        expect(await later.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
-        expect(await later.put(nodeOf('two', 'none'), limits)).toBe('gone');
+        const nextStore = await next();
+        expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(20_000));
+        expect(await nextStore.head(ownKey, after)).toBe('head of one');
+        expect(await nextStore.text(ownKey, after)).toEqual(messages);
+        const theirs = { ...ownKey, client: 'key bob' };
+        expect([await bodyOf(nextStore, theirs), await nextStore.text(theirs, after)]).toEqual([null, null]);
+        expect(await nextStore.head(theirs, after)).toBe(null);
+        expect(await nextStore.remove(theirs)).toBe(false);
+        expect(await nextStore.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
+        expect(await nextStore.put(nodeOf('two', 'none'), limits)).toBe('gone');
       }));
 
     it('lets several responses follow one, and share its text', () =>
       withStore(async (responses, next) => {
         await putChain(responses, ['a', 'b', 'c']);
         await responses.put(nodeOf('d', 'a'), limits);
-        const later = await next();
-        expect(await questionsOf(later, 'c')).toEqual(['a', 'b', 'c']);
-        expect(await questionsOf(later, 'd')).toEqual(['a', 'd']);
-        await later.put(nodeOf('e', 'c'), limits);
+        const nextStore = await next();
+        expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
+        expect(await questionsOf(nextStore, 'd')).toEqual(['a', 'd']);
+        await nextStore.put(nodeOf('e', 'c'), limits);
         expect(await questionsOf(await next(), 'e')).toEqual(['a', 'b', 'c', 'e']);
         expect(await questionsOf(await next(), 'a')).toEqual(['a']);
       }));
@@ -145,16 +145,16 @@ export function describeResponseStore(
         await putChain(responses, ['a', 'b', 'c']);
         await responses.put(nodeOf('d', 'a'), limits);
         for (const id of ['a', 'b']) expect(await responses.remove({ id, client: 'key ada' })).toBe(true);
-        const later = await next();
-        expect(await found(later, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
-        expect([await questionsOf(later, 'b'), await questionsOf(later, 'c')]).toEqual([null, ['a', 'b', 'c']]);
-        expect(await later.put(nodeOf('e', 'a'), limits)).toBe('gone');
-        expect(await later.remove({ id: 'a', client: 'key ada' })).toBe(false);
-        await later.remove({ id: 'c', client: 'key ada' });
-        await later.expire(after);
-        expect(later.counts.count).toBe(2); // a and d
-        await later.remove({ id: 'd', client: 'key ada' });
-        expect(later.counts).toEqual({ count: 0, bytes: 0 });
+        const nextStore = await next();
+        expect(await found(nextStore, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
+        expect([await questionsOf(nextStore, 'b'), await questionsOf(nextStore, 'c')]).toEqual([null, ['a', 'b', 'c']]);
+        expect(await nextStore.put(nodeOf('e', 'a'), limits)).toBe('gone');
+        expect(await nextStore.remove({ id: 'a', client: 'key ada' })).toBe(false);
+        await nextStore.remove({ id: 'c', client: 'key ada' });
+        await nextStore.expire(after);
+        expect(nextStore.counts.count).toBe(2); // a and d
+        await nextStore.remove({ id: 'd', client: 'key ada' });
+        expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
       }));
 
     it('makes room by the least recently used one that none follows, of the client that has the most', () =>
@@ -163,14 +163,14 @@ export function describeResponseStore(
         await responses.put(nodeOf('quiet', null, { client: 'key bob' }), few);
         await putChain(responses, ['a', 'b'], few);
         for (const id of ['c', 'd']) await responses.put(nodeOf(id), few);
-        const later = await next();
-        for (const id of ['e', 'f']) expect(await later.put(nodeOf(id), few)).toBe('stored');
-        expect(await found(later, ['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['c', 'd', 'e', 'f']);
-        expect(await found(later, ['quiet'], 'key bob')).toEqual(['quiet']);
-        expect(later.counts.count).toBe(5);
-        await later.text({ id: 'c', client: 'key ada' }, after);
-        await later.put(nodeOf('g'), few);
-        expect(await found(later, ['c', 'd', 'e', 'f', 'g'])).toEqual(['c', 'e', 'f', 'g']);
+        const nextStore = await next();
+        for (const id of ['e', 'f']) expect(await nextStore.put(nodeOf(id), few)).toBe('stored');
+        expect(await found(nextStore, ['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['c', 'd', 'e', 'f']);
+        expect(await found(nextStore, ['quiet'], 'key bob')).toEqual(['quiet']);
+        expect(nextStore.counts.count).toBe(5);
+        await nextStore.text({ id: 'c', client: 'key ada' }, after);
+        await nextStore.put(nodeOf('g'), few);
+        expect(await found(nextStore, ['c', 'd', 'e', 'f', 'g'])).toEqual(['c', 'e', 'f', 'g']);
       }));
 
     it('makes room in bytes, by the responses of the client that has the most', () =>
@@ -188,10 +188,12 @@ export function describeResponseStore(
       withStore(async (responses, next) => {
         const few = { ...limits, maxResponses: 3 };
         expect(await putChain(responses, ['a', 'b', 'c', 'd'], few)).toEqual(['stored', 'stored', 'stored', 'full']);
-        const later = await next();
-        expect(await questionsOf(later, 'c')).toEqual(['a', 'b', 'c']);
-        expect(await found(later, ['d'])).toEqual([]);
-        expect(await later.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe('full');
+        const nextStore = await next();
+        expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
+        expect(await found(nextStore, ['d'])).toEqual([]);
+        expect(await nextStore.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe(
+          'full',
+        );
       }));
 
     (isShared ? it.skip : it)('forgets a text once it was not continued for so long', () =>
@@ -199,18 +201,18 @@ export function describeResponseStore(
         await putChain(responses, ['a', 'b']);
         await responses.put(nodeOf('c', 'a', { createdAt: now + 1000 }), limits);
         await responses.put(nodeOf('x'), limits);
-        const later = await next();
-        const at = (id: string, time: number) => bodyOf(later, { id, client: 'key ada' }, time - day);
+        const nextStore = await next();
+        const at = (id: string, time: number) => bodyOf(nextStore, { id, client: 'key ada' }, time - day);
         expect(await at('x', now + day - 1)).toBe('x');
         expect([await at('x', now + day), await at('b', now + day), await at('a', now + day)]).toEqual([
           null,
           null,
           'a',
         ]);
-        await later.expire(now);
-        expect(later.counts.count).toBe(2);
-        await later.expire(now + 1000);
-        expect(later.counts).toEqual({ count: 0, bytes: 0 });
+        await nextStore.expire(now);
+        expect(nextStore.counts.count).toBe(2);
+        await nextStore.expire(now + 1000);
+        expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
       }),
     );
 

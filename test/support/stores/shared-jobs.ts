@@ -14,7 +14,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
   readonly queue: AcceptedJob[] = [];
   /** Ids of returned jobs. */
   readonly back: string[] = [];
-  readonly told: string[] = [];
+  readonly calls: string[] = [];
   waiting: SharedJobs['waiting'] = { count: 0, since: null };
   mayHaveNext = true;
   /** Whether the store can report which jobs were started. */
@@ -49,7 +49,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
   keepText(): void {}
 
   async cancel(...[id, ended, by]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
-    this.told.push(`cancel ${id}`);
+    this.calls.push(`cancel ${id}`);
     const request = this.#requests.get(id);
     const record = request === undefined ? null : await this.find(id, request.client);
     const isGone = record === null || record.end !== null || (record.status === 'queued' && this.#cancelled.has(id));

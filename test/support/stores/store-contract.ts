@@ -101,8 +101,8 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
         await run.chat(id, 'two', 'zwei');
         await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUse) });
-        await run.kept.fork(id, 'alice', 2);
-        const [fork, whole] = (await run.all()).map(({ said }) => figuresIn(said));
+        await run.conversations.fork(id, 'alice', 2);
+        const [fork, whole] = (await run.all()).map(({ transcript }) => figuresIn(transcript));
         const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
         expect([fork, whole?.slice(0, 4)]).toEqual([
           [null, first],
@@ -139,10 +139,10 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const run = await services.next();
         const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
         await run.chat(id, 'two', 'zwei');
-        const fork = await run.kept.fork(id, 'alice', 2);
+        const fork = await run.conversations.fork(id, 'alice', 2);
         await run.chat(fork.id, 'three', 'drei');
-        await run.kept.fork(fork.id, 'alice', null);
-        await run.kept.remove(id, 'alice');
+        await run.conversations.fork(fork.id, 'alice', null);
+        await run.conversations.remove(id, 'alice');
         expect(await run.all()).toHaveLength(2);
         await expectKept(services, run);
       }));
@@ -152,8 +152,8 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const run = await services.next();
         const root = await run.chat(null, 'one', 'eins');
         for (const text of ['two', 'three']) await run.chat(root, text, text);
-        await run.kept.rename(root, 'alice', 'Numbers');
-        const fork = async (id: string, messages: number) => (await run.kept.fork(id, 'alice', messages)).id;
+        await run.conversations.rename(root, 'alice', 'Numbers');
+        const fork = async (id: string, messages: number) => (await run.conversations.fork(id, 'alice', messages)).id;
         const four = await fork(root, 4);
         await run.chat(four, 'four', 'vier');
         const five = await fork(four, 6);
@@ -166,7 +166,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         };
         for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
         expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
-        await run.kept.remove(root, 'alice');
+        await run.conversations.remove(root, 'alice');
         const { [root]: _, ...others } = all;
         for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
         for (const [id, client] of [
@@ -185,12 +185,12 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       withServices(async (services) => {
         const run = await services.next();
         const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
-        const named = await run.kept.rename(first, 'alice', odd.replace('\u0000', ''));
-        const fork = await run.kept.fork(first, 'alice', null);
+        const named = await run.conversations.rename(first, 'alice', odd.replace('\u0000', ''));
+        const fork = await run.conversations.fork(first, 'alice', null);
         expect(fork.title).toBe(named.title);
-        await run.kept.rename(first, 'alice', 'Another');
-        await run.kept.rename(second, 'alice', 'Gone soon');
-        expect(await run.kept.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
+        await run.conversations.rename(first, 'alice', 'Another');
+        await run.conversations.rename(second, 'alice', 'Gone soon');
+        expect(await run.conversations.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
         await run.chat(first, 'more', 'mehr');
         expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
         expect((await run.snapshot(first)).title).toBe('Another');
@@ -201,7 +201,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       withServices(async (services) => {
         const run = await services.next();
         for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, text);
-        await run.kept.rename(await run.chat(null, 'Honey', 'Honey'), 'alice', 'BREAD with honey');
+        await run.conversations.rename(await run.chat(null, 'Honey', 'Honey'), 'alice', 'BREAD with honey');
         expect(await run.found('bread')).toEqual(['BREAD with honey', 'Bread']);
         expect(await run.found('%')).toEqual([]);
       }));
@@ -210,10 +210,10 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       withServices(async (services) => {
         const run = await services.next();
         const id = await run.chat(null, 'one', 'eins');
-        await expect(run.kept.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
-        await expect(run.kept.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
-        await run.kept.remove(id, 'alice');
-        await expect(run.kept.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expect(run.conversations.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expect(run.conversations.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await run.conversations.remove(id, 'alice');
+        await expect(run.conversations.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
         await expectKept(services, run);
       }));
 
@@ -222,7 +222,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const run = await services.next();
         const id = await run.chat(null, 'one', 'eins');
         const other = await run.chat(null, 'two', 'zwei');
-        const answering = () => run.kept.remove(id, 'alice');
+        const answering = () => run.conversations.remove(id, 'alice');
         expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
         expect((await run.all()).map((each) => each.id)).toEqual([other]);
         await expectKept(services, run);

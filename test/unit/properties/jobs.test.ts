@@ -5,7 +5,7 @@ import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
-import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../../support/jobs/job-harness.js';
+import { all, clientGone, endOf, JobHarness, type Script, shutdown, turnEnd } from '../../support/jobs/job-harness.js';
 import { type JobStep, jobSteps, limits, workers } from '../../support/jobs/job-steps.js';
 import { failureOf } from '../../support/stores/conversations.js';
 
@@ -114,7 +114,7 @@ class JobPlayer implements Player<JobStep> {
 
   #ask(step: Extract<JobStep, { type: 'ask' | 'chat' }>): void {
     const controller = new AbortController();
-    if (step.type === 'ask' && step.isLate) controller.abort(gone);
+    if (step.type === 'ask' && step.isLate) controller.abort(clientGone);
     const request =
       step.type === 'ask'
         ? { isStreamed: step.isStreamed }
@@ -162,14 +162,14 @@ class JobPlayer implements Player<JobStep> {
     if (type === 'answer') turn?.end();
     else if (type === 'fail') turn?.fail(cliError('other', 'it failed'));
     else if (type === 'break') turn?.fail(new Error('a defect'));
-    else if (type === 'leave') pick(this.#callers, which)?.controller.abort(gone);
+    else if (type === 'leave') pick(this.#callers, which)?.controller.abort(clientGone);
     else if (type === 'kill-worker') this.#kill(which % workers);
     else if (type === 'delete') this.#delete(pick([...this.#ids], which));
     else this.#lingering.shift()?.();
   }
 
   #kill(worker: number): void {
-    for (const caller of this.#callers) if (caller.worker === worker) caller.controller.abort(gone);
+    for (const caller of this.#callers) if (caller.worker === worker) caller.controller.abort(clientGone);
   }
 
   #delete(id: string | undefined): void {

@@ -3,13 +3,13 @@ import { array, boolean, constant, constantFrom, nat, oneof, option, record } fr
 import type { CliLease } from '../../../src/primary/cli/pool/process-pool.js';
 import type { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
-import { PoolHouse, usual, withSystem } from '../../support/agents/pool-house.js';
+import { PoolHouse, usualLaunch, withSystem } from '../../support/agents/pool-house.js';
 import { type ScriptedTree, TextBook, turnOf } from '../../support/agents/scripted-cli.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
 import { settled } from '../../support/basics/settled.js';
 
 const maxSessions = 2;
-const launches = [usual, withSystem('Be brief.')];
+const launches = [usualLaunch, withSystem('Be brief.')];
 
 type PoolStep =
   | {
@@ -87,7 +87,7 @@ class PoolPlayer implements Player<PoolStep> {
   async perform(step: PoolStep): Promise<void> {
     if (step.type === 'acquire') await this.#acquire(step);
     else if (step.type === 'whole-turn') await this.#wholeTurn(step.of);
-    else if ('launch' in step) this.#startFor(step.type, pick(launches, step.launch) ?? usual);
+    else if ('launch' in step) this.#startFor(step.type, pick(launches, step.launch) ?? usualLaunch);
     else if (step.type === 'pass') await this.#pass(step.ms);
     else if ('which' in step) await this.#act(step.type, step.which);
     else if (step.type === 'flush') void this.#house.pool.endIdleProcesses();
@@ -144,7 +144,7 @@ class PoolPlayer implements Player<PoolStep> {
     const state = id === null || messageCount === 0 ? null : { id, messageCount };
     const { pool, program } = this.#house;
     try {
-      const lease = await pool.acquire(program, pick(launches, launch) ?? usual, state, caller.signal);
+      const lease = await pool.acquire(program, pick(launches, launch) ?? usualLaunch, state, caller.signal);
       expect([undefined, owner]).toContain(this.#owners.get(lease.process));
       if (lease.origin === 'live') deepEqual([this.#owners.get(lease.process), isBehind], [owner, false]);
       this.#owners.set(lease.process, owner);
@@ -165,7 +165,7 @@ class PoolPlayer implements Player<PoolStep> {
   }
 
   /** Expects that a job whose client has disconnected gets no process. */
-  #startFor(type: 'acquire-late' | 'start-ahead', launch: typeof usual): void {
+  #startFor(type: 'acquire-late' | 'start-ahead', launch: typeof usualLaunch): void {
     const { pool, program } = this.#house;
     const late = AbortSignal.abort(cancelled('gone'));
     const started =

@@ -5,7 +5,7 @@ import type { Service } from '../../service/service.js';
 import { keys, type Open } from './house.js';
 
 const { alice, bob } = keys;
-const elsewhere = 'A'.repeat(24);
+const unknownId = 'A'.repeat(24);
 
 export function describeConversations(open: Open): void {
   describe('in conversations', () => {
@@ -55,11 +55,11 @@ export function describeConversations(open: Open): void {
         { conversation_id: older.conversation_id, title: 'I am of bob' },
       ]);
       const path = `/chat/${older.conversation_id}/messages`;
-      const said = [
+      const messages = [
         { role: 'user', content: 'I am of bob' },
         { role: 'assistant', content: older.response },
       ];
-      expect((await service.get(path, bob)).body).toMatchObject({ system: 'Be kind.', messages: said });
+      expect((await service.get(path, bob)).body).toMatchObject({ system: 'Be kind.', messages });
       expect((await service.get(`${path}?format=markdown`, bob)).text).toContain('## User\n\n> I am of bob\n');
       for (const bad of [`${path}?format=pdf`, '/chat?limit=0']) {
         const { status, body } = await service.get(bad, bob);
@@ -114,7 +114,7 @@ export function describeConversations(open: Open): void {
       expect((await service.get(`/chat?version_of=${id}`, bob)).body.conversations).toEqual([]);
       for (const [asked, client] of [
         [{ version_of: id }, bob],
-        [{ version_of: elsewhere }, alice],
+        [{ version_of: unknownId }, alice],
         [{ version_of: id, conversation_id: id }, alice],
         [{ version_of: 7 }, alice],
       ] as const) {
@@ -131,7 +131,7 @@ export function describeConversations(open: Open): void {
       const { body } = await service.post('/chat', { message: 'This is mine' }, alice);
       const { body: other } = await service.post('/chat', { message: 'This is short' }, bob);
       await service.delete(`/chat/${other.conversation_id}`, bob);
-      for (const id of [body.conversation_id, other.conversation_id, elsewhere]) {
+      for (const id of [body.conversation_id, other.conversation_id, unknownId]) {
         const answers = [
           await service.post('/chat', { message: 'Hi', conversation_id: id }, bob),
           await service.get(`/chat/${id}`, bob),
@@ -140,10 +140,10 @@ export function describeConversations(open: Open): void {
           await service.patch(`/chat/${id}`, { title: 'Mine' }, bob),
           await service.delete(`/chat/${id}`, bob),
         ];
-        const told = answers.map(({ status, body: { request_id, ...rest } }) => ({ status, ...rest }));
+        const answersWithoutId = answers.map(({ status, body: { request_id, ...rest } }) => ({ status, ...rest }));
         const missing = { status: 404, error: 'not_found', message: 'no such conversation' };
         const unusable = expect.objectContaining({ status: 400, error: 'validation_error' });
-        expect(told).toEqual([unusable, missing, missing, missing, missing, missing]);
+        expect(answersWithoutId).toEqual([unusable, missing, missing, missing, missing, missing]);
       }
       expect((await service.get(`/chat/${body.conversation_id}`, alice)).status).toBe(200);
     });

@@ -44,8 +44,8 @@ export function describeEndpoints(answering: Running): void {
       expect(model_cli.status).toBe('ready');
       const { body: whole } = await service.get('/health/history');
       expect((whole.history as unknown[]).at(-1)).toEqual(model_cli);
-      const later = await service.get(`/health/history?since=${model_cli.checked_at}`);
-      expect([later.status, later.body.history]).toEqual([200, []]);
+      const nextPage = await service.get(`/health/history?since=${model_cli.checked_at}`);
+      expect([nextPage.status, nextPage.body.history]).toEqual([200, []]);
     });
 
     it('tells its metrics, its version and its models', async () => {

@@ -22,8 +22,8 @@ export function describeContract(name: string, start: Start): void {
     it('has been seen whole: every endpoint with every status and error code of its', () => {
       // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title refused because memory is
       // full of bodies.
-      const elsewhere = / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$/;
-      const unseen = contract.unseen.filter((answer) => !elsewhere.test(answer));
+      const testedByOthers = / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$/;
+      const unseen = contract.unseen.filter((answer) => !testedByOthers.test(answer));
       expect(unseen).toEqual([]);
     });
   });

@@ -4,7 +4,7 @@ import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
-import { all, gone } from '../../../support/jobs/job-harness.js';
+import { all, clientGone } from '../../../support/jobs/job-harness.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 import { SharingHost } from '../../../support/jobs/sharing-host.js';
 import { acceptedJob, answerOf, endedAt, SharedMemoryJobs } from '../../../support/stores/shared-jobs.js';
@@ -51,7 +51,7 @@ describe('A job of another host', () => {
     await store.start('one', 1);
     const cancelled = elsewhere.cancel('one', 'a');
     await clock.advance(1500);
-    expect(store.told).toEqual(['cancel one', 'cancel one']);
+    expect(store.calls).toEqual(['cancel one', 'cancel one']);
     const at = clock.now();
     await store.end('one', endedAt(at, 'cancelled'), new AnswerLog());
     await clock.advance(1000);
@@ -135,7 +135,7 @@ describe('A job in the queue of another host', () => {
       await answered.promise;
       return started;
     };
-    caller.abort(gone);
+    caller.abort(clientGone);
     await asked.promise;
     const cancelled = isStarted ? south.clientJobs.cancel('one', 'a') : null;
     await settled();

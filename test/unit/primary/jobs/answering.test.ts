@@ -123,7 +123,7 @@ describe('A job with a schema', () => {
       { role: 'assistant', text: 'Sure!' },
     ]);
     expect(harness.processes.map(({ released }) => released)).toEqual([[null], [null]]);
-    expect(harness.wanted).toEqual([null, null]);
+    expect(harness.requestedConversations).toEqual([null, null]);
     await harness.expectTidy();
   });
 
@@ -206,19 +206,19 @@ describe('A job whose caller stores the conversation', () => {
     expect((await all(harness.run(first)))[0]).toMatchObject({ type: 'job-admitted', session: 'replay' });
     const [kept] = harness.processes[0]?.released ?? [];
     expect(kept).toMatchObject({ messageCount: 2, launch: { schema: null } });
-    harness.kept = kept ? [kept] : [];
+    harness.liveConversations = kept ? [kept] : [];
     expect((await all(harness.run(second)))[0]).toMatchObject({ type: 'job-admitted', session: 'live' });
-    expect(harness.wanted).toEqual([null, expect.objectContaining({ id: kept?.id, messageCount: 2 })]);
+    expect(harness.requestedConversations).toEqual([null, expect.objectContaining({ id: kept?.id, messageCount: 2 })]);
   });
 
   it('does not use a process that another job already continues', async () => {
     const harness = new JobHarness({ maxActive: 2 });
     await all(harness.run(first));
     const [kept] = harness.processes[0]?.released ?? [];
-    harness.kept = kept ? [kept] : [];
+    harness.liveConversations = kept ? [kept] : [];
     const events = await Promise.all([all(harness.run(second)), all(harness.run(second))]);
     expect(events.map(([admitted]) => admitted)).toMatchObject([{ session: 'live' }, { session: 'replay' }]);
-    expect(harness.wanted.slice(1).map((state) => state?.id)).toEqual([kept?.id, '']);
+    expect(harness.requestedConversations.slice(1).map((state) => state?.id)).toEqual([kept?.id, '']);
   });
 
   it('does not leave its process for reuse if its answer was cut short', async () => {

@@ -3,7 +3,7 @@ import { isRefused } from '../../../../src/primary/jobs/job.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import { BackgroundHarness } from '../../../support/jobs/background-harness.js';
-import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/jobs/job-harness.js';
+import { all, answers, barrier, clientGone, hangs, type Script, throws } from '../../../support/jobs/job-harness.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
 /** Occupies every slot until it is released. */
@@ -12,7 +12,7 @@ function occupy({ inner }: BackgroundHarness, count = 1) {
   const jobs = callers.map(({ signal }) => all(inner.run({ client: 'caller', isStreamed: true }, signal)));
   return {
     leave: async () => {
-      for (const caller of callers) caller.abort(gone);
+      for (const caller of callers) caller.abort(clientGone);
       await Promise.all(jobs);
     },
   };
@@ -105,7 +105,7 @@ describe('A background job starts', () => {
     await harness.clock.advance(5000);
     expect([await harness.statusOf(turn), await harness.statusOf(other)]).toEqual(['queued', 'succeeded']);
     expect(harness.inner.room.waiting).toBe(0);
-    caller.abort(gone);
+    caller.abort(clientGone);
     await busy;
     await settled();
     expect(await harness.statusOf(turn)).toBe('succeeded');

@@ -1,5 +1,5 @@
 import { cliError } from '../../../../src/shared/errors.js';
-import { all, answers, barrier, endOf, gone, JobHarness, throws } from '../../../support/jobs/job-harness.js';
+import { all, answers, barrier, clientGone, endOf, JobHarness, throws } from '../../../support/jobs/job-harness.js';
 
 const minute = 60_000;
 
@@ -79,7 +79,7 @@ describe('While the breaker is open', () => {
     expect(() => harness.run({ operation: 'chat', conversationId: 'unknown' })).toThrow('no such conversation');
     const caller = new AbortController();
     const probe = all(harness.run({}, caller.signal));
-    caller.abort(gone);
+    caller.abort(clientGone);
     expect(endOf(await probe)).toMatchObject({ outcome: 'cancelled' });
     expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok' });
   });

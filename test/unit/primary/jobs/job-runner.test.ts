@@ -8,9 +8,9 @@ import {
   all,
   answers,
   barrier,
+  clientGone,
   endOf,
   forever,
-  gone,
   hangs,
   JobHarness,
   type JobOptions,
@@ -83,10 +83,10 @@ describe('A successful job', () => {
     const callers = [new AbortController(), new AbortController(), new AbortController()];
     const [first, second, third] = callers.map(({ signal }) => all(harness.run({ isStreamed: true }, signal)));
     await harness.clock.advance(50);
-    callers[0]?.abort(gone);
+    callers[0]?.abort(clientGone);
     await harness.clock.advance(1050);
-    callers[1]?.abort(gone);
-    callers[2]?.abort(gone);
+    callers[1]?.abort(clientGone);
+    callers[2]?.abort(clientGone);
     const positions = (events: JobEvent[] | undefined) =>
       events?.flatMap((event) => (event.type === 'job-queued' ? [event.position] : []));
     expect([await first, await second, await third].map(positions)).toEqual([[], [1], [2, 1]]);
@@ -106,7 +106,7 @@ describe('A successful job', () => {
       [2, startedAt + 30],
     ]);
     expect(harness.room.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30, reason: 'slot' }]);
-    caller.abort(gone);
+    caller.abort(clientGone);
     await Promise.all([first, ...rest]);
     await harness.expectTidy();
   });
@@ -227,7 +227,7 @@ describe('A job that does not succeed', () => {
     const first = all(harness.run({}, caller.signal));
     const second = all(harness.run());
     await harness.clock.advance(10_000);
-    caller.abort(gone);
+    caller.abort(clientGone);
     await first;
     await harness.clock.advance(119_000);
     expect(harness.room.active).toBe(1);
@@ -250,7 +250,7 @@ describe('A job that does not succeed', () => {
       admitted,
       expect.objectContaining({ outcome: 'queue_timeout', queueMs: 15_000, executionMs: 0 }),
     ]);
-    caller.abort(gone);
+    caller.abort(clientGone);
     await running;
     expect(harness.processes).toHaveLength(1);
     expect(harness.outcomes).toEqual([
@@ -267,7 +267,7 @@ describe('A job that does not succeed', () => {
     const second = all(harness.run());
     await settled();
     harness.isBudgetUsedUp = true;
-    caller.abort(gone);
+    caller.abort(clientGone);
     await first;
     expect(endOf(await second)).toMatchObject({ outcome: 'rate_limited', failure: { reason: 'budget' } });
     expect(harness.processes).toHaveLength(1);
@@ -304,10 +304,10 @@ describe('A job that does not succeed', () => {
     const running = all(harness.run({}, first.signal));
     const waiting = all(harness.run({}, second.signal));
     await settled();
-    second.abort(gone);
+    second.abort(clientGone);
     expect(endOf(await waiting)).toMatchObject({ outcome: 'cancelled' });
     expect([harness.room.active, harness.room.waiting]).toEqual([1, 0]);
-    first.abort(gone);
+    first.abort(clientGone);
     await running;
     expect(harness.processes).toHaveLength(1);
     await harness.expectTidy();
@@ -318,7 +318,7 @@ describe('A job that does not succeed', () => {
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
     await settled();
-    caller.abort(gone);
+    caller.abort(clientGone);
     expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
     await harness.expectTidy();
   });
@@ -328,7 +328,7 @@ describe('A job that does not succeed', () => {
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
     await settled();
-    caller.abort(gone);
+    caller.abort(clientGone);
     expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
     expect(harness.processes).toHaveLength(0);
     await harness.expectTidy();
@@ -336,7 +336,7 @@ describe('A job that does not succeed', () => {
 
   it('ends in cancelled if its caller had disconnected before it arrived', async () => {
     const harness = new JobHarness();
-    expect(endOf(await all(harness.run({}, AbortSignal.abort(gone))))).toMatchObject({ outcome: 'cancelled' });
+    expect(endOf(await all(harness.run({}, AbortSignal.abort(clientGone))))).toMatchObject({ outcome: 'cancelled' });
     expect(harness.launches).toEqual([]);
     await harness.expectTidy();
   });
@@ -387,7 +387,7 @@ describe('A job', () => {
     const running = all(harness.run({}, caller.signal));
     await settled();
     harness.runner.cutAll(shutdown);
-    caller.abort(gone);
+    caller.abort(clientGone);
     harness.runner.cutAll(new RelayError('timeout', 'later'));
     expect(endOf(await running)).toMatchObject({ outcome: 'shutting_down' });
     expect(harness.outcomes).toEqual([['job 1', 'shutting_down']]);
@@ -447,7 +447,7 @@ describe('A job', () => {
       if (value?.type === 'text-delta') read += value.text.length;
     }
     expect(read).toBeGreaterThan(2 * maxAhead);
-    caller.abort(gone);
+    caller.abort(clientGone);
     await harness.room.idle();
     await harness.expectTidy();
   });

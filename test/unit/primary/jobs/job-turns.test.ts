@@ -6,8 +6,8 @@ import {
   all,
   answers,
   barrier,
+  clientGone,
   endOf,
-  gone,
   hangs,
   JobHarness,
   type Script,
@@ -42,7 +42,7 @@ describe('A turn of a conversation', () => {
       { id, messageCount: 2, client: 'a', launch: plainLaunch(null) },
       { id, messageCount: 4, client: 'a', launch: plainLaunch(null) },
     ];
-    expect(harness.wanted).toEqual([null, first]);
+    expect(harness.requestedConversations).toEqual([null, first]);
     const guess = { kind: 'question', client: 'a' };
     expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
   });
@@ -66,7 +66,7 @@ describe('A turn of a conversation', () => {
     const caller = new AbortController();
     const failing = all(harness.run({ operation: 'chat', conversationId: id }, caller.signal));
     await settled();
-    caller.abort(gone);
+    caller.abort(clientGone);
     expect(endOf(await failing).outcome).not.toBe('ok');
     expect(harness.processes[1]?.released).toEqual([null]);
     expect(harness.conversations.snapshot(id, 'a')).toMatchObject({ messageCount: 2 });

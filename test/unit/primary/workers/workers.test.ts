@@ -68,7 +68,7 @@ describe('A worker that dies', () => {
       await harness.untilTold('listening', times + 1);
       expect(harness.workers.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: times }]);
     }
-    expect(harness.told).toEqual(['listening', ...Array(3).fill(['left', 'restarted: crash', 'listening']).flat()]);
+    expect(harness.reports).toEqual(['listening', ...Array(3).fill(['left', 'restarted: crash', 'listening']).flat()]);
     expect(harness.log.entries.map(({ level, event, fields }) => [level, event, fields])).toEqual(
       Array(3).fill(['warn', 'worker_gone', { worker: 1, code: null, signal: 'SIGKILL' }]),
     );
@@ -97,7 +97,7 @@ describe('A worker that dies', () => {
     process.kill(harness.pids()[0] ?? 0, 'SIGKILL');
     expect(await stopped).toBe(false);
     await harness.clock.advance(60_000);
-    expect([harness.told, harness.pids()]).toEqual([['listening', 'left'], []]);
+    expect([harness.reports, harness.pids()]).toEqual([['listening', 'left'], []]);
   });
 });
 
@@ -107,7 +107,7 @@ describe('A service whose workers never listen', () => {
     harness.start('cannot-listen');
     await harness.untilTold('unavailable: the address cannot be used');
     await harness.clock.advance(60_000);
-    expect(harness.told).toEqual(['left', 'unavailable: the address cannot be used']);
+    expect(harness.reports).toEqual(['left', 'unavailable: the address cannot be used']);
   });
 
   it('continues to try if one had listened before', async () => {
@@ -120,7 +120,7 @@ describe('A service whose workers never listen', () => {
     harness.use('listens');
     await harness.clock.advance(firstWaitMs);
     await harness.untilTold('listening', 2);
-    expect(harness.told.filter((event) => event.startsWith('unavailable'))).toEqual([]);
+    expect(harness.reports.filter((event) => event.startsWith('unavailable'))).toEqual([]);
   });
 });
 
@@ -141,7 +141,7 @@ describe('A worker that the system cannot start', () => {
     await harness.clock.advance(2 * firstWaitMs);
     await harness.untilTold('listening');
     expect(harness.workers.counts()).toEqual({ starting: 0, ready: 1, stopping: 0 });
-    expect(harness.told.filter((event) => event.startsWith('restarted'))).toEqual([
+    expect(harness.reports.filter((event) => event.startsWith('restarted'))).toEqual([
       'restarted: crash',
       'restarted: crash',
     ]);
@@ -171,11 +171,11 @@ describe('A worker that the system cannot start', () => {
     harness.start('not\0a program');
     for (let tries = 1; tries < 8; tries++) {
       expect(harness.log.events).toHaveLength(tries);
-      expect(harness.told).not.toContain('unavailable: no worker can start');
+      expect(harness.reports).not.toContain('unavailable: no worker can start');
       await harness.clock.advance(Math.min(firstWaitMs * 2 ** (tries - 1), maxWaitMs));
     }
     expect(new Set(harness.log.events)).toEqual(new Set(['worker_start_failed']));
-    expect(harness.told.at(-1)).toBe('unavailable: no worker can start');
+    expect(harness.reports.at(-1)).toBe('unavailable: no worker can start');
     expect(harness.known).toEqual([]);
   });
 });
@@ -194,7 +194,7 @@ describe('A worker that hangs', () => {
       { event: 'worker_gone', fields: { signal: 'SIGKILL' } },
     ]);
     await harness.clock.advance(firstWaitMs);
-    expect(harness.told).toEqual(['left', 'restarted: unresponsive']);
+    expect(harness.reports).toEqual(['left', 'restarted: unresponsive']);
     expect(harness.pids()).toEqual([expect.any(Number)]);
     expect(harness.pids()).not.toEqual([first]);
   });
@@ -213,7 +213,7 @@ describe('A worker that hangs', () => {
     await harness.clock.advance(1);
     await harness.untilTold('listening', 2);
     expect(harness.log.events).toEqual(['worker_unresponsive', 'worker_gone']);
-    expect(harness.told).toEqual(['listening', 'left', 'restarted: unresponsive', 'listening']);
+    expect(harness.reports).toEqual(['listening', 'left', 'restarted: unresponsive', 'listening']);
   });
 
   it('makes a reload fail, and the existing worker stays', async () => {
@@ -239,7 +239,7 @@ describe('A reload of the workers', () => {
     await harness.untilTold('listening', 2);
     const before = harness.pids();
     expect(await harness.workers.replaceAll()).toBe(true);
-    expect(harness.told.slice(2)).toEqual(['listening', 'restarted: reload', 'listening', 'restarted: reload']);
+    expect(harness.reports.slice(2)).toEqual(['listening', 'restarted: reload', 'listening', 'restarted: reload']);
     expect(harness.workers.counts()).toEqual({ starting: 0, ready: 2, stopping: 2 });
     const ready = harness.workers.snapshot().filter(({ state }) => state === 'ready');
     expect(ready.map(({ id, restarts }) => [id, restarts])).toEqual([
@@ -291,7 +291,7 @@ describe('The end of the service', () => {
     expect(harness.pids()).toEqual([second]);
     process.kill(second, 'SIGKILL');
     await retired;
-    expect([harness.told.includes('restarted: crash'), harness.log.events]).toEqual([false, []]);
+    expect([harness.reports.includes('restarted: crash'), harness.log.events]).toEqual([false, []]);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { subClientByHeader } from '../../../../src/worker/access/authenticate.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { always, begun, type OpenAiDoor, openAiDoor, said } from '../../../support/doors/openai-door.js';
+import { always, answerEvents, begun, type OpenAiDoor, openAiDoor } from '../../../support/doors/openai-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
@@ -14,7 +14,7 @@ function heldBy(hasSubclients: boolean): Promise<OpenAiDoor> {
     res.locals.key = key;
     next();
   };
-  const run = always(...begun, ...said('Hello'), jobDone());
+  const run = always(...begun, ...answerEvents('Hello'), jobDone());
   return openAiDoor(run, { before: [asHolder, subClientByHeader()] });
 }
 

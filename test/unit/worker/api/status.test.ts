@@ -146,7 +146,7 @@ describe('The viewers of the status', () => {
     await viewing.clock.advance(5000);
     viewing.isAllowed = false;
     await viewing.clock.advance(5000);
-    expect(await viewer.rest()).toEqual([]);
+    expect(await viewer.remainingEvents()).toEqual([]);
     expect(viewing.open).toEqual([]);
   });
 
@@ -156,9 +156,9 @@ describe('The viewers of the status', () => {
     expect(viewer.headers.get('connection')).toBe('close');
     await viewer.next('snapshot');
     viewing.closing.abort();
-    expect(await viewer.rest()).toEqual([]);
+    expect(await viewer.remainingEvents()).toEqual([]);
     await using late = await viewing.view();
-    expect([late.status, await late.rest()]).toEqual([200, []]);
+    expect([late.status, await late.remainingEvents()]).toEqual([200, []]);
     expect(viewing.open).toEqual([]);
   });
 
@@ -167,7 +167,7 @@ describe('The viewers of the status', () => {
     await using viewer = await viewing.view('/nameless');
     await viewer.next('snapshot');
     viewing.subscriptions[0]?.items.fail(new Error('a defect'));
-    expect(await viewer.rest()).toEqual([]);
+    expect(await viewer.remainingEvents()).toEqual([]);
   });
 
   it('are counted as answered, and not timed', async () => {

@@ -5,10 +5,10 @@ import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { until } from '../../../support/basics/until.js';
 import { type KeyedRoutes, keyedRoutes } from '../../../support/doors/keyed-routes.js';
-import { begun, said } from '../../../support/doors/openai-door.js';
+import { answerEvents, begun } from '../../../support/doors/openai-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
-const ok = [...begun, ...said('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];
+const ok = [...begun, ...answerEvents('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];
 const admitted = begun[0] as JobEvent;
 const refusedDisk: Partial<IdempotencyStore> = { keep: () => Promise.reject(new Error('disk full')) };
 
@@ -114,7 +114,7 @@ describe('A repeated request with an idempotency key', () => {
   );
 
   it('gets a failure inside a stream', async () => {
-    await using routes = await open([...begun, ...said('Hel'), jobFailed('timeout')]);
+    await using routes = await open([...begun, ...answerEvents('Hel'), jobFailed('timeout')]);
     const first = await routes.ask({ prompt: 'Hi', stream: true });
     const again = await routes.ask({ prompt: 'Hi', stream: true });
     expect(first.text).toContain('event: error');
@@ -242,7 +242,11 @@ describe('An answer that is not stored', () => {
   it.each([false, true])('is one that is too long (streamed: %s)', async (stream) => {
     const long = 'x'.repeat(16_000);
     const count = Math.ceil(maxRecordedBytes / long.length);
-    await using routes = await open([...begun, ...said(...Array.from({ length: count }, () => long)), jobDone()]);
+    await using routes = await open([
+      ...begun,
+      ...answerEvents(...Array.from({ length: count }, () => long)),
+      jobDone(),
+    ]);
     const first = await routes.ask({ prompt: 'Hi', stream });
     expect(first.text.length).toBeGreaterThan(maxRecordedBytes);
     if (stream) expect(first.text).toContain(': Idempotency-Recorded: false\n\nevent: done\n');

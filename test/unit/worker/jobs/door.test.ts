@@ -4,7 +4,14 @@ import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { LogBook } from '../../../support/basics/log-book.js';
-import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../../support/doors/openai-door.js';
+import {
+  always,
+  answerEvents,
+  begun,
+  type DoorOptions,
+  openAiDoor,
+  streamed,
+} from '../../../support/doors/openai-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
@@ -26,7 +33,7 @@ async function postResponse(events: readonly JobEvent[], body: object = {}, opti
   return await door.post('/v1/responses', { ...response, ...body });
 }
 
-const events = [...begun, ...said('good ', 'day'), jobDone({ model: 'eliza-2' })];
+const events = [...begun, ...answerEvents('good ', 'day'), jobDone({ model: 'eliza-2' })];
 
 describe('An SDK endpoint', () => {
   it.each(['/v1/chat/completions', '/v1/responses'])(
@@ -84,7 +91,7 @@ describe('An SDK endpoint', () => {
       { input_tokens: 30, output_tokens: 5, input_tokens_details: { cached_tokens: 20, cache_write_tokens: 2 } },
     ],
   ])('reports tokens: %s', async (_, end, usage) => {
-    expect((await postResponse([...begun, ...said('x'), jobDone(end)])).body).toMatchObject({ usage });
+    expect((await postResponse([...begun, ...answerEvents('x'), jobDone(end)])).body).toMatchObject({ usage });
   });
 
   it.each([
@@ -133,7 +140,7 @@ describe('A stream of an SDK endpoint', () => {
     ['/v1/chat/completions', chat, {}],
     ['/v1/responses', response, { type: 'response.failed' }],
   ])('contains a failure after its start, and ends with it: %s', async (path, body, last) => {
-    await using door = await openAiDoor(always(...begun, ...said('good '), jobFailed('timeout')));
+    await using door = await openAiDoor(always(...begun, ...answerEvents('good '), jobFailed('timeout')));
     const { status, text } = await door.post(path, { ...body, stream: true });
     expect(status).toBe(200);
     const error = { code: 'timeout', message: 'it failed' };
@@ -143,7 +150,7 @@ describe('A stream of an SDK endpoint', () => {
   it('repeats a text that is too long for memory, in each event that contains it', async () => {
     const spill = new SpillFolder(tmpdir(), new LogBook());
     const piece = 'a "piece" ä😀\n'.repeat(500);
-    const long = said(...Array.from({ length: 100 }, () => piece));
+    const long = answerEvents(...Array.from({ length: 100 }, () => piece));
     const { text } = await postResponse([...begun, ...long, jobDone()], { stream: true }, { spill });
     const whole = piece.repeat(100);
     expect(streamed(text).slice(-4)).toMatchObject([
@@ -155,7 +162,7 @@ describe('A stream of an SDK endpoint', () => {
   });
 
   it('ends with the final text if the CLI has corrected itself', async () => {
-    const { text } = await postResponse([...begun, ...said('good day'), jobDone({ text: 'good night' })], {
+    const { text } = await postResponse([...begun, ...answerEvents('good day'), jobDone({ text: 'good night' })], {
       stream: true,
     });
     expect(streamed(text).at(-1)).toMatchObject({ response: { output: [{ content: [{ text: 'good night' }] }] } });
@@ -175,7 +182,7 @@ describe('A failed answer of an SDK endpoint', () => {
 
 describe('A refusal by the model', () => {
   it('is an answer, not an error', async () => {
-    const { status, body } = await post([...begun, ...said('I '), refused]);
+    const { status, body } = await post([...begun, ...answerEvents('I '), refused]);
     expect([status, body]).toMatchObject([
       200,
       { choices: [{ message: { content: 'I ' }, finish_reason: 'content_filter' }] },
@@ -198,7 +205,7 @@ describe('A client that disconnects', () => {
     const { promise, resolve } = withResolvers<void>();
     await using door = await openAiDoor(async function* (_request, signal) {
       signal.addEventListener('abort', () => resolve());
-      yield* [...begun, ...said('good ')];
+      yield* [...begun, ...answerEvents('good ')];
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     });
     const leaving = new AbortController();

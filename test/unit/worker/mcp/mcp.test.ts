@@ -5,7 +5,7 @@ import { askFormat } from '../../../../src/worker/mcp/results.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { call, messagesIn } from '../../../support/clients/mcp.js';
 import { keyedRoutes } from '../../../support/doors/keyed-routes.js';
-import { begun, said } from '../../../support/doors/openai-door.js';
+import { answerEvents, begun } from '../../../support/doors/openai-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const progress = { _meta: { progressToken: 'mine' } };
@@ -21,7 +21,7 @@ function open(...told: readonly JobEvent[]) {
 
 describe('A repeated call with an idempotency key', () => {
   it.each([{}, events])('gets the first answer, and runs no model', async (accept) => {
-    await using routes = await open(...begun, ...said('Hel', 'lo'), jobDone());
+    await using routes = await open(...begun, ...answerEvents('Hel', 'lo'), jobDone());
     const send = () => routes.post('/mcp', message, { ...key, ...accept });
     const [first, again] = [await send(), await send()];
     expect([again.status, again.text, again.isReplayed]).toEqual([200, first.text, true]);

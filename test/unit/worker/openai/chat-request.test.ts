@@ -1,5 +1,5 @@
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
-import { always, begun, openAiDoor, said } from '../../../support/doors/openai-door.js';
+import { always, answerEvents, begun, openAiDoor } from '../../../support/doors/openai-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -452,7 +452,7 @@ describe('A chat completion is rejected, with the field named,', () => {
     [{ reasoning_effort: 5 }, 'reasoning_effort', 'must be a string'],
     [{ user: {} }, 'user', 'must be a string'],
   ])('%j', async (body, param, message) => {
-    await using door = await openAiDoor(always(...begun, ...said('x'), jobDone()));
+    await using door = await openAiDoor(always(...begun, ...answerEvents('x'), jobDone()));
     const answer = await door.post('/v1/chat/completions', { model: 'eliza', messages: hi, ...body });
     const error = {
       type: 'invalid_request_error',

@@ -1,9 +1,9 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../../../../src/primary/cli/pool/standby-policy.js';
-import { usual, withSystem } from '../../../../support/agents/pool-house.js';
+import { usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
 
 class Book {
-  readonly history = new LaunchHistory(usual);
+  readonly history = new LaunchHistory(usualLaunch);
   file = 'v1';
   nowMs = 0;
   readonly keyOf = ({ model, system }: LaunchOptions) => [this.file, model, system].join(' ');
@@ -44,7 +44,7 @@ describe('The launch history', () => {
     book.nowMs = 1000;
     book.use(brief, 2);
     expect(book.record(brief)).toMatchObject({ uses: 2, usedMs: 1000, notBeforeMs: 1150 });
-    expect(book.record(usual)).toMatchObject({ uses: 0, notBeforeMs: 0 });
+    expect(book.record(usualLaunch)).toMatchObject({ uses: 0, notBeforeMs: 0 });
     expect(book.history.records.map((record) => book.history.isDefault(record))).toEqual([true, false]);
   });
 
@@ -71,10 +71,10 @@ describe('The launch history', () => {
     const book = new Book();
     book.refresh();
     book.use(brief, 2);
-    book.history.recordFailure(book.keyOf(usual), 0);
+    book.history.recordFailure(book.keyOf(usualLaunch), 0);
     book.file = 'v2';
     book.refresh();
-    expect(book.history.records).toEqual([expect.objectContaining({ key: 'v2  ', launch: usual, failures: 0 })]);
+    expect(book.history.records).toEqual([expect.objectContaining({ key: 'v2  ', launch: usualLaunch, failures: 0 })]);
     book.refresh();
     expect(book.systems).toEqual([null]);
   });
@@ -82,7 +82,7 @@ describe('The launch history', () => {
 
 describe('A launch that fails', () => {
   function notBefore(book: Book): number | undefined {
-    return book.record(usual)?.notBeforeMs;
+    return book.record(usualLaunch)?.notBeforeMs;
   }
 
   it('is retried after a pause that doubles each time, up to a minute', () => {
@@ -90,7 +90,7 @@ describe('A launch that fails', () => {
     book.refresh();
     const pauses: (number | undefined)[] = [];
     for (let failure = 0; failure < 9; failure++) {
-      book.history.recordFailure(book.keyOf(usual), 0);
+      book.history.recordFailure(book.keyOf(usualLaunch), 0);
       pauses.push(notBefore(book));
     }
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
@@ -99,17 +99,17 @@ describe('A launch that fails', () => {
   it('is reset when one of its processes was used', () => {
     const book = new Book();
     book.refresh();
-    for (let failure = 0; failure < 5; failure++) book.history.recordFailure(book.keyOf(usual), 0);
-    book.history.recordSuccess(book.keyOf(usual));
-    book.history.recordFailure(book.keyOf(usual), 100_000);
+    for (let failure = 0; failure < 5; failure++) book.history.recordFailure(book.keyOf(usualLaunch), 0);
+    book.history.recordSuccess(book.keyOf(usualLaunch));
+    book.history.recordFailure(book.keyOf(usualLaunch), 100_000);
     expect(notBefore(book)).toBe(101_000);
   });
 
   it('is not retried earlier because a job uses it', () => {
     const book = new Book();
     book.refresh();
-    for (let failure = 0; failure < 3; failure++) book.history.recordFailure(book.keyOf(usual), 0);
-    book.use(usual);
+    for (let failure = 0; failure < 3; failure++) book.history.recordFailure(book.keyOf(usualLaunch), 0);
+    book.use(usualLaunch);
     expect(notBefore(book)).toBe(4000);
   });
 

@@ -1,7 +1,7 @@
 import { type LaunchOptions, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import { launchKeyOf } from '../../../../../src/primary/cli/process/program.js';
 import { cancelled, RelayError } from '../../../../../src/shared/errors.js';
-import { PoolHouse, usual, withSystem } from '../../../../support/agents/pool-house.js';
+import { PoolHouse, usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
 import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 import { settled } from '../../../../support/basics/settled.js';
 
@@ -51,7 +51,7 @@ describe('A process for a job', () => {
   it('is not started if the caller has disconnected', async () => {
     const house = new PoolHouse();
     const gone = cancelled('the client has disconnected');
-    await expect(house.acquire(undefined, 0, usual, AbortSignal.abort(gone))).rejects.toBe(gone);
+    await expect(house.acquire(undefined, 0, usualLaunch, AbortSignal.abort(gone))).rejects.toBe(gone);
     await settled();
     expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
   });
@@ -81,9 +81,9 @@ describe('A process for a further turn', () => {
   it('is the process of the conversation, without the history', async () => {
     const house = new PoolHouse();
     const first = await house.turn('a');
-    expect([first.heard, house.pool.counts()]).toEqual(['earlier\nhello\n', { ...none, live: 1 }]);
+    expect([first.receivedInput, house.pool.counts()]).toEqual(['earlier\nhello\n', { ...none, live: 1 }]);
     const second = await house.turn('a', 2);
-    expect([second === first, first.heard]).toEqual([true, 'earlier\nhello\nhello\n']);
+    expect([second === first, first.receivedInput]).toEqual([true, 'earlier\nhello\nhello\n']);
     expect(house.counted).toEqual({ hit: 0, miss: 1, live: 1, replay: 0 });
   });
 
@@ -99,15 +99,15 @@ describe('A process for a further turn', () => {
   });
 
   it.each([
-    ['stands before the last turn', 4, usual],
-    ['stands after the last turn', 0, usual],
+    ['stands before the last turn', 4, usualLaunch],
+    ['stands after the last turn', 0, usualLaunch],
     ['was started for another model', 2, plainLaunch('other')],
   ])('is another one, with the history, if the old one %s', async (_, messageCount, launch) => {
     const house = new PoolHouse();
     const old = await house.turn('a');
     const lease = await house.acquire('a', messageCount, launch);
     const tree = await house.answer(lease);
-    expect([lease.origin, tree.heard, old.ends]).toEqual(['new', 'earlier\nhello\n', ['retired']]);
+    expect([lease.origin, tree.receivedInput, old.ends]).toEqual(['new', 'earlier\nhello\n', ['retired']]);
     expect(house.counted).toMatchObject({ live: 0, replay: 1 });
   });
 
@@ -128,7 +128,7 @@ describe('A process for a further turn', () => {
       house.pool.hasSessionFor({ ...state, id: 'b' }),
       house.pool.hasSessionFor({ ...state, messageCount: 4 }),
     ]).toEqual([false, false]);
-    const next = await house.pool.acquire(house.program, usual, state, never);
+    const next = await house.pool.acquire(house.program, usualLaunch, state, never);
     expect(next.origin).toBe(isKept ? 'live' : 'new');
     expect(house.pool.hasSessionFor(state)).toBe(false);
   });
@@ -156,7 +156,7 @@ describe('A process for a further turn', () => {
     await house.startAhead();
     const lease = await house.acquire('a', 2);
     const tree = await house.answer(lease);
-    expect([lease.origin, tree.heard]).toEqual(['standby', 'earlier\nhello\n']);
+    expect([lease.origin, tree.receivedInput]).toEqual(['standby', 'earlier\nhello\n']);
     expect(house.counted).toEqual({ hit: 1, miss: 0, live: 0, replay: 1 });
   });
 });
@@ -337,10 +337,10 @@ describe('A process that waits for the results of calls', () => {
     const tree = await waiting(house);
     const state = { id: 'a', messageCount: 2, ...(answered && { openCalls: answered }) };
     expect(house.pool.hasSessionFor(state)).toBe(isLive);
-    const lease = await house.pool.acquire(house.program, usual, state, never);
+    const lease = await house.pool.acquire(house.program, usualLaunch, state, never);
     const answering = await house.answer(lease);
     expect([lease.origin, answering === tree]).toEqual(isLive ? ['live', true] : ['new', false]);
-    expect(tree.heard).toBe(isLive ? 'earlier\nhello\nhello\n' : 'earlier\nhello\n');
+    expect(tree.receivedInput).toBe(isLive ? 'earlier\nhello\nhello\n' : 'earlier\nhello\n');
     expect(tree.ends).toEqual(isLive ? [] : ['retired']);
     await lease.release({ id: 'b', messageCount: 4 });
     expect(house.pool.counts()).toEqual({ ...none, live: 1 });
@@ -358,7 +358,7 @@ describe('A process that waits for the results of calls', () => {
     const tree = await house.turn('a');
     const state = { id: 'a', messageCount: 2, openCalls };
     expect(house.pool.hasSessionFor(state)).toBe(true);
-    const { origin, process } = await house.pool.acquire(house.program, usual, state, never);
+    const { origin, process } = await house.pool.acquire(house.program, usualLaunch, state, never);
     expect([origin, house.treeOf({ process })]).toEqual(['live', tree]);
   });
 
@@ -448,7 +448,11 @@ describe('A consultation', () => {
     const [tree] = house.trees;
     await tree?.say('1.2.3\n');
     await tree?.exit(0);
-    expect([await answer, tree?.heard, tree?.ends]).toEqual([{ code: 0, stdout: '1.2.3\n' }, 'input', ['done']]);
+    expect([await answer, tree?.receivedInput, tree?.ends]).toEqual([
+      { code: 0, stdout: '1.2.3\n' },
+      'input',
+      ['done'],
+    ]);
   });
 
   it('has a separate time limit, not the silence limit of a turn', async () => {
@@ -540,6 +544,6 @@ describe('The pool', () => {
   });
 });
 
-function keyOf(house: PoolHouse, launch: typeof usual): string {
+function keyOf(house: PoolHouse, launch: typeof usualLaunch): string {
   return launchKeyOf(house.program, launch);
 }

@@ -1,6 +1,6 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
 import { StandbyKeeper, type WaitingJob } from '../../../../../src/primary/cli/pool/standby-keeper.js';
-import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../../support/agents/pool-house.js';
+import { PoolHouse, type PoolOptions, usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
 import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 
 const never = new AbortController().signal;
@@ -55,7 +55,7 @@ class House extends PoolHouse {
   }
 
   /** Takes a standby process and releases it, like a job. */
-  async use(launch: LaunchOptions = usual): Promise<void> {
+  async use(launch: LaunchOptions = usualLaunch): Promise<void> {
     await (await this.acquire(undefined, 0, launch)).release(null);
   }
 
@@ -375,7 +375,7 @@ describe('The standby keeper', () => {
 
 describe('A standby keeper while jobs wait', () => {
   function jobs(count: number): WaitingJob[] {
-    return Array.from({ length: count }, () => ({ launch: usual, conversation: null }));
+    return Array.from({ length: count }, () => ({ launch: usualLaunch, conversation: null }));
   }
 
   it('starts processes for them one after the other, up to their number, while processors are idle', async () => {
@@ -412,11 +412,11 @@ describe('A standby keeper while jobs wait', () => {
     await house.clock.advance(1000);
     house.idleProcessors = 2;
     const conversation = { id: 'a', messageCount: 2 };
-    house.waitingJobs = [...jobs(1), { launch: usual, conversation }];
+    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation }];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
-    house.waitingJobs = [...jobs(1), { launch: usual, conversation: { ...conversation, id: 'b' } }];
+    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation: { ...conversation, id: 'b' } }];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(2);

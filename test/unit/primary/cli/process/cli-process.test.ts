@@ -77,7 +77,7 @@ describe('A CLI process', () => {
       await tree.say(`+${prompt}?\nend\n`);
       expect((await answer).type).toBe('turn-end');
     }
-    expect([tree.heard, book.texts, tree.ends]).toEqual(['one\ntwo\n', ['one?', 'two?'], []]);
+    expect([tree.receivedInput, book.texts, tree.ends]).toEqual(['one\ntwo\n', ['one?', 'two?'], []]);
     expect(process.keepFor({ id: 'a', messageCount: 4 })).toBe(true);
   });
 
@@ -156,7 +156,7 @@ describe('An invalid transition', () => {
     const first = turn('one');
     await expect(turn('two')).rejects.toThrow('one turn at a time');
     await tree.say('+one?\nend\n');
-    expect([(await first).type, book.text, tree.heard]).toEqual(['turn-end', 'one?', 'one\n']);
+    expect([(await first).type, book.text, tree.receivedInput]).toEqual(['turn-end', 'one?', 'one\n']);
   });
 
   it('throws when a turn begins on a program that was never started', async () => {
@@ -400,7 +400,7 @@ describe('A turn that is cut', () => {
     const { tree, turn } = await start();
     await expect(turn('secret', AbortSignal.abort(gone))).rejects.toBe(gone);
     await settled();
-    expect([tree.heard, tree.ends]).toEqual(['', ['cancelled']]);
+    expect([tree.receivedInput, tree.ends]).toEqual(['', ['cancelled']]);
   });
 
   it.each([
@@ -464,13 +464,13 @@ describe('A program with an opening message before its first turn', () => {
   it('gets the opening at its start and replies to its requests, on standby and in a turn', async () => {
     const { process, tree, book, turn } = await start({ next: 'standby', programVersion: talkative() });
     await tree.say('?\n');
-    expect([tree.heard, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
+    expect([tree.receivedInput, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
     await tree.say('files\n');
     process.claim();
     const answer = turn('one');
     await tree.say('?\n');
     await tree.say('+Hi\nend\n');
-    expect([(await answer).type, book.text, tree.heard]).toEqual([
+    expect([(await answer).type, book.text, tree.receivedInput]).toEqual([
       'turn-end',
       'Hi',
       'hello from /private/folder\nyes\none\nyes\n',
@@ -522,7 +522,7 @@ describe('The history of a turn', () => {
     await clock.advance(100);
     await tree.say(': I have started\nmore\n');
     await clock.advance(199);
-    expect([tree.heard, tree.ends]).toEqual(['one\nagain\n', []]);
+    expect([tree.receivedInput, tree.ends]).toEqual(['one\nagain\n', []]);
     await clock.advance(1);
     await failure;
   });
@@ -582,7 +582,7 @@ describe('A program with a callback', () => {
 
   async function started() {
     const cli = await start({ programVersion: askingVersion(), callbacks });
-    const { url, headers } = JSON.parse(cli.tree.heard) as Callback;
+    const { url, headers } = JSON.parse(cli.tree.receivedInput) as Callback;
     const post = (body: string) => fetch(url, { method: 'POST', headers, body });
     return { ...cli, post };
   }

@@ -15,7 +15,7 @@ async function consult(input = '', isEnough?: (stdout: string) => boolean | stri
 describe('A consultation', () => {
   it('gives the program its whole stdin, and returns its output and exit code', async () => {
     const { clock, tree, process, answer } = await consult('{"type":"models"}\n');
-    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['{"type":"models"}\n', true]);
+    expect([tree.receivedInput, tree.stdin.writableEnded]).toEqual(['{"type":"models"}\n', true]);
     await tree.say('one ');
     await tree.say('two\n');
     await tree.exit(3);
@@ -54,10 +54,10 @@ describe('A consultation', () => {
     const { tree, answer } = await consult('begin\n', isEnough);
     await tree.say('what?\n');
     await tree.say('well\n');
-    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['begin\nline 1\n', false]);
+    expect([tree.receivedInput, tree.stdin.writableEnded]).toEqual(['begin\nline 1\n', false]);
     await tree.say('and?\n');
     expect(await answer).toEqual({ code: null, stdout: 'what?\nwell\nand?\n' });
-    expect(tree.heard).toBe('begin\nline 1\n');
+    expect(tree.receivedInput).toBe('begin\nline 1\n');
   });
 
   it('fails as a start error if the program cannot be executed', async () => {

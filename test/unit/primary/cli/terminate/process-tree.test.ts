@@ -69,7 +69,7 @@ describeEachMeans('The end of a process tree', (open) => {
     const tree = await startFixture(trees, 'forks-child.pl', mark);
     await untilMarked(mark, 2);
     await tree.end(longGraceMs, 'done');
-    expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['SIGTERM done', 'signal'], 0]);
+    expect([await marked(mark), trees.reports, trees.orphans]).toEqual([[], ['SIGTERM done', 'signal'], 0]);
   });
 
   it('gives a child the grace period to clean up, even when its parent has exited', async () => {
@@ -93,7 +93,7 @@ describeEachMeans('The end of a process tree', (open) => {
     await tree.end(50, 'timeout');
     expect(await marked(mark)).toEqual([]);
     await tree.child.exited;
-    expect(trees.told.toSorted()).toEqual(['SIGKILL timeout', 'SIGTERM timeout', 'signal']);
+    expect(trees.reports.toSorted()).toEqual(['SIGKILL timeout', 'SIGTERM timeout', 'signal']);
     expect(trees.orphans).toBe(1);
   });
 
@@ -106,7 +106,7 @@ describeEachMeans('The end of a process tree', (open) => {
     await tree.child.exited;
     await untilMarked(mark, 2);
     await tree.end(longGraceMs, 'done');
-    expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['ok'], 2]);
+    expect([await marked(mark), trees.reports, trees.orphans]).toEqual([[], ['ok'], 2]);
   });
 
   it('happens once, and is reported only when all processes are gone', async () => {
@@ -119,7 +119,7 @@ describeEachMeans('The end of a process tree', (open) => {
     const first = tree.end(longGraceMs, 'done');
     expect(tree.end(0, 'cancelled')).toBe(first);
     await first;
-    expect([left, trees.told]).toEqual([[], ['SIGTERM done', 'signal']]);
+    expect([left, trees.reports]).toEqual([[], ['SIGTERM done', 'signal']]);
     expect([tree.child.stdin, tree.child.stdout, tree.child.stderr].map(({ destroyed }) => destroyed)).toEqual([
       true,
       true,

@@ -52,7 +52,7 @@ function says(text: string) {
 /** Starts a turn with tools, up to its prompt. */
 function asks(text: string, tools = offer): void {
   agent.opens({}, withMcp);
-  agent.asked(text, { offer: tools });
+  agent.takesPrompt(text, { offer: tools });
   agent.posts('tools/list');
   agent.says(result(agent.last?.id ?? -1, { sessionId: 'session-2' }));
 }
@@ -81,7 +81,7 @@ describe('An agent that calls tools', () => {
   it('receives the tools in a new session, and the prompt once it knows them', () => {
     agent.opens({}, withMcp);
     expect(agent.last?.params).toEqual({ cwd: '/work', mcpServers: [] });
-    agent.asked('Note Ann.', { offer, system: 'Be brief.' });
+    agent.takesPrompt('Note Ann.', { offer, system: 'Be brief.' });
     const headers = [{ name: 'Authorization', value: callback.headers.Authorization }];
     expect(agent.last).toMatchObject({ id: 2, method: 'session/new' });
     expect(agent.last?.params).toEqual({
@@ -106,7 +106,7 @@ describe('An agent that calls tools', () => {
 
   it('receives no prompt if it has not requested the tools', () => {
     agent.opens({}, withMcp);
-    agent.asked('Note Ann.', { offer });
+    agent.takesPrompt('Note Ann.', { offer });
     const failed = agent.says(result(2, { sessionId: 'session-2' }));
     expect(failed).toMatchObject([{ type: 'turn-failed', message: expect.stringContaining('NO_PROXY') }]);
     expect(agent.last?.method).toBe('session/new');
@@ -116,7 +116,7 @@ describe('An agent that calls tools', () => {
     const models = { availableModels: [], currentModelId: 'small' };
     const modes = { currentModeId: 'yolo', availableModes: [{ id: 'ask', name: 'Ask' }] };
     agent.opens({ models }, withMcp);
-    agent.asked('Note Ann.', { offer, model: 'big' });
+    agent.takesPrompt('Note Ann.', { offer, model: 'big' });
     agent.posts('tools/list');
     agent.says(result(2, { sessionId: 'session-2', models, modes }));
     expect(agent.last).toMatchObject({ method: 'session/set_mode', params: { sessionId: 'session-2', modeId: 'ask' } });
@@ -153,7 +153,7 @@ describe('A call', () => {
     expect([answers, agent.decoder.hasBegun]).toEqual([[], false]);
     const before = agent.written.length;
     const images = [{ mediaType: 'image/png', data: 'AAAA', at: 2 }] as const;
-    agent.asked('', { offer, results: [brings(call.id, 'a b', { images, isError: true })] });
+    agent.takesPrompt('', { offer, results: [brings(call.id, 'a b', { images, isError: true })] });
     expect(answers).toEqual([
       {
         jsonrpc: '2.0',
@@ -174,7 +174,7 @@ describe('A call', () => {
     ]);
     const prompt = agent.written.findLast(({ method }) => method === 'session/prompt');
     expect(agent.says(result(prompt?.id ?? -1, ended))).toMatchObject([{ type: 'turn-end' }]);
-    agent.asked('Thanks.', { offer });
+    agent.takesPrompt('Thanks.', { offer });
     expect(agent.prompted).toBe('Thanks.');
   });
 
@@ -182,7 +182,7 @@ describe('A call', () => {
     asks('Note both.');
     const [first] = callsIn([...calls({ who: 'Ann' }, 'c1').events]) as [{ id: string }];
     expect(calls({ who: 'Bo' }, 'c2').events).toEqual([]);
-    agent.asked('', { offer, results: [brings(first.id, 'ok')] });
+    agent.takesPrompt('', { offer, results: [brings(first.id, 'ok')] });
     const events = agent.says(reports('c1', 'completed', 'tool_call_update'));
     expect(callsIn(events)).toMatchObject([{ input: '{"who":"Bo"}' }]);
   });
@@ -204,7 +204,7 @@ describe('A call', () => {
     asks('Note Ann.', offering(tool('note'), own));
     expect(callsIn(calls({ who: 'Ann', wait: true }).events)).toMatchObject([{ input: '{"who":"Ann"}' }]);
     agent.posts('tools/call', { name: 'own', arguments: { wait: true } });
-    agent.asked('', { offer, results: [brings('call_r2', 'ok')] });
+    agent.takesPrompt('', { offer, results: [brings('call_r2', 'ok')] });
     expect(callsIn(agent.says(reports('c2')))).toMatchObject([{ name: 'own', input: '{"wait":true}' }]);
   });
 
@@ -231,7 +231,7 @@ describe('Other tools in a later turn', () => {
       { role: 'user', text: 'Note Ann.' },
       { role: 'assistant', text: 'Well.', calls: [call] },
     ] as const;
-    agent.asked('Result: ok', { heard, system: 'Be brief.' }); // history as text, because no tool may be called
+    agent.takesPrompt('Result: ok', { heard, system: 'Be brief.' }); // history as text, because no tool may be called
     expect(agent.last).toMatchObject({ method: 'session/new', params: { mcpServers: [] } });
     agent.says(result(agent.last?.id ?? -1, { sessionId: 'session-3' }));
     expect(agent.last?.params?.sessionId).toBe('session-3');

@@ -4,7 +4,7 @@ import { temporaryFolder } from '../basics/folder.js';
 import { script } from '../service/service.js';
 
 /** Blocks the answers of a model CLI while it is closed. */
-export interface Gate extends AsyncDisposable {
+export interface AnswerGate extends AsyncDisposable {
   /** Command line of a program that answers with its prompt while the gate is open. */
   readonly command: string;
   open(): Promise<void>;
@@ -12,7 +12,7 @@ export interface Gate extends AsyncDisposable {
 }
 
 /** Creates a closed gate. */
-export async function createGate(): Promise<Gate> {
+export async function createAnswerGate(): Promise<AnswerGate> {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'open');
   return {
