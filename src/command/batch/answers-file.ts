@@ -42,17 +42,15 @@ export class AnswersFile implements AnswerSink {
    */
   static async open(name: string, clock: Clock, forgetsFailures: boolean): Promise<AnswersFile> {
     const file = await open(name, 'a+', 0o600).catch(cannotWrite(name));
-    if (!(await file.stat()).isFile()) {
-      await file.close();
-      throw new CommandError(exitCodes.usage, `batch: ${name} is not a regular file: leave out -o and redirect stdout`);
-    }
-    const path = await realpath(name);
-    const answers = new AnswersFile(path, file, await lockOf(path, name));
+    let answers: AnswersFile | undefined;
     try {
+      if (!(await file.stat()).isFile()) throw notRegular(name);
+      const path = await realpath(name);
+      answers = new AnswersFile(path, file, await lockOf(path, name));
       await answers.#read(name);
       if (forgetsFailures && answers.failed > 0) await answers.#forgetFailures();
     } catch (error) {
-      await answers.close();
+      await (answers ?? file).close();
       throw error;
     }
     answers.#stopSyncs = clock.every(betweenSyncsMs, () => void answers.#sync().catch(() => {})); // the next write fails too
@@ -139,6 +137,10 @@ export class AnswersFile implements AnswerSink {
   #content(): AsyncIterable<Buffer> {
     return createReadStream(this.#path);
   }
+}
+
+function notRegular(name: string): CommandError {
+  return new CommandError(exitCodes.usage, `batch: ${name} is not a regular file: leave out -o and redirect stdout`);
 }
 
 interface WrittenRecord {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AnswersFile } from '../../../../src/command/batch/answers-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
@@ -17,6 +17,13 @@ async function withFile(text: string | null, work: (path: string) => Promise<voi
 
 function open(path: string, forgetsFailures = false): Promise<AnswersFile> {
   return AnswersFile.open(path, systemClock, forgetsFailures);
+}
+
+/** Returns how many file descriptors of this process refer to the path. */
+async function openFilesAt(path: string): Promise<number> {
+  const fds = await readdir('/proc/self/fd');
+  const targets = await Promise.all(fds.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+  return targets.filter((target) => target === path).length;
 }
 
 describe('The answers file of a batch', () => {
@@ -117,6 +124,7 @@ describe('The answers file of a batch', () => {
     withFile(null, async (path) => {
       const file = await open(path);
       await expect(open(path)).rejects.toThrow('another batch writes to');
+      expect(await openFilesAt(path)).toBe(1); // that of the other batch
       await file.close();
       await (await open(path)).close();
     }));
