@@ -309,8 +309,8 @@ function backgroundHandlers(
 }
 
 /**
- * Returns a function that resolves in a later round of the event loop, one caller per round: any number of readers of
- * stored text cannot block other calls.
+ * Returns a function that resolves in a later round of the event loop, one caller per round. The readers of stored text,
+ * however many, then cannot block other calls.
  */
 function orderedYield(): () => Promise<void> {
   const inOrder = inLine();

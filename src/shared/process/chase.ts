@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { withResolvers } from '../async.js';
+import { inLine, withResolvers } from '../async.js';
 import type { Clock } from '../clock.js';
 
 /** Cookies of the processes to kill, and the time limit in milliseconds. */
@@ -44,4 +44,18 @@ export async function chase(
   } catch {
     return failed; // the system has no thread left
   }
+}
+
+/**
+ * Returns a function that works like `chase`, but runs one thread at a time, however many trees end at once. The time
+ * that a chase waits counts towards its limit.
+ */
+export function chasesInLine(
+  chaseOne = chase,
+): (cookies: readonly string[], limitMs: number, clock: Clock) => Promise<Chased> {
+  const oneByOne = inLine();
+  return (cookies, limitMs, clock) => {
+    const untilMs = clock.monotonicMs() + limitMs;
+    return oneByOne(() => chaseOne(cookies, Math.max(0, untilMs - clock.monotonicMs()), clock));
+  };
 }

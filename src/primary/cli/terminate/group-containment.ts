@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
+import { chasesInLine } from '../../../shared/process/chase.js';
 import { type Instance, membersOfGroup, writeInstance } from '../../../shared/process/proc.js';
 import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
@@ -23,6 +24,7 @@ export class GroupContainments implements ContainmentFactory {
   readonly means = 'process-group';
   readonly #clock: Clock;
   readonly #scanner: ProcessScanner;
+  readonly #chase = chasesInLine();
   readonly #cookiePrefix: string;
   readonly #setpriv: string | null;
   /** Cookies of programs that are not cleared yet. */
@@ -68,7 +70,7 @@ export class GroupContainments implements ContainmentFactory {
   /** Kills leftovers of all cleared programs, so that a sweep finds what an earlier one has missed. */
   #sweep(): Promise<Swept> {
     const isLeft = (cookie: string) => cookie.startsWith(this.#cookiePrefix) && !this.#live.has(cookie);
-    return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs);
+    return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs, this.#chase);
   }
 
   /**

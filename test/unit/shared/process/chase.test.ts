@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { chase } from '../../../../src/shared/process/chase.js';
+import { chase, chasesInLine } from '../../../../src/shared/process/chase.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { Children } from '../../../support/processes/children.js';
 import { isAlive } from '../../../support/processes/processes.js';
 import { freshMark, marked, untilMarked } from '../../../support/processes/trees.js';
@@ -29,5 +30,23 @@ describe('A chase', () => {
       isQuiet: false,
     });
     expect(await chase(['none'], 10_000, systemClock, 'relative.js')).toEqual({ killed: [], isQuiet: false });
+  });
+});
+
+describe('Chases in line', () => {
+  it('run one at a time, and their limits include the time that they wait', async () => {
+    const clock = new FakeClock();
+    const limits: number[] = [];
+    let running = 0;
+    const chaseOne = async (_cookies: readonly string[], limitMs: number) => {
+      expect(++running).toBe(1);
+      limits.push(limitMs);
+      await clock.advance(60);
+      running--;
+      return { killed: [], isQuiet: true };
+    };
+    const chaseNext = chasesInLine(chaseOne);
+    await Promise.all([1, 2, 3].map(() => chaseNext(['cookie'], 100, clock)));
+    expect(limits).toEqual([100, 40, 0]);
   });
 });
