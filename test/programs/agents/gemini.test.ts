@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type GeminiApi,
@@ -13,14 +13,14 @@ import {
   startGeminiApi,
 } from '../../support/agents/gemini-api-stub.js';
 import { geminiVersion, installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import { filesBelow } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { stream, textOf } from '../../support/clients/event-stream.js';
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 
 /** Returns the files below a folder that contain this text now. Links are not followed. */
 async function filesHolding(folder: string, text: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = await filesBelow(folder);
   const found = await Promise.all(files.map(async (file) => (await readText(file)).includes(text)));
   return files.filter((_, index) => found[index]);
 }

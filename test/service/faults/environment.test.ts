@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { temporaryFolder } from '../../support/basics/folder.js';
+import { filesBelow, temporaryFolder } from '../../support/basics/folder.js';
 import { describeWith } from '../../support/basics/needs.js';
 import { until } from '../../support/basics/until.js';
 import { workersOf } from '../../support/processes/processes.js';
@@ -129,7 +129,9 @@ describeWith('/usr/bin/strace')('A prompt', () => {
       await cut;
       await until(async () => (await service.jobProcesses()).length === 0, 'the job to be gone');
       expect((await service.get('/metrics')).text).not.toContain(secret);
-      expect(await textsIn(service.home)).not.toContain(secret);
+      for (const file of await filesBelow(service.home)) {
+        expect(await readFile(file, 'utf8').catch(() => '')).not.toContain(secret);
+      }
     } finally {
       await service.stop();
     }
@@ -140,10 +142,3 @@ describeWith('/usr/bin/strace')('A prompt', () => {
     expect(existsSync(join(service.home, 'core'))).toBe(false);
   });
 });
-
-/** Returns the text of all files below a folder. */
-async function textsIn(folder: string): Promise<string> {
-  const entries = await readdir(folder, { withFileTypes: true, recursive: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  return (await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))).join('\n');
-}

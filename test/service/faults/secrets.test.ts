@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { temporaryFolder } from '../../support/basics/folder.js';
+import { basename, join } from 'node:path';
+import { filesBelow, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { exchange, jsonPost } from '../../support/clients/raw-http.js';
 import { root } from '../../support/documents/sources.js';
@@ -22,11 +22,6 @@ async function sendEverywhere(service: Service): Promise<void> {
   await exchange(service.port, jsonPost('/ask', `{"prompt":"${canary}","${canary}":1}`));
   await exchange(service.port, jsonPost(`/ask?${canary}`, `{"prompt":7}`));
   await exchange(service.port, jsonPost('/chat', `{"message":"a","conversation_id":"${canary}"}`));
-}
-
-async function filesBelow(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 describe('A prompt', () => {
@@ -90,7 +85,7 @@ describe('A secret that a program writes to stderr', () => {
 describe('A core file', () => {
   const canDump = spawnSync('sh', ['-c', 'ulimit -c unlimited']).status === 0;
   const names = async (folder: string) =>
-    (await readdir(folder, { recursive: true })).filter((name) => /(^|\/)core/.test(name));
+    (await filesBelow(folder)).filter((path) => basename(path).startsWith('core'));
 
   (canDump ? it : it.skip)('of a crashing program is deleted with the folder of its job', async () => {
     await using folder = await temporaryFolder();
