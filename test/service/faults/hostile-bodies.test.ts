@@ -36,6 +36,19 @@ const ofSdks = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/me
 const ofOllama = ['/api/chat', '/api/generate', '/api/show'];
 const paths = ['/ask', '/chat', '/mcp', ...ofSdks, ...ofOllama];
 
+/** Returns the time of a slow request: in thirty, one is slower. */
+function slowOf(times: readonly number[]): number {
+  return times.toSorted((a, b) => a - b).at(-Math.ceil(times.length / 30) - 1) ?? Number.NaN;
+}
+
+/**
+ * Returns a limit in milliseconds for slow requests during an attack: 1 s, or ten times as much as without the attack,
+ * because other programs may keep the machine busy.
+ */
+async function limitFor(service: Service): Promise<number> {
+  return Math.max(1000, 10 * slowOf(await healthTimes(service.url, 30)));
+}
+
 describe('A body of brackets and other structure only', () => {
   let service: Service;
   beforeAll(async () => {
@@ -72,10 +85,11 @@ describe('A body of brackets and other structure only', () => {
 
   it('slows down no other client, crashes no worker and needs little memory, on 32 connections', async () => {
     const workers = await service.workers();
+    const slowMs = await limitFor(service);
     const attack = brackets.flatMap(([, body]) => Array.from({ length: 32 }, () => sendAll(service, body)));
     const times = await healthTimes(service.url, 60);
     await Promise.all(attack);
-    expect(times.toSorted((a, b) => a - b).at(-3)).toBeLessThan(1000); // it was 12 s
+    expect(slowOf(times)).toBeLessThan(slowMs); // it was 12 s
     expect(await service.workers()).toEqual(workers); // a worker that answers nothing for 10 s is killed
     const peaks = await Promise.all(workers.map(memoryOf));
     expect(peaks.reduce((sum, { peakBytes }) => sum + peakBytes, 0)).toBeLessThan(1024 * megabyte);
@@ -92,6 +106,7 @@ async function sendAll(service: Service, body: Buffer): Promise<void> {
 describe('A body in pieces of one byte', () => {
   it('needs little more memory than its size, and does not delay other requests', async () => {
     await using service = await startService();
+    const slowMs = await limitFor(service);
     const [worker] = (await service.workers()) as [number];
     const before = (await memoryOf(worker)).bytes;
     const pieces = Buffer.from(chunk(' ').repeat(500_000));
@@ -102,7 +117,7 @@ describe('A body in pieces of one byte', () => {
       connection.send(chunk('{"prompt":"hello"}') + chunk(''));
     }
     const times = await healthTimes(service.url, 30);
-    expect(times.toSorted((a, b) => a - b).at(-2)).toBeLessThan(1000);
+    expect(slowOf(times)).toBeLessThan(slowMs);
     for (const connection of connections) {
       expect((await connection.answer({ withinMs: 60_000 })).status).toBe(200);
       connection[Symbol.dispose]();
@@ -112,6 +127,7 @@ describe('A body in pieces of one byte', () => {
 
   it('does not delay other requests, however many clients send one and disconnect', async () => {
     await using service = await startService();
+    const slowMs = await limitFor(service);
     const pieces = request('POST /ask', [jsonType, 'Transfer-Encoding: chunked'], chunk(' ').repeat(500_000));
     const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.port)));
     for (const connection of connections) {
@@ -119,19 +135,20 @@ describe('A body in pieces of one byte', () => {
       connection.endInput();
     }
     const times = await healthTimes(service.url, 300);
-    expect(times.toSorted((a, b) => a - b).at(-8)).toBeLessThan(1000); // it was 2 s
+    expect(slowOf(times)).toBeLessThan(slowMs); // it was 2 s
     for (const connection of connections) connection[Symbol.dispose]();
   }, 120_000);
 
   it('for an unknown path does not delay other requests, and its connection stays usable', async () => {
     await using service = await startService();
+    const slowMs = await limitFor(service);
     const connections = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(service.port)));
     for (const connection of connections) {
       connection.send(request('POST /nowhere', [jsonType, 'Transfer-Encoding: chunked']));
       connection.send(chunk(' ').repeat(connection === connections[0] ? 50_000 : 500_000) + chunk(''));
     }
     const times = await healthTimes(service.url, 30);
-    expect(times.toSorted((a, b) => a - b).at(-2)).toBeLessThan(1000); // it was 4 s
+    expect(slowOf(times)).toBeLessThan(slowMs); // it was 4 s
     const [first] = connections;
     expect((await first?.answer())?.status).toBe(404);
     first?.send(request('GET /version'));
