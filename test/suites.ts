@@ -26,7 +26,10 @@ export const packages = {
 export const optionalPackages = { buildah: 'buildah', debootstrap: 'debootstrap' } as const;
 
 interface Row {
-  /** Processors that it keeps busy. The runner starts suites beside each other as long as these add up to what the machine has. */
+  /**
+   * Processors that it keeps busy: its processor time ÷ its time, measured, rounded to quarters. The runner starts suites beside each other as long as these add up to
+   * what the machine has.
+   */
   readonly processors: number;
   readonly needs?: readonly (keyof typeof packages | keyof typeof optionalPackages)[];
   /** Takes so long that `npm run test:all` leaves it out. */
@@ -95,13 +98,13 @@ export const suites: Readonly<Record<string, Suite>> = {
     needs: ['faketime', 'redis-server', 'setpriv', 'strace'],
   },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
-  agents: { files: ['programs/agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
+  agents: { files: ['programs/agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.75 },
   /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
   claude: {
     files: ['programs/claude/.*'],
     timeLimitMs: 120_000,
     workers: 1,
-    processors: 1,
+    processors: 0.75,
     variants: [
       { name: 'newest' },
       ...['2.1.328', '2.1.197'].map((version) => ({
@@ -122,7 +125,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     ],
     timeLimitMs: 30_000,
     workers: 2,
-    processors: 1,
+    processors: 0.75,
     variants: [
       ...['20.19.2', '26.10.0'].map((node) => ({ name: `Node ${node}`, node })),
       // What the oldest and the newest have in common, those between them have too. These call Node's internals.
@@ -140,9 +143,9 @@ export const suites: Readonly<Record<string, Suite>> = {
     ],
   },
   /** The SDKs that people use, under a newer Node. */
-  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 1, needs: ['curl', 'pip3'] },
+  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 0.5, needs: ['curl', 'pip3'] },
   /** What others have written to check a service by. `programs/standards/expected.ts` has what fails, and why. */
-  standards: { files: ['programs/standards/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
+  standards: { files: ['programs/standards/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5 },
   /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */
   store: {
     files: ['programs/store/.*'],
@@ -176,7 +179,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/fleet/.*'],
     timeLimitMs: 60_000,
     workers: 1,
-    processors: 1,
+    processors: 0.5,
     needs: ['haproxy', 'redis-server'],
   },
   /** deploy/monitoring, with promtool and a real Prometheus. */
@@ -184,7 +187,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/monitoring/.*'],
     timeLimitMs: 180_000,
     workers: 1,
-    processors: 1,
+    processors: 0.5,
     needs: ['prometheus', 'promtool'],
   },
   /** The units of deploy/systemd under a real systemd, in namespaces of its own. */
@@ -192,13 +195,13 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/systemd/.*'],
     timeLimitMs: 120_000,
     workers: 1,
-    processors: 1,
+    processors: 0.25,
     needs: ['haproxy', 'ip', 'redis-server', 'ss'],
   },
   /** The package of Debian: installed, upgraded under load and purged under a real systemd. */
-  deb: { files: ['programs/deb/.*'], timeLimitMs: 120_000, workers: 1, processors: 1, needs: ['curl', 'lintian'] },
+  deb: { files: ['programs/deb/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.75, needs: ['curl', 'lintian'] },
   /** The commands of the README, with a stopwatch to the first answer. */
-  'first-minute': { command: ['.ci/first-minute'], processors: 1, needs: ['chromium', 'curl'] },
+  'first-minute': { command: ['.ci/first-minute'], processors: 0.75, needs: ['chromium', 'curl'] },
   /** What people see at a terminal. */
   terminal: { files: ['programs/terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
   /** Containers of the image. */
