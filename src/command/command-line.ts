@@ -11,6 +11,7 @@ import { keys } from './verbs/keys.js';
 import { models, version } from './verbs/lists.js';
 import { login, logout, whoami } from './verbs/login.js';
 import { check, serve } from './verbs/serve.js';
+import { setup } from './verbs/setup.js';
 import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
 import { usage } from './verbs/usage.js';
@@ -31,6 +32,7 @@ export const commands: readonly [Command, ...Command[]] = [
   login,
   logout,
   whoami,
+  setup,
   keys,
   store,
   version,

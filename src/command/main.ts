@@ -7,7 +7,7 @@ import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/config/product.js';
 import { fileFault } from '../shared/text/system-error.js';
 import { Client } from './base/client.js';
-import { addressFrom, storeSettings } from './base/environment.js';
+import { addressFrom, settingsFolders, storeSettings } from './base/environment.js';
 import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
 import { LoginFile } from './base/login-file.js';
 import { Terminal } from './base/terminal.js';
@@ -37,6 +37,7 @@ async function main(): Promise<number | null> {
       readRegular,
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
+    settingsFolders: () => settingsFolders(process.env),
     storeSettings: (flag) => storeSettings(flag, process.env),
     keysFilePath,
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),

@@ -55,8 +55,9 @@ export class Client {
     return this.#address.url;
   }
 
-  get hasKey(): boolean {
-    return this.#address.key !== null;
+  /** API key of the requests; null if they have none. */
+  get key(): string | null {
+    return this.#address.key;
   }
 
   get<T>(path: string, schema: z.ZodType<T>): Promise<T> {

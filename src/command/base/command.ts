@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Paint } from '../../shared/text/paint.js';
 import type { Client } from './client.js';
+import type { SettingsFolders } from './client-programs.js';
 import type { AddressFlags, NamedStore } from './environment.js';
 import { exitCodes } from './errors.js';
 import type { LoginFile } from './login-file.js';
@@ -66,6 +67,8 @@ export interface CommandContext {
    * Creates a client. Reads the address only here, so that a command without a client does not fail on a bad address.
    */
   createClient(flags: AddressFlags): Promise<Client>;
+  /** Returns the folders with the settings of the user's programs. Throws a CommandError if HOME is not set. */
+  settingsFolders(): SettingsFolders;
   /** Reads the settings of the store from the environment; `flag` has precedence. Throws a CommandError. */
   storeSettings(flag: string | undefined): NamedStore;
   /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */

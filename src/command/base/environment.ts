@@ -1,9 +1,11 @@
+import { isAbsolute, join } from 'node:path';
 import { localUrl } from '../../shared/config/addresses.js';
 import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
 import type { Environment } from '../../shared/config/config.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
 import { defaultConversationTtlMs, variables } from '../../shared/config/variables.js';
 import { fileFault } from '../../shared/text/system-error.js';
+import type { SettingsFolders } from './client-programs.js';
 import { CommandError, exitCodes } from './errors.js';
 
 export interface ServiceAddress {
@@ -157,4 +159,11 @@ function pathOf(text: string, source: string, exitCode: number): string | null {
 
 function isRedis(text: string | undefined): boolean {
   return /^rediss?:/.test(text ?? '');
+}
+
+/** Returns the folders with the settings of the user's programs. Throws a CommandError if HOME is not set. */
+export function settingsFolders({ HOME: home, XDG_CONFIG_HOME: config }: Environment): SettingsFolders {
+  if (!home) throw configError('set HOME, which contains the settings of programs');
+  // The specification of XDG_CONFIG_HOME says to ignore a relative path.
+  return { home, config: config && isAbsolute(config) ? config : join(home, '.config') };
 }

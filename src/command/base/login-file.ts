@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
+import { chmod, type FileHandle, lstat, mkdir, open, unlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Environment } from '../../shared/config/config.js';
 import type { Login } from './environment.js';
 import { CommandError, exitCodes } from './errors.js';
+import { writeUserFile } from './user-file.js';
 
 const maxBytes = 65_536;
 const othersMayReadOrWrite = 0o077;
@@ -45,20 +45,11 @@ export class LoginFile {
   async write(login: Login): Promise<string> {
     const path = this.#path;
     if (path === null) throw new CommandError(exitCodes.config, 'login: set HOME or XDG_CONFIG_HOME');
-    const draft = `${path}.${randomBytes(6).toString('hex')}`;
     try {
       await this.#makeFolder(dirname(path));
-      const file = await open(draft, 'wx', 0o600);
-      try {
-        await file.writeFile(`${JSON.stringify(login)}\n`);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(draft, path);
+      await writeUserFile(path, `${JSON.stringify(login)}\n`);
       return path;
     } catch (error) {
-      await unlink(draft).catch(() => {});
       throw error instanceof CommandError ? error : this.#unwritable(error as Error);
     }
   }

@@ -97,7 +97,7 @@ export class SnapshotReader {
       return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
       const isUnauthorized = error instanceof ServiceError && error.code === 'unauthorized';
-      if (isUnauthorized && !this.#client.hasKey) return null; // an invalid key is an error of the user
+      if (isUnauthorized && this.#client.key === null) return null; // an invalid key is an error of the user
       throw error;
     }
   }

@@ -74,7 +74,8 @@ export const whoami: Command = {
  */
 const whoPath = '/usage?since=9999-12-31';
 
-async function callerAt(client: Client): Promise<UsageCaller> {
+/** Resolves with the caller as the service identifies it. Rejects with a CommandError if the service refuses the key. */
+export async function callerAt(client: Client): Promise<UsageCaller> {
   const { caller } = await client.getState(whoPath, usageReport);
   return caller;
 }
