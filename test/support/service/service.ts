@@ -82,8 +82,9 @@ export class Service implements AsyncDisposable {
   }
 
   /** Resolves with the first matching record of this event, past or future. */
-  log(event: string, fits: (record: LogRecord) => boolean = () => true): Promise<LogRecord> {
-    return until(() => this.logs.find((record) => record.event === event && fits(record)), `a log record ${event}`);
+  log(event: string, fits: (record: LogRecord) => boolean = () => true, withinMs?: number): Promise<LogRecord> {
+    const found = () => this.logs.find((record) => record.event === event && fits(record));
+    return until(found, `a log record ${event}`, withinMs);
   }
 
   post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Answer> {
@@ -218,8 +219,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   }
 }
 
+/** Limit for a start, long enough for a start under strace on a busy machine. */
+const startLimitMs = 60_000;
+
 async function untilReady(service: Service, size: number): Promise<void> {
-  const ready = await Promise.race([service.log('service_ready').catch((error: Error) => error), service.exited]);
+  const record = service.log('service_ready', undefined, startLimitMs).catch((error: Error) => error);
+  const ready = await Promise.race([record, service.exited]);
   if (ready === null || typeof ready === 'number' || ready instanceof Error) {
     throw new Error(
       `the service did not start (${ready}): ${service.stderr.join('\n')} ${JSON.stringify(service.logs)}`,
