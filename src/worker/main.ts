@@ -1,7 +1,8 @@
 import '../shared/node-version.js';
 
 import { delay, systemClock } from '../shared/clock.js';
-import { channelToPrimary, type Handlers, Peer } from '../shared/ipc/peer.js';
+import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
+import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger, LogOutput, openForLog, stdoutFd } from '../shared/log/logger.js';
 import { logIn } from '../shared/log/text.js';

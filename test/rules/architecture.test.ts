@@ -154,7 +154,7 @@ describe('The imports', () => {
   });
 
   it.each<[string, SourceFilter]>([
-    ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/peer'), isIn('primary/workers'))],
+    ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/cluster-channel'), isIn('primary/workers'))],
     // The first two start and end model CLIs. `peer-credentials` asks the kernel for what Node does not provide. The
     // others start short-lived tools of the host.
     [

@@ -1,6 +1,7 @@
 import { inLines } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { TitledConversation } from '../../shared/conversation.js';
+import { RelayError } from '../../shared/errors.js';
 import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationStore } from './conversation-store.js';
 
@@ -36,7 +37,9 @@ export class JournaledConversations {
   #removeLate(id: string, client: string): void {
     try {
       this.#store.remove(id, client);
-    } catch {}
+    } catch (error) {
+      if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
+    }
   }
 
   /**

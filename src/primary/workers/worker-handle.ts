@@ -1,7 +1,8 @@
 import type { Worker } from 'node:cluster';
 import { withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
-import { channelToWorker, type Handlers, Peer } from '../../shared/ipc/peer.js';
+import { channelToWorker } from '../../shared/ipc/cluster-channel.js';
+import { type Handlers, Peer } from '../../shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../shared/ipc/protocol.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';

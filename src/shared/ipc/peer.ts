@@ -4,6 +4,15 @@ import { contained } from '../contained.js';
 import { callerDied, cancelled, fromWire, isDefect, toWire } from '../errors.js';
 import { type CallMessage, Inbox, Outbox, type PeerMessage } from './packets.js';
 
+/** Carries messages in both directions, in order, until it closes. */
+export interface Channel {
+  /** `done` is called when the message was written, or with the error that prevented it. */
+  send(message: object, done: (error: Error | null) => void): void;
+  onMessage(listener: (message: unknown) => void): void;
+  /** Called once, when the channel has closed. No message is received afterwards. */
+  onClose(listener: () => void): void;
+}
+
 /** Call with one answer. */
 interface UnaryCall {
   readonly request: z.ZodType;
@@ -266,58 +275,4 @@ export class Peer<Out extends Calls, In extends Calls> {
     this.#made.clear();
     for (const stream of this.#served.values()) stream.abort(cancelled(callerDied));
   }
-}
-
-import cluster, { type Worker } from 'node:cluster';
-
-/** Carries messages in both directions, in order, until it closes. */
-export interface Channel {
-  /** `done` is called when the message was written, or with the error that prevented it. */
-  send(message: object, done: (error: Error | null) => void): void;
-  onMessage(listener: (message: unknown) => void): void;
-  /** Called once, when the channel has closed. No message is received afterwards. */
-  onClose(listener: () => void): void;
-}
-
-/** Returns the primary's end of the cluster channel to a worker. */
-export function channelToWorker(worker: Worker): Channel {
-  return {
-    send: (message, done) => {
-      if (worker.isConnected()) worker.process.send(message, undefined, {}, done);
-      else done(new Error('channel closed'));
-    },
-    onMessage: (listener) => {
-      worker.on('message', listener);
-      onceGone(worker, () => worker.off('message', listener));
-    },
-    onClose: (listener) => onceGone(worker, listener),
-  };
-}
-
-/**
- * Calls `listener` when a worker has disconnected. If a worker is killed while a connection is passed to it, Node emits
- * `exit` but never `disconnect`.
- */
-function onceGone(worker: Worker, listener: () => void): void {
-  const onDisconnect = () => {
-    worker.off('disconnect', onDisconnect).off('exit', onDisconnect);
-    listener();
-  };
-  worker.once('disconnect', onDisconnect).once('exit', onDisconnect);
-}
-
-/** Returns the worker's end of the cluster channel. The worker decides how to react when it closes. */
-export function channelToPrimary(self: NodeJS.Process): Channel {
-  const { worker } = cluster;
-  worker?.once('disconnect', () => {
-    worker.exitedAfterDisconnect = true; // else Node ends the worker when the channel closes
-  });
-  return {
-    send: (message, done) => {
-      if (self.connected && self.send !== undefined) self.send(message, undefined, {}, done);
-      else done(new Error('channel closed'));
-    },
-    onMessage: (listener) => void self.on('message', listener),
-    onClose: (listener) => void self.once('disconnect', listener),
-  };
 }

@@ -1,6 +1,7 @@
 import type { Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
-import { type Channel, channelToPrimary, channelToWorker } from '../../../../src/shared/ipc/peer.js';
+import { channelToPrimary, channelToWorker } from '../../../../src/shared/ipc/cluster-channel.js';
+import type { Channel } from '../../../../src/shared/ipc/peer.js';
 
 type Done = (error: Error | null) => void;
 
