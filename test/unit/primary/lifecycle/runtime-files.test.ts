@@ -49,6 +49,12 @@ describe('The runtime directory', () => {
     },
   );
 
+  it('is a configuration fault if its parent is no folder', async () => {
+    const parent = { variable: 'TMPDIR', path: '/dev/null' } as const;
+    const faults = ['TMPDIR: cannot create a folder in /dev/null (ENOTDIR)'];
+    await expect(makeRuntimeDirectory(parent, owner)).rejects.toMatchObject({ faults });
+  });
+
   it('is removed with its contents, and need not exist', async () => {
     await using folder = await temporaryFolder();
     const path = await makeRuntimeDirectory({ variable: 'TMPDIR', path: folder.path }, owner);

@@ -707,7 +707,11 @@ describe('A contradiction between variables', () => {
   const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
 
   it.each([
-    ['an open host without a key', { MODEL_API_HOST: '0.0.0.0' }, 'MODEL_API_HOST'],
+    [
+      'an open host without a key',
+      { MODEL_API_HOST: '0.0.0.0' },
+      'MODEL_API_HOST: 0.0.0.0 can be reached from other machines',
+    ],
     ['an open host of IPv6 without a key', { MODEL_API_HOST: '::' }, 'MODEL_API_HOST'],
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
@@ -788,6 +792,12 @@ describe('The API keys', () => {
     const { apiKeys, warnings } = await load({ MODEL_API_KEY: goodKey, MODEL_API_KEY_FILE: '/keys' }, files);
     expect(apiKeys.map(({ name }) => name)).toEqual(['default']);
     expect(warnings).toEqual(['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set']);
+  });
+
+  it('are a fault that names their file and the cause if it cannot be read', async () => {
+    expect(await faultsOf({ MODEL_API_KEY_FILE: '/nowhere' })).toEqual([
+      expect.stringContaining('MODEL_API_KEY_FILE: /nowhere: there is no such file or folder'),
+    ]);
   });
 
   it('must be distinct, and the fault shows only their names', async () => {
