@@ -1,5 +1,4 @@
-import { shared } from '../../support/basics/shared.js';
-import { fixture, type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
+import { fixture, type Service, startWithPrograms } from '../../support/service/service.js';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64');
@@ -15,13 +14,14 @@ async function streamed(service: Service, path: string, body: object) {
   });
 }
 
-describe('With the demo model, which supports schemas and images', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ env: twoWorkers });
-  });
-  afterAll(() => service.stop());
+let service: Service;
+beforeAll(async () => {
+  const moods = ['good', 'repairs', 'never'].map((mood) => [mood, fixture('answers-json.js', mood)]);
+  service = await startWithPrograms(Object.fromEntries(moods));
+});
+afterAll(() => service.stop());
 
+describe('With the demo model, which supports schemas and images', () => {
   it.each([
     ['/ask', 'prompt'],
     ['/chat', 'message'],
@@ -63,39 +63,29 @@ describe('With the demo model, which supports schemas and images', () => {
   });
 });
 
-/** Requests values of a schema, and then words in the same conversation. */
-async function expectChecked(service: Service, expected: number): Promise<void> {
-  const asked = await service.post('/ask', { prompt: 'Which city?', schema });
-  const said = await service.post('/chat', { message: 'Which city?', schema });
-  for (const { status, body } of [asked, said]) {
-    expect(status).toBe(expected);
-    if (status === 200) expect(body).toMatchObject({ structured: { city: 'Ulm' }, response: '{"city":"Ulm"}' });
-    else expect(body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
-  }
-  if (expected !== 200) return;
-  const { conversation_id } = said.body;
-  const next = await service.post('/chat', { message: 'And now in words.', conversation_id });
-  expect(next.body).toMatchObject({ response: 'The city is Ulm.', message_count: 4 });
-  expect(next.body).not.toHaveProperty('structured');
-}
-
 describe('With a program that only supports text', () => {
-  const good = shared(() => startWithProgram(fixture('answers-json.js', 'good')));
-
-  it('a value is checked if the program answers with it', async () => expectChecked(await good(), 200));
-
   it.each([
+    ['answers with it', 'good', 200],
     ['answers with it when it is asked to repair its answer', 'repairs', 200],
     ['never does', 'never', 500],
-  ])('a value is checked if the program %s', async (_, mood, expected) => {
-    await using service = await startWithProgram(fixture('answers-json.js', mood));
-    await expectChecked(service, expected);
+  ])('a value is checked if the program %s', async (_, model, expected) => {
+    const asked = await service.post('/ask', { prompt: 'Which city?', schema, model });
+    const said = await service.post('/chat', { message: 'Which city?', schema, model });
+    for (const { status, body } of [asked, said]) {
+      expect(status).toBe(expected);
+      if (status === 200) expect(body).toMatchObject({ structured: { city: 'Ulm' }, response: '{"city":"Ulm"}' });
+      else expect(body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
+    }
+    if (expected !== 200) return;
+    const { conversation_id } = said.body;
+    const next = await service.post('/chat', { message: 'And now in words.', conversation_id, model });
+    expect(next.body).toMatchObject({ response: 'The city is Ulm.', message_count: 4 });
+    expect(next.body).not.toHaveProperty('structured');
   });
 
   it('images and an effort are rejected before the program starts', async () => {
-    const service = await good();
     for (const [path, fields] of Object.entries({ images: { images }, effort: { effort: 'high' } })) {
-      const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });
+      const { status, body } = await service.post('/ask', { prompt: 'Hi', model: 'good', ...fields });
       expect([status, body.error]).toEqual([400, 'validation_error']);
       expect(body.details).toEqual([{ path, message: 'the model CLI of this service takes none' }]);
     }

@@ -242,3 +242,13 @@ export function startWithProgram(
 ): Promise<Service> {
   return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env }, ...options });
 }
+
+/** Starts a service with the demo model and, as further CLIs, fixture programs: a request names one as its model. */
+export function startWithPrograms(
+  commands: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
+  options: Omit<ServiceOptions, 'env'> = {},
+): Promise<Service> {
+  const clis = ['demo', ...Object.entries(commands).map(([name, command]) => `${name}=command:${command}`)];
+  return startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis.join(','), ...env }, ...options });
+}
