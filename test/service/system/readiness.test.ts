@@ -40,16 +40,26 @@ function checks(service: Service, count: number): Promise<boolean> {
   return until(async () => (await history(service)).length === count, `${count} checks`);
 }
 
-/** No key, no model CLI, strict mode. */
-const unready = shared(() => startWithProgram('/nonexistent/model', { MODEL_API_STRICT_HEALTH: 'true' }));
+/** Has no key and no model CLI, is in strict mode and checks all the time. */
+const unready = shared(() =>
+  startWithProgram('/nonexistent/model', {
+    MODEL_API_STRICT_HEALTH: 'true',
+    MODEL_API_READINESS_INTERVAL_SECONDS: '0.1',
+  }),
+);
+/** Has a key, and takes two seconds for a check. */
+const keyed = shared(async () => {
+  const MODEL_API_CLI_COMMAND = fixture('demo-of-a-kind.js', 'thinks');
+  const service = await startService({ env: { ...withKey, ...onlyWhenTold, MODEL_API_CLI_COMMAND } });
+  await checks(service, 1);
+  return service;
+});
 
 describe('POST /health/recheck', () => {
   it('requires a key, and one must be configured', async () => {
-    await using service = await startService({ env: withKey });
+    const service = await keyed();
     expect((await service.post('/health/recheck', '')).status).toBe(401);
     expect((await service.post('/health/recheck', '', { 'x-api-key': 'guessed' })).status).toBe(401);
-    const { status, body } = await service.post('/health/recheck', '', operator);
-    expect([status, body.status]).toEqual([200, 'ok']);
     const open = await unready();
     for (const headers of [{}, operator]) {
       const refused = await open.post('/health/recheck', '', headers);
@@ -59,14 +69,15 @@ describe('POST /health/recheck', () => {
   });
 
   it('runs one check for 20 simultaneous requests', async () => {
-    const MODEL_API_CLI_COMMAND = fixture('demo-of-a-kind.js', 'thinks');
-    await using service = await startService({ env: { ...withKey, ...onlyWhenTold, MODEL_API_CLI_COMMAND } });
-    await checks(service, 1);
+    const service = await keyed();
+    const before = await history(service);
     const calls = Array.from({ length: 20 }, () => service.post('/health/recheck', '', operator));
-    const entries = (await Promise.all(calls)).map(entryOf);
+    const answers = await Promise.all(calls);
+    expect(answers.map(({ status, body }) => [status, body.status])).toEqual(calls.map(() => [200, 'ok']));
+    const entries = answers.map(entryOf);
     expect(entries.map(({ trigger, status }) => `${trigger} ${status}`)).toEqual(entries.map(() => 'forced ready'));
     expect(new Set(entries.map(({ checked_at }) => checked_at)).size).toBe(1);
-    expect((await history(service)).map(({ trigger }) => trigger)).toEqual(['start', 'forced']);
+    expect(await history(service)).toEqual([...before, expect.objectContaining({ trigger: 'forced' })]);
   });
 });
 
@@ -101,7 +112,7 @@ describe('A missing model CLI', () => {
 
   it('makes /health a 503 in strict mode', async () => {
     const service = await unready();
-    await checks(service, 1);
+    await until(async () => (await history(service)).length > 0, 'the first check');
     const { status, body } = await service.get('/health');
     expect([status, body.status, body.strict_mode]).toEqual([503, 'degraded', true]);
   });
@@ -157,7 +168,7 @@ describe('GET /health', () => {
   });
 
   it('is checked at intervals', async () => {
-    await using service = await startWithProgram('cat', { MODEL_API_READINESS_INTERVAL_SECONDS: '0.1' });
+    const service = await unready();
     await until(async () => (await history(service)).length > 3, 'three checks at intervals');
     const entries = await history(service);
     expect(entries.slice(1).every(({ trigger }) => trigger === 'interval')).toBe(true);
@@ -167,17 +178,16 @@ describe('GET /health', () => {
 
 describe('The parameter since', () => {
   let service: Service;
+  let all: readonly Entry[];
 
   beforeAll(async () => {
-    service = await startWithProgram('cat', { ...withKey, ...onlyWhenTold });
-    await checks(service, 1);
-    for (let round = 0; round < 2; round++) await service.post('/health/recheck', '', operator);
+    service = await keyed();
+    await service.post('/health/recheck', '', operator);
+    all = await history(service);
   });
-  afterAll(() => service.stop());
 
   it('selects the checks strictly later than a time', async () => {
-    const all = await history(service);
-    expect(all.map(({ trigger }) => trigger)).toEqual(['start', 'forced', 'forced']);
+    expect(all.length).toBeGreaterThan(1);
     for (const { checked_at } of all) {
       const later = all.filter((entry) => entry.checked_at > checked_at);
       expect(await history(service, `?since=${checked_at}`)).toEqual(later);
@@ -194,7 +204,7 @@ describe('The parameter since', () => {
     '0001-01-01T00:00:00Z',
   ])('accepts %s', async (since) => {
     const hasPassed = Date.parse(decodeURIComponent(since)) < Date.now();
-    expect(await history(service, `?since=${since}`)).toHaveLength(hasPassed ? 3 : 0);
+    expect(await history(service, `?since=${since}`)).toHaveLength(hasPassed ? all.length : 0);
   });
 
   it('may be in the future', async () => {
