@@ -1,6 +1,6 @@
 import { exchange, jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
 import { expectSound } from '../../support/doors/door.js';
-import { type LogRecord, type Service, startService, startWithProgram } from '../../support/service/service.js';
+import { type LogRecord, type Service, startWithPrograms } from '../../support/service/service.js';
 
 const key = 'open-sesame';
 const maxRecordBytes = 4096;
@@ -8,7 +8,7 @@ const maxRecordBytes = 4096;
 describe('The log record of a request', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ env: { MODEL_API_KEY: key } });
+    service = await startWithPrograms({ failing: `sh -c 'cat >&2; exit 3'` }, { MODEL_API_KEY: key });
   });
   afterAll(async () => {
     await expectSound(service, { 'x-api-key': key });
@@ -24,7 +24,7 @@ describe('The log record of a request', () => {
   const common = { level: 'info', role: 'worker', time: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
 
   it('shows how a job ended and how long it took', async () => {
-    const body = '{"prompt":"my-prompt","system":"my-system","model":"echo"}';
+    const body = '{"prompt":"my-prompt","system":"my-system","model":"demo/echo"}';
     const record = await recordOf('job-1', jsonPost('/ask?q=my-query', body, [`X-API-Key: ${key}`, id('job-1')]));
     const { processor_ms: processorMs, ...rest } = record; // exists only with cgroups
     expect(typeof processorMs).toMatch(/^(number|undefined)$/);
@@ -82,6 +82,16 @@ describe('The log record of a request', () => {
     expect(record.path).toBe(path);
   });
 
+  it('contains the trace id of the caller, and no other', async () => {
+    const traceId = '0af7651916cd43dd8448eb211c80319c';
+    const record = (requestId: string, ...headers: string[]) =>
+      recordOf(requestId, request('GET /version', [id(requestId), ...headers]));
+    const traced = await record('traced', `traceparent: 00-${traceId}-b7ad6b7169203331-01`);
+    expect(traced).toMatchObject({ trace_id: traceId, span_id: 'b7ad6b7169203331' });
+    for (const untraced of [await record('untraced'), await record('broken', `traceparent: 00-${traceId}-0-01`)])
+      expect(Object.keys(untraced)).not.toContain('trace_id');
+  });
+
   it('stays under 4 KB for any path and headers', async () => {
     const path = `/${'%22"\\"\\'.repeat(1500)}`;
     const headers = [id('long-1'), `User-Agent: secret-agent${'"'.repeat(5000)}`, 'Referer: http://secret/'];
@@ -109,23 +119,23 @@ describe('The log record of a request', () => {
     expect(service.logs.filter(({ request_id }) => request_id === 'short-1')).toHaveLength(1);
   });
 
+  it('of a failed job contains no word of its prompt, even if the program echoes it on stderr', async () => {
+    const body = { prompt: 'my-prompt', model: 'failing' };
+    const { status, body: failure } = await service.post('/ask', body, {
+      'x-api-key': key,
+      'x-request-id': 'failed-1',
+    });
+    expect([status, failure.error]).toEqual([500, 'cli_error']);
+    const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'failed-1');
+    expect(record).toMatchObject({ status_code: 500, outcome: 'cli_error' });
+    expect(await service.log('cli_failed')).toMatchObject({ stderr: '[a line that repeats the prompt]' });
+  });
+
   it('never contains a prompt, an answer, a key, a query or a header', async () => {
     await recordOf('wrong-1', jsonPost('/ask', '{"prompt":"my-prompt"}', ['X-API-Key: wrong-key', id('wrong-1')]));
     await recordOf('bad-1', jsonPost('/ask', '{"prompt":my-prompt', [`Authorization: Bearer ${key}`, id('bad-1')]));
     const all = JSON.stringify(service.logs);
     expect(all).not.toMatch(/my-prompt|my-system|my-query|secret|wrong-key|sesame/);
-  });
-});
-
-describe('The log record of a failed job', () => {
-  it('contains no word of its prompt, even if the program echoes it on stderr', async () => {
-    await using service = await startWithProgram(`sh -c 'cat >&2; exit 3'`);
-    const { status, body } = await service.post('/ask', { prompt: 'my-prompt' }, { 'x-request-id': 'failed-1' });
-    expect([status, body.error]).toEqual([500, 'cli_error']);
-    const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'failed-1');
-    expect(record).toMatchObject({ status_code: 500, outcome: 'cli_error' });
-    expect(await service.log('cli_failed')).toMatchObject({ stderr: '[a line that repeats the prompt]' });
-    expect(JSON.stringify(service.logs)).not.toContain('my-prompt');
   });
 });
 
