@@ -7,7 +7,7 @@ import { until } from '../../support/basics/until.js';
 import { namesOf, type StreamAnswer, type StreamEvent, stream, textOf } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
 import { recovers, untilJobs } from '../../support/jobs/jobs.js';
-import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
+import { type Service, script, startWithPrograms } from '../../support/service/service.js';
 
 /** Returns the names of the events, with repeated deltas as one. */
 function orderOf(events: readonly StreamEvent[]): string {
@@ -16,10 +16,8 @@ function orderOf(events: readonly StreamEvent[]): string {
     .replace(/delta( delta)*/, 'delta…');
 }
 
-const demo = shared(startService);
-const oneSlot = shared(() =>
-  startReportingModel({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' }),
-);
+const demo = shared(() => startWithPrograms({ splitting: script('splits-utf8.pl'), missing: '/no/such/program' }));
+const oneSlot = shared(() => startReportingModel({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '2' }));
 const reportingService = shared(() => startReportingModel({ MODEL_API_MAX_CONCURRENT: '4' }));
 
 function failureOf(events: readonly StreamEvent[]) {
@@ -65,8 +63,8 @@ describe('A streamed answer', () => {
 
   it('has whole characters, however the program splits them', async () => {
     const prompt = 'Ä€😀 \u2028 ё 日本 👩‍👩‍👧 "\\n"';
-    await using service = await startWithProgram(script('splits-utf8.pl'));
-    const events = await (await stream(service, '/ask', { prompt })).remainingEvents();
+    const answer = await stream(await demo(), '/ask', { prompt, model: 'splitting' });
+    const events = await answer.remainingEvents();
     expect(textOf(events)).toBe(prompt);
     const deltas = events.filter(({ event }) => event === 'delta').map(({ data }) => data.text as string);
     expect(deltas.length).toBeGreaterThan(10);
@@ -130,38 +128,12 @@ describe('A waiting job', () => {
   });
 });
 
-describe('A refused request', () => {
-  async function refusal(service: Service, body: object, headers = {}) {
-    const answer = await stream(service, '/ask', body, headers);
-    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    return { status: answer.status, ...(await answer.body()) };
-  }
-
-  it('has its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
-    const key = { 'x-api-key': 'open-sesame' };
-    await using service = await startReportingModel({
-      MODEL_API_KEY: 'open-sesame',
-      MODEL_API_MAX_CONCURRENT: '1',
-      MODEL_API_MAX_QUEUE: '0',
-    });
-    expect(await refusal(service, { prompt: 'hi' })).toMatchObject({ status: 401, error: 'unauthorized' });
-    expect(await refusal(service, { prompt: '' }, key)).toMatchObject({ status: 400, error: 'validation_error' });
-    expect(await refusal(service, { prompt: 'hi', model: 'nope' }, key)).toMatchObject({ status: 400 });
-    const running = await stream(service, '/ask', { prompt: 'hang' }, key);
-    await running.next('started');
-    expect(await refusal(service, { prompt: 'hi' }, key)).toMatchObject({
-      status: 429,
-      error: 'concurrency_limited',
-      retry_after_seconds: expect.any(Number),
-    });
-    service.process.kill('SIGTERM');
-    await service.log('shutdown_start');
-    await until(async () => (await service.get('/health')).status === 503, 'the worker to know of the drain');
-    expect(await refusal(service, { prompt: 'hi' }, key)).toMatchObject({ status: 503, error: 'shutting_down' });
-    running.leave();
-    expect(await service.exited).toBe(0);
-  });
-});
+/** Expects a refusal in JSON. */
+async function expectRefused(service: Service, body: object, expected: object): Promise<void> {
+  const answer = await stream(service, '/ask', body);
+  expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect({ status: answer.status, ...(await answer.body()) }).toMatchObject(expected);
+}
 
 describe('A job that fails after its admission', () => {
   async function failing(service: Service, prompt: string): Promise<Record<string, unknown>> {
@@ -199,8 +171,8 @@ describe('A job that fails after its admission', () => {
   });
 
   it('sends an error if its program cannot start', async () => {
-    await using service = await startWithProgram('/no/such/program');
-    expect(await failing(service, 'hi')).toMatchObject({ order: 'started error', error: 'spawn_error' });
+    const events = await (await stream(await demo(), '/ask', { prompt: 'hi', model: 'missing' })).remainingEvents();
+    expect([orderOf(events), failureOf(events)]).toMatchObject(['started error', { error: 'spawn_error' }]);
   });
 
   it('sends an error if it waited too long', async () => {
@@ -216,13 +188,29 @@ describe('A job that fails after its admission', () => {
     running.leave();
     await recovers(service);
   });
+});
 
-  it('sends an error if a shutdown cuts it off', async () => {
+describe('A refused request', () => {
+  it('has its HTTP status: a bad body, a full queue, a shutdown, which cuts off the running job with an error', async () => {
     const service = await oneSlot(); // the last test that uses it
-    const answer = await stream(service, '/ask', { prompt: 'hang' });
-    await answer.next('started');
+    await expectRefused(service, { prompt: '' }, { status: 400, error: 'validation_error' });
+    await expectRefused(service, { prompt: 'hi', model: 'nope' }, { status: 400 });
+    const jobs: StreamAnswer[] = [];
+    for (const prompt of ['hang', 'one', 'two']) {
+      jobs.push(await stream(service, '/ask', { prompt }));
+      await untilJobs(service, 1, jobs.length - 1);
+    }
+    const full = { status: 429, error: 'concurrency_limited', retry_after_seconds: expect.any(Number) };
+    await expectRefused(service, { prompt: 'hi' }, full);
+    const [running, ...waiting] = jobs as [StreamAnswer, ...StreamAnswer[]];
+    for (const job of waiting) job.leave();
     service.process.kill('SIGTERM');
-    expect(failureOf(await answer.remainingEvents())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 1 });
-    expect(await service.stop()).toBe(1);
+    await service.log('shutdown_start');
+    await until(async () => (await service.get('/health')).status === 503, 'the worker to know of the drain');
+    await expectRefused(service, { prompt: 'hi' }, { status: 503, error: 'shutting_down' });
+    service.process.kill('SIGINT'); // a second SIGTERM this soon would count as the first
+    const cut = { error: 'shutting_down', retry_after_seconds: expect.any(Number) };
+    expect(failureOf(await running.remainingEvents())).toMatchObject(cut);
+    expect(await service.exited).toBe(1);
   });
 });
