@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cp, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/basics/folder.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { request } from '../../support/clients/raw-http.js';
 import { root } from '../../support/documents/sources.js';
 import { answerTo, failure } from '../../support/doors/door.js';
@@ -16,14 +16,26 @@ const files: readonly (readonly [path: string, type: string])[] = [
   ['favicon-16x16.png', 'image/png'],
 ];
 
+/** Copy of the program that the service runs. */
+let home: string;
+let folder: TemporaryFolder;
+let service: Service;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  home = join(folder.path, 'relay');
+  for (const part of ['dist/src', 'docs', 'package.json']) {
+    await cp(join(root, part), join(home, part), { recursive: true });
+  }
+  await symlink(join(root, 'node_modules'), join(home, 'node_modules'));
+  service = await startService({ program: join(home, 'dist', 'src', 'primary', 'main.js') });
+});
+afterAll(async () => {
+  await service.stop();
+  await folder[Symbol.asyncDispose]();
+});
+
 describe('The documentation page', () => {
-  let service: Service;
-
-  beforeAll(async () => {
-    service = await startService();
-  });
-  afterAll(() => service.stop());
-
   it('has every file that it links to', async () => {
     const { text } = await service.get('/docs');
     const asked = [...text.matchAll(/(?:href|src)="\.\/([^"]+)"/g)].map(([, path]) => path);
@@ -84,13 +96,6 @@ describe('The documentation page', () => {
 
 describe('GET /openapi.yaml', () => {
   it('still answers after the folder of the service was removed', async () => {
-    await using folder = await temporaryFolder();
-    const home = join(folder.path, 'relay');
-    for (const part of ['dist/src', 'docs', 'package.json']) {
-      await cp(join(root, part), join(home, part), { recursive: true });
-    }
-    await symlink(join(root, 'node_modules'), join(home, 'node_modules'));
-    await using service = await startService({ program: join(home, 'dist', 'src', 'primary', 'main.js') });
     const before = await service.get('/openapi.yaml');
     await rm(home, { recursive: true });
     for (let count = 0; count < 4; count++) {
