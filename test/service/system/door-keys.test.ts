@@ -1,10 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { until } from '../../support/basics/until.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { jsonPost, request } from '../../support/clients/raw-http.js';
 import { answerTo, expectSound, failure } from '../../support/doors/door.js';
-import { programs, type Service, startService, startWithProgram } from '../../support/service/service.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const good = '{"prompt":"hello","model":"echo"}';
 const noKey = failure('unauthorized', 'an API key is needed: send X-API-Key or Authorization: Bearer');
@@ -15,14 +14,25 @@ function statusOf(service: Service, key: string): Promise<number> {
   return answerTo(service, jsonPost('/ask', good, [`X-API-Key: ${key}`])).then(({ status }) => status);
 }
 
-describe('A service with a key', () => {
+describe('A service with keys', () => {
+  let folder: TemporaryFolder;
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ env: { MODEL_API_KEY: 'open-sesame' } });
+    folder = await temporaryFolder();
+    const keys = '# the team\n\nada  key-of-ada\nbob\tkey-of-bob\r\nopen-sesame\n';
+    await writeFile(join(folder.path, 'api_key'), keys);
+    service = await startService({ env: { CREDENTIALS_DIRECTORY: folder.path } });
   });
   afterAll(async () => {
     await expectSound(service, { 'x-api-key': 'open-sesame' });
     await service.stop();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it('reads them from its credential', async () => {
+    for (const key of ['key-of-ada', 'key-of-bob', 'open-sesame']) expect(await statusOf(service, key)).toBe(200);
+    for (const key of ['ada', 'default', '#', 'ada key-of-ada']) expect(await statusOf(service, key)).toBe(401);
+    expect(JSON.stringify(service.logs)).not.toMatch(/key-of|sesame/);
   });
 
   it.each([
@@ -38,6 +48,7 @@ describe('A service with a key', () => {
 
   it.each<[string, string[], object]>([
     ['no key', [], noKey],
+    ['no key, for a stream', ['Accept: text/event-stream'], noKey],
     ['another scheme', ['Authorization: Basic b3Blbi1zZXNhbWU='], noKey],
     ['a scheme without a key', ['Authorization: Bearer'], noKey],
     ['a key without a scheme', ['Authorization: open-sesame'], noKey],
@@ -82,47 +93,5 @@ describe('A service with a key', () => {
     ['model', jsonPost('/ask', '{"prompt":"a","model":"gpt-4"}', [right]), 400],
   ])('checks a request in a fixed order, and reports the first fault only: %s', async (_first, bytes, expected) => {
     expect((await answerTo(service, bytes)).status).toBe(expected);
-  });
-});
-
-describe('Keys', () => {
-  let folder: string;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'prompt-relay-keys-'));
-    await writeFile(join(folder, 'api_key'), '# the team\n\nada  key-of-ada\nbob\tkey-of-bob\r\nlone-key\n');
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
-  it.each(['MODEL_API_KEY_FILE', 'CREDENTIALS_DIRECTORY'])('are read from the file named by %s', async (variable) => {
-    const path = variable === 'CREDENTIALS_DIRECTORY' ? folder : join(folder, 'api_key');
-    await using service = await startService({ env: { [variable]: path } });
-    for (const key of ['key-of-ada', 'key-of-bob', 'lone-key']) expect(await statusOf(service, key)).toBe(200);
-    for (const key of ['ada', 'default', '#', 'ada key-of-ada']) expect(await statusOf(service, key)).toBe(401);
-    expect(JSON.stringify(service.logs)).not.toMatch(/key-of|lone-key/);
-  });
-
-  it('are not required if none is configured, and a sent key does no harm', async () => {
-    await using service = await startService({ env: { CREDENTIALS_DIRECTORY: programs } });
-    expect(await statusOf(service, 'any')).toBe(200);
-    expect((await answerTo(service, jsonPost('/ask', good))).status).toBe(200);
-    await expectSound(service);
-  });
-});
-
-describe('A draining service', () => {
-  it('checks the key first, and refuses before it counts the request or reads the body', async () => {
-    const env = { MODEL_API_KEY: 'open-sesame', MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' };
-    await using service = await startWithProgram('sleep 60', env);
-    const cut = service.post('/ask', { prompt: 'hello' }, { 'x-api-key': 'open-sesame' });
-    await until(async () => (await service.jobProcesses()).length > 0, 'the job to run');
-    service.process.kill('SIGTERM');
-    await service.log('shutdown_start');
-    await until(async () => (await service.get('/health')).status === 503, 'the worker to hear of it');
-    expect(await statusOf(service, 'wrong')).toBe(401);
-    const late = await answerTo(service, request('POST /ask', ['X-API-Key: open-sesame', 'Content-Length: 99999999']));
-    expect(late).toMatchObject({ status: 503, body: { error: 'shutting_down' }, headers: { connection: 'close' } });
-    service.process.kill('SIGINT'); // a second SIGTERM this soon would count as the first
-    expect(await cut).toMatchObject({ status: 503, body: { error: 'shutting_down' } });
-    expect(await service.exited).toBe(1);
   });
 });
