@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { jsonPost, request } from '../../support/clients/raw-http.js';
+import { jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
 import { answerTo, expectSound, failure, invalid } from '../../support/doors/door.js';
 import { type Service, startService } from '../../support/service/service.js';
 
@@ -258,4 +258,12 @@ describe('The rate limit', () => {
     const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));
     expect([status, headers.ratelimit, headers['ratelimit-policy']]).toEqual([400, undefined, undefined]);
   });
+});
+
+it('A body may have 16 MiB by default', async () => {
+  const { status, body } = await service.post('/ask', '{"prompt":"hello"}'.padEnd(16 * 1024 ** 2));
+  expect([status, body.success]).toEqual([200, true]);
+  using late = await RawConnection.open(service.port);
+  late.send(jsonPost('/ask', '', [`Content-Length: ${16 * 1024 ** 2 + 1}`]));
+  expect((await late.answer()).status).toBe(413);
 });
