@@ -1,6 +1,6 @@
 import { pixel } from '../../support/clients/sdk-lab.js';
 import { metric } from '../../support/documents/exposition.js';
-import { type Answer, type Service, startWithProgram } from '../../support/service/service.js';
+import { type Answer, type Service, startService } from '../../support/service/service.js';
 
 const [completions, responses, messages] = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const;
 const doors = [completions, responses, messages];
@@ -9,11 +9,15 @@ const parameters = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'of a city', parameters };
 const [, data] = pixel.split(',');
 
-/** Service that answers with its whole input. */
+const ulm = '{"city":"Ulm"}';
+
+/** Service that answers with its whole input, or, as the model `obeys`, with a value. */
 let service: Service;
 
 beforeAll(async () => {
-  service = await startWithProgram('cat', { MODEL_API_LOCAL_USERS: 'off' });
+  const clis = `cat=command:cat,obeys=command:sh -c 'cat >/dev/null; echo "$0"' '${ulm}'`;
+  const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_LOCAL_USERS: 'off' };
+  service = await startService({ env });
 });
 afterAll(async () => {
   await service.stop();
@@ -138,14 +142,6 @@ describe('The result of a tool call', () => {
 
 describe('The schema of an answer', () => {
   const schema = { type: 'object', properties: { city: { const: 'Ulm' } }, required: ['city'] };
-  const ulm = '{"city":"Ulm"}';
-  let obeys: Service;
-  beforeAll(async () => {
-    obeys = await startWithProgram(`sh -c 'cat >/dev/null; echo "$0"' '${ulm}'`);
-  });
-  afterAll(async () => {
-    await obeys.stop();
-  });
 
   it.each([
     { response_format: { type: 'json_object', schema } },
@@ -153,11 +149,11 @@ describe('The schema of an answer', () => {
     { guided_json: schema },
     { guided_json: JSON.stringify(schema) },
   ])('is found in each supported field: %j', async (format) => {
-    const body = { model: 'default', messages: [hi], ...format };
-    const fits = await obeys.post(completions, body);
+    const body = { model: 'obeys', messages: [hi], ...format };
+    const fits = await post(completions, body);
     expect([ignoredBy(fits), fits.body.choices]).toMatchObject([null, [{ message: { content: ulm } }]]);
     const other = JSON.parse(JSON.stringify(body).replaceAll('Ulm', 'Bonn')) as object;
-    expect((await obeys.post(completions, other)).body.error).toMatchObject({
+    expect((await post(completions, other)).body.error).toMatchObject({
       code: 'schema_mismatch',
       message: expect.not.stringContaining('json_object'),
     });
@@ -182,14 +178,14 @@ describe('The schema of an answer', () => {
   });
 
   it('can come from a legacy function, and the answer is a legacy function call', async () => {
-    const asked = { model: 'default', messages: [hi], functions: [weather], function_call: { name: 'weather' } };
-    const { body } = await obeys.post(completions, asked);
+    const asked = { model: 'obeys', messages: [hi], functions: [weather], function_call: { name: 'weather' } };
+    const { body } = await post(completions, asked);
     const called = { name: 'weather', arguments: ulm };
     expect(body.choices).toMatchObject([
       { message: { content: null, function_call: called }, finish_reason: 'function_call' },
     ]);
     expect(JSON.stringify(body)).not.toContain('tool_calls');
-    const { text } = await obeys.post(completions, { ...asked, stream: true });
+    const { text } = await post(completions, { ...asked, stream: true });
     const chunks = [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, json = '']) => JSON.parse(json).choices[0]);
     const calls = chunks.flatMap(({ delta }) => delta.function_call ?? []);
     expect([calls[0].name, calls.map((each) => each.arguments).join('')]).toEqual(['weather', ulm]);
@@ -234,14 +230,5 @@ describe('Provider-hosted tools', () => {
   it('are rejected if the request has no other tools', async () => {
     const { status, text } = await post(completions, { messages: [hi], tools: [{ type: 'web_search' }] });
     expect([status, text]).toEqual([400, expect.stringContaining('web_search can only run on')]);
-  });
-
-  it('are logged once for each client', async () => {
-    const other = await startWithProgram('cat', { MODEL_API_KEY: 'a-key-of-some-length' });
-    await using _ = other;
-    for (const key of ['a-key-of-some-length', 'a-key-of-some-length'])
-      await other.post(messages, { model: 'default', ...offers[3]?.[1] }, { 'x-api-key': key });
-    expect(await other.log('tools_ignored')).toMatchObject({ client: 'key default', path: messages });
-    expect(other.logs.filter(({ event }) => event === 'tools_ignored')).toHaveLength(1);
   });
 });
