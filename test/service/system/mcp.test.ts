@@ -3,7 +3,7 @@ import { untilEnded } from '../../support/clients/background.js';
 import { call, messagesIn, request, resultOf, send, textOf } from '../../support/clients/mcp.js';
 import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { recovers, untilJobs } from '../../support/jobs/jobs.js';
-import { fixture, type Service, script, startService, startWithProgram } from '../../support/service/service.js';
+import { fixture, type Service, script, startService, startWithPrograms } from '../../support/service/service.js';
 
 const events = { accept: 'application/json, text/event-stream' };
 const progress = { _meta: { progressToken: 'mine' } };
@@ -13,7 +13,7 @@ const knownTools = 'ask, models, job';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startWithPrograms({ asking: fixture('asks-a-relay.js') });
 });
 afterAll(() => service.stop());
 
@@ -407,17 +407,19 @@ describe('A job of the tool ask', () => {
   });
 });
 
+const keys = shared(writeNamedKeys);
+const keyed = shared(async () => startWithPrograms({ asking: fixture('asks-a-relay.js') }, (await keys()).env));
+
 describe('With API keys', () => {
   it('the key identifies the client, and needs the scope ask', async () => {
-    await using keys = await writeNamedKeys();
-    await using keyed = await startService({ env: keys.env });
-    const none = await send(keyed, request('initialize', { protocolVersion: '2025-11-25' }));
+    const service = await keyed();
+    const none = await send(service, request('initialize', { protocolVersion: '2025-11-25' }));
     expect([none.status, none.rpc.error?.data?.error]).toEqual([401, 'unauthorized']);
     expect(none.headers.get('www-authenticate')).toContain('Bearer');
-    const accepted = await resultOf(keyed, 'ask', { ...hello, background: true }, headersOf('alice'));
+    const accepted = await resultOf(service, 'ask', { ...hello, background: true }, headersOf('alice'));
     const { job_id } = accepted.structuredContent ?? {};
-    expect((await resultOf(keyed, 'job', { job_id }, headersOf('bob'))).isError).toBe(true);
-    expect((await resultOf(keyed, 'job', { job_id }, headersOf('alice'))).isError).toBeUndefined();
+    expect((await resultOf(service, 'job', { job_id }, headersOf('bob'))).isError).toBe(true);
+    expect((await resultOf(service, 'job', { job_id }, headersOf('alice'))).isError).toBeUndefined();
   });
 
   it('a page of another site is rejected', async () => {
@@ -427,21 +429,20 @@ describe('With API keys', () => {
 });
 
 describe('A job whose model calls the tool ask', () => {
-  const asking = shared(() => startWithProgram(fixture('asks-a-relay.js')));
-  const answerIn = ({ body }: { readonly body: Readonly<Record<string, unknown>> }) =>
-    JSON.parse(String(body.response));
+  async function answerIn(asked: Service, prompt: string) {
+    const { body } = await asked.post('/ask', { prompt, model: 'asking' }, headersOf('alice'));
+    return JSON.parse(String(body.response));
+  }
 
   it.each(['', 'child '])('of the same service is refused: %s', async (from) => {
-    const looping = await asking();
-    const answer = answerIn(await looping.post('/ask', { prompt: `${from}${looping.url}` }));
+    const answer = await answerIn(service, `${from}${service.url}`);
     expect([answer.status, answer.body.error.data.error]).toEqual([403, 'forbidden']);
     expect(answer.body.error.message).toContain('a job of this service');
-    await recovers(looping);
+    await recovers(service);
   });
 
   it('of another service is answered', async () => {
-    const other = await asking();
-    const answer = answerIn(await other.post('/ask', { prompt: service.url }));
+    const answer = await answerIn(await keyed(), service.url);
     expect([answer.status, answer.body.result.content[0].type]).toEqual([200, 'text']);
   });
 });
