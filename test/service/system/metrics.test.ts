@@ -1,18 +1,31 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { endpoints, type RoutePath } from '../../../src/shared/api/endpoints.js';
 import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { describeWith } from '../../support/basics/needs.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
-import { exchange, request } from '../../support/clients/raw-http.js';
+import { chunk, exchange, jsonPost, request } from '../../support/clients/raw-http.js';
 import { Exposition, type Sample } from '../../support/documents/exposition.js';
 import { families } from '../../support/documents/families.js';
 import { metricsOf, readRules } from '../../support/documents/monitoring.js';
-import { writeNamedKeys } from '../../support/doors/named-keys.js';
+import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { recovers, runtimeOf, untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const promtool = '/usr/bin/promtool';
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
+const routes = ['/ask', '/chat', '/chat/x', '/health', '/health/history', '/health/recheck', '/metrics', '/version'];
+const paths = [...routes, '/usage', '/models', '/openapi.yaml', '/docs', '/docs/x', '/nowhere', '/chat/%zz'];
+const origin = 'http://example.com';
+const atOnce = 16;
+const malformed = 'make me a sandwich\r\n\r\n';
+const longHeader = request('GET /version', [`X-Long: ${'x'.repeat(20_000)}`]);
+const brokenBody = jsonPost('/ask', 'zz\r\n', ['Transfer-Encoding: chunked']);
+const longTrailer = jsonPost('/ask', `${chunk('{}')}0\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, [
+  'Transfer-Encoding: chunked',
+  'Trailer: X-Long',
+]);
 
 async function scrape(service: Service): Promise<Exposition> {
   const { status, headers, text } = await service.get('/metrics');
@@ -44,9 +57,31 @@ async function provoke(service: Service, seed: string): Promise<void> {
 
 const limits = { MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' };
 
+/** Sends the bytes on a new connection. Resolves with the status once the request is logged, and therefore counted. */
+async function counted(service: Service, bytes: Buffer | string): Promise<number> {
+  const isHead = bytes.toString('latin1').startsWith('HEAD ');
+  const { status, headers } = await exchange(service.port, bytes, isHead);
+  await service.log('http_request_completed', ({ request_id }) => request_id === headers['x-request-id']);
+  return status;
+}
+
+/** Sends requests that endpoints accept, and every kind that no endpoint accepts. */
+async function provokeAll(service: Service): Promise<void> {
+  const requests = methods.flatMap((method) => [
+    ...paths.map((path) => request(`${method} ${path}`)),
+    request(`${method} /version`, ['Host: elsewhere']),
+    request(`${method} /version`, [`Origin: ${origin}`, 'Access-Control-Request-Method: GET']),
+    request(`${method} /version`, ['Host: localhost', 'Host: localhost']),
+  ]);
+  const all = [...requests, malformed, longHeader, brokenBody, longTrailer];
+  for (let from = 0; from < all.length; from += atOnce) {
+    await Promise.all(all.slice(from, from + atOnce).map((bytes) => counted(service, bytes)));
+  }
+}
+
 /** A service that has answered no requests before its first scrape but those for /health until every worker was ready. */
 const scraped = shared(async () => {
-  const service = await startService({ env: { ...twoWorkers, ...limits } });
+  const service = await startService({ env: { ...twoWorkers, ...limits, MODEL_API_ALLOWED_ORIGINS: origin } });
   await service.log('readiness_checked');
   const first = await scrape(service);
   return { service, first, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() };
@@ -76,14 +111,6 @@ describe('The first scrape', () => {
     const own = counted.filter(({ labels, name }) => labels.route !== '/health' && !name.startsWith('cli_'));
     const rest = own.map(({ name }) => name);
     expect(rest.sort()).toEqual(['readiness_check_duration_seconds_count', 'readiness_checks_total']);
-  });
-
-  it('of an idle service has at most 1,500 series', async () => {
-    await using keys = await writeNamedKeys();
-    await using service = await startService({ env: { ...twoWorkers, ...keys.env } });
-    await service.log('readiness_checked');
-    const { samples } = await scrape(service);
-    expect(samples.length).toBeLessThanOrEqual(1500);
   });
 
   it('has a sample for each metric of the alerts and rules, so that the first failure shows', async () => {
@@ -182,6 +209,41 @@ describe('Labels', () => {
   });
 });
 
+describe('HTTP metrics', () => {
+  it('only have labels of known methods and routes for any request', async () => {
+    const { service } = await scraped();
+    await provokeAll(service);
+    const { samples } = await scrape(service);
+    const own = samples.filter(({ family }) => /^(http|errors)_/.test(family));
+    const valuesOf = (label: string) => new Set(own.flatMap(({ labels }) => labels[label] ?? []));
+    expect([...valuesOf('method')].sort()).toEqual([...methods.slice(0, -1), 'other'].sort());
+    const known = new Set<RoutePath | 'other'>(['other', ...endpoints.map(({ route }) => route)]);
+    expect([...valuesOf('route')].filter((route) => !known.has(route as RoutePath))).toEqual([]);
+  });
+
+  it.each([
+    ['words', malformed, 400, { method: 'other', route: 'other' }],
+    ['a header of 20 kB', longHeader, 431, { method: 'other', route: 'other' }],
+    ['a body that breaks off', brokenBody, 400, { method: 'POST', route: '/ask' }],
+    ['a trailer of 20 kB', longTrailer, 431, { method: 'POST', route: '/ask' }],
+  ])('count invalid HTTP once as a request and once as an error: %s', async (_, bytes, status, labels) => {
+    const { service } = await scraped();
+    const counts = async () => {
+      const metrics = await scrape(service);
+      return [
+        metrics.sum('http_requests_total', { ...labels, code: String(status) }),
+        metrics.sum('http_requests_total', { code: String(status) }),
+        metrics.sum('errors_total'),
+        metrics.value(`errors_total{route="${labels.route}",error="validation_error"}`),
+      ];
+    };
+    const before = await counts();
+    expect(await counted(service, bytes)).toBe(status);
+    expect(await counts()).toEqual(before.map((count) => count + 1));
+    expect((await scrape(service)).value('http_requests_in_flight')).toBe(1); // the scrape itself
+  });
+});
+
 describe('Counters', () => {
   it('are correct after known traffic', async () => {
     await using gate = await createAnswerGate();
@@ -261,16 +323,24 @@ describe('Counters', () => {
     });
   });
 
-  it('include the tokens of the answers, and the rate-limited requests', async () => {
-    await using service = await startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
+  it('include the tokens of the answers and the rate-limited requests, and have at most 1,500 series at rest', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: { ...keys.env, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
+    await service.log('readiness_checked');
+    expect((await scrape(service)).samples.length).toBeLessThanOrEqual(1500);
+    const alice = headersOf('alice');
     const totals = { input: 0, output: 0 };
     for (const path of ['/ask', '/chat', '/ask']) {
-      const { body } = await service.post(path, { [path === '/ask' ? 'prompt' : 'message']: 'Hello, I am Ada.' });
+      const { body } = await service.post(
+        path,
+        { [path === '/ask' ? 'prompt' : 'message']: 'Hello, I am Ada.' },
+        alice,
+      );
       const usage = body.usage as { input_tokens: number; output_tokens: number };
       totals.input += usage.input_tokens;
       totals.output += usage.output_tokens;
     }
-    for (const path of ['/ask', '/chat']) expect((await service.post(path, {})).status).toBe(429);
+    for (const path of ['/ask', '/chat']) expect((await service.post(path, {}, alice)).status).toBe(429);
     const metrics = await scrape(service);
     expect(metrics.value('tokens_total{direction="input"}')).toBe(totals.input);
     expect(metrics.value('tokens_total{direction="output"}')).toBe(totals.output);
