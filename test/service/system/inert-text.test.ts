@@ -1,11 +1,11 @@
-import { chmod, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
-import { recovers } from '../../support/jobs/jobs.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
 import { allPids, readOfProcess } from '../../support/processes/processes.js';
-import { fixture, type Service, script, startWithProgram } from '../../support/service/service.js';
+import { fixture, type Service, script, startWithProgram, startWithPrograms } from '../../support/service/service.js';
 
 interface Self {
   readonly argv: string[];
@@ -47,17 +47,30 @@ const tellsItself = shared(() =>
     TZ: 'Europe/Vienna',
   }),
 );
-/** Answers with the bytes of its input in hexadecimal form. */
-const showsBytes = shared(() => startWithProgram(`perl -0777 -ne 'print unpack "H*", $_'`));
+const folder = shared(temporaryFolder);
+/** The model `bytes` answers with the bytes of its input in hexadecimal form, and `fills` fills its working directory. */
+const several = shared(async () =>
+  startWithPrograms(
+    {
+      bytes: `perl -0777 -ne 'print unpack "H*", $_'`,
+      fills: `sh -c 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat'`,
+      forever: script('forever.pl'),
+    },
+    { TMPDIR: (await folder()).path, MODEL_API_TIMEOUT: '3' },
+  ),
+);
 
 describe('The text of a request', () => {
   it('is in no argument and no environment of any process while its job runs, and in no log record', async () => {
-    await using service = await startWithProgram(script('forever.pl'), { MODEL_API_TIMEOUT: '1' });
+    const service = await several();
     const secret = `canary-${Math.random().toString(36).slice(2)}`;
-    const answer = service.post('/ask', { prompt: `the prompt ${secret}`, system: `the system ${secret}` });
-    await until(async () => (await service.jobProcesses()).length > 0, 'the program to run');
-    const visible = visibleText();
-    expect(visible).toContain('forever.pl');
+    const texts = { prompt: `the prompt ${secret}`, system: `the system ${secret}` };
+    const answer = service.post('/ask', { ...texts, model: 'forever' });
+    await untilJobs(service, 1, 0);
+    const visible = await until(() => {
+      const text = visibleText();
+      return text.includes('forever.pl') ? text : null;
+    }, 'the program to run');
     expect(visible).not.toContain(secret);
     expect((await answer).text).not.toContain(secret);
     expect(JSON.stringify(service.logs)).not.toContain(secret);
@@ -66,8 +79,8 @@ describe('The text of a request', () => {
   it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
     'reaches the program unchanged to the byte: %j',
     async (prompt) => {
-      const service = await showsBytes();
-      const { body } = await service.post('/ask', { prompt });
+      const service = await several();
+      const { body } = await service.post('/ask', { prompt, model: 'bytes' });
       expect(Buffer.from(String(body.response), 'hex').toString()).toBe(prompt);
     },
   );
@@ -112,15 +125,13 @@ describe('The working directory of a model CLI', () => {
   });
 
   it('is removed afterwards with any content, and with all others when the service ends', async () => {
-    await using folder = await temporaryFolder();
-    await chmod(folder.path, 0o700);
-    const script = 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat';
-    await using service = await startWithProgram(`sh -c '${script}'`, { TMPDIR: folder.path });
-    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    const service = await several(); // the last test that uses it
+    expect((await service.post('/ask', { prompt: 'hello', model: 'fills' })).status).toBe(200);
     await recovers(service);
-    expect(await readdir(folder.path)).toHaveLength(2);
+    const { path } = await folder();
+    expect(await readdir(path)).toHaveLength(2);
     expect(await service.stop()).toBe(0);
-    expect(await readdir(folder.path)).toEqual([]);
+    expect(await readdir(path)).toEqual([]);
     await expect(readdir(service.home)).rejects.toThrow('ENOENT');
   });
 });
