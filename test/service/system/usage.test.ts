@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { envFor, runCommand } from '../../support/clients/command.js';
-import { type Service, startService, twoWorkers } from '../../support/service/service.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const alice = { 'x-api-key': 'key-of-alice' };
 const bob = { authorization: 'Bearer key-of-bob' };
@@ -27,7 +27,7 @@ describe('GET /usage with API keys', () => {
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
     await using service = await startService({
-      env: { ...twoWorkers, MODEL_API_KEY_FILE: file, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' },
+      env: { MODEL_API_KEY_FILE: file, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' },
     });
     for (const prompt of ['one', 'two', 'three']) await service.post('/ask', { prompt }, alice);
     await service.post('/chat', { message: 'four' }, bob);
