@@ -472,8 +472,8 @@ describe('A client at its limit of running jobs', () => {
     expect([room.active, own[2]?.isWaiting]).toEqual([2, false]);
   });
 
-  it.each([1, 2, 3])('agrees with a simple model through random events (seed %d)', async (seed) => {
-    const random = randomNumbers(seed);
+  it('agrees with a simple model through many random events', async () => {
+    const random = randomNumbers(1);
     const maxRunning = (client: string) => (client === 'client 0' ? 3 : 1 + (Number(client.at(-1)) % 2));
     const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000, weight: 1 });
     const { room, admit } = queue(4, 1000, 1_000_000, boundsOf);
