@@ -54,6 +54,8 @@ export function describeConversations(open: Open): void {
         { conversation_id: newer.conversation_id, title: 'So am I' },
         { conversation_id: older.conversation_id, title: 'I am of bob' },
       ]);
+      const foreign = await service.get(`/chat?cursor=${first.body.next_cursor}`, alice);
+      expect(JSON.stringify(foreign.body.conversations)).not.toContain('of bob');
       const path = `/chat/${older.conversation_id}/messages`;
       const messages = [
         { role: 'user', content: 'I am of bob' },
@@ -131,7 +133,8 @@ export function describeConversations(open: Open): void {
       const { body } = await service.post('/chat', { message: 'This is mine' }, alice);
       const { body: other } = await service.post('/chat', { message: 'This is short' }, bob);
       await service.delete(`/chat/${other.conversation_id}`, bob);
-      for (const id of [body.conversation_id, other.conversation_id, unknownId]) {
+      const { body: fork } = await service.post(`/chat/${body.conversation_id}/fork`, {}, alice);
+      for (const id of [body.conversation_id, fork.conversation_id, other.conversation_id, unknownId]) {
         const answers = [
           await service.post('/chat', { message: 'Hi', conversation_id: id }, bob),
           await service.get(`/chat/${id}`, bob),

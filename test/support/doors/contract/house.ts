@@ -3,7 +3,7 @@ import type { Service, ServiceOptions } from '../../service/service.js';
 /** Behaviour of a service's model CLI; `missing`: no program exists. */
 export type Model = 'answers' | 'fails' | 'stalls' | 'missing';
 
-/** Starts a service with such a model CLI and at least two workers. */
+/** Starts a service with such a model CLI; with two workers if the CLI answers. */
 export type Start = (model: Model, options: ServiceOptions) => Promise<Service>;
 
 /** Starts a service like `Start`, with the options that all services of a suite share. */

@@ -97,7 +97,7 @@ function describeLimits(open: Open): void {
     });
 
     it('forks nothing while every conversation is in use', async () => {
-      await using service = await open('answers', { MODEL_API_MAX_CONVERSATIONS: '1' });
+      await using service = await open('answers', { MODEL_API_MAX_CONVERSATIONS: '1', MODEL_API_WORKERS: '1' });
       let id = (await service.post('/chat', { message: 'Hello' })).body.conversation_id;
       await until(async () => {
         const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
@@ -108,8 +108,8 @@ function describeLimits(open: Open): void {
       }, 'a fork that is refused');
     });
 
-    it('finishes its work when it drains, takes no more, and says so', async () => {
-      const limits = { MODEL_API_TIMEOUT: '8', MODEL_API_DRAIN_TIMEOUT_SECONDS: '20' };
+    it('takes no jobs when it drains, says so, and exits when the last job has ended', async () => {
+      const limits = { MODEL_API_TIMEOUT: '60', MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
       await using service = await open('stalls', { ...oneKey, ...limits });
       const running = service.post('/ask', { prompt: 'Hello' }, alice);
       await untilJobs(service, 1, 0);
@@ -122,7 +122,9 @@ function describeLimits(open: Open): void {
       const { status, body } = await service.post('/health/recheck', '', alice);
       expect([status, body.status]).toEqual([503, 'draining']);
       expect((await service.get('/version')).status).toBe(200);
-      expect((await running).body.error).toBe('timeout');
+      const [job] = (await service.get('/jobs', alice)).body.jobs as [{ job_id: string }];
+      expect((await service.delete(`/jobs/${job.job_id}`, alice)).body).toMatchObject({ status: 'cancelled' });
+      expect((await running).body.error).toBe('forbidden');
       expect(await service.exited).toBe(0);
     });
   });
