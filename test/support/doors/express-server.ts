@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { systemClock } from '../../../src/shared/clock.js';
+import type { FamilyFigures } from '../../../src/shared/metrics.js';
 import {
   type AsyncHandler,
   type ExchangeParts,
@@ -50,6 +51,23 @@ export async function serveWith(
       await once(server, 'close');
     },
   };
+}
+
+/** Sends one request, these bytes or GET / with these headers, to a server with these handlers. */
+export async function answerOf(
+  handlers: readonly (Handler | AsyncHandler)[],
+  sent: Buffer | readonly string[] = [],
+): Promise<RawAnswer & Pick<ExpressServer, 'log'>> {
+  await using server = await serveWith(handlers);
+  const answer = await server.send(Buffer.isBuffer(sent) ? sent : request('GET /', sent));
+  return { ...answer, log: server.log };
+}
+
+/** Returns a function for the values of a metric, by its name, that are not 0 and have changed since the last call. */
+export async function countsIn(metrics: HttpMetrics): Promise<(name: string) => FamilyFigures['values']> {
+  const families = await metrics.changes();
+  return (name) =>
+    families.find((family) => family.name === `model_api_${name}`)?.values.filter(({ value }) => value !== 0) ?? [];
 }
 
 /** Last handler: answers with the client's identity. */

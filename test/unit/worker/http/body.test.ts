@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { legacyPayload } from '../../../../src/shared/api/chat.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { stringifyExactly } from '../../../../src/shared/text/exact-json.js';
-import { readBody } from '../../../../src/worker/http/body.js';
+import { queryOf, readBody } from '../../../../src/worker/http/body.js';
 import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { chunk, jsonPost, RawConnection, request } from '../../../support/clients/raw-http.js';
-import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, serveWith } from '../../../support/doors/express-server.js';
 
 const limitBytes = 100;
 const schema = z.strictObject({ prompt: z.string('must be a string'), model: z.string().optional() });
@@ -15,9 +15,7 @@ const echo: AsyncHandler = async (req, res) =>
 const good = '{"prompt":"hello"}';
 const chunked = 'Transfer-Encoding: chunked';
 
-function start(): Promise<ExpressServer> {
-  return serveWith([echo]);
-}
+const answerTo = (bytes: Buffer) => answerOf([echo], bytes);
 
 describe('A body', () => {
   it.each<[string, Buffer]>([
@@ -29,8 +27,7 @@ describe('A body', () => {
     ],
     ['of exactly the limit', jsonPost('/', good.padEnd(limitBytes))],
   ])('is read %s', async (_, bytes) => {
-    await using server = await start();
-    expect(await server.send(bytes)).toMatchObject({ status: 200, body: { prompt: 'hello' } });
+    expect(await answerTo(bytes)).toMatchObject({ status: 200, body: { prompt: 'hello' } });
   });
 
   it.each<[string, string, string]>([
@@ -43,11 +40,8 @@ describe('A body', () => {
     ['a prototype', '{"prompt":"a","__proto__":{}}', '__proto__: unknown field'],
     ['the older payload', '{"messages":[]}', `messages: ${legacyPayload}`],
   ])('is rejected if it contains %s', async (_, text, message) => {
-    await using server = await start();
-    expect(await server.send(jsonPost('/', text))).toMatchObject({
-      status: 400,
-      body: { error: 'validation_error', message, details: expect.arrayContaining([]) },
-    });
+    const body = { error: 'validation_error', message, details: expect.arrayContaining([]) };
+    expect(await answerTo(jsonPost('/', text))).toMatchObject({ status: 400, body });
   });
 
   it('preserves the inputs of earlier calls exactly, and reads other numbers as JavaScript does', async () => {
@@ -57,8 +51,7 @@ describe('A body', () => {
       {"content":"b","tool_calls":[{"function":{"name":"look","arguments":{"id":${big}}}},null,{"function":5}]},null]}`;
     const read: AsyncHandler = async (req, res) =>
       void res.send(stringifyExactly(await readBody(req, res, new BodyMemory(10_000, systemClock), z.looseObject({}))));
-    await using server = await serveWith([read]);
-    const answer = await server.send(jsonPost('/', text));
+    const answer = await answerOf([read], jsonPost('/', text));
     const rounded = JSON.stringify(Number(big));
     const expected = text.replace(/\n */g, '').replace(`"n":${big}`, `"n":${rounded}`);
     expect(answer.text).toBe(expected.replace(`"other","input":{"id":${big}`, `"other","input":{"id":${rounded}`));
@@ -68,9 +61,8 @@ describe('A body', () => {
     const wide = z.strictObject({});
     const all: AsyncHandler = async (req, res) =>
       void res.json(await readBody(req, res, new BodyMemory(10_000, systemClock), wide));
-    await using server = await serveWith([all]);
     const fields = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}${'x'.repeat(100)}`, 'secret']));
-    const { status, body, text } = await server.send(jsonPost('/', JSON.stringify(fields)));
+    const { status, body, text } = await answerOf([all], jsonPost('/', JSON.stringify(fields)));
     expect([status, (body.details as unknown[]).length]).toEqual([400, 20]);
     expect((body.details as { path: string }[])[0]?.path).toHaveLength(64);
     expect(text).not.toContain('secret');
@@ -80,30 +72,23 @@ describe('A body', () => {
     const list = z.object({ list: z.array(z.object({})) });
     const all: AsyncHandler = async (req, res) =>
       void res.json((await readBody(req, res, new BodyMemory(1_000_000, systemClock), list)).list.length);
-    await using server = await serveWith([all]);
-    const ofLength = (length: number) => JSON.stringify({ list: Array.from({ length }, () => ({})) });
-    expect((await server.send(jsonPost('/', ofLength(49_999)))).status).toBe(200);
+    const send = (length: number, value: unknown) =>
+      answerOf([all], jsonPost('/', JSON.stringify({ list: Array(length).fill(value) })));
+    expect((await send(49_999, {})).status).toBe(200);
     const tooMany = { status: 400, body: { message: 'body: must contain at most 50000 values' } };
-    expect(await server.send(jsonPost('/', ofLength(50_000)))).toMatchObject(tooMany);
-    const bad = JSON.stringify({ list: Array.from({ length: 400_000 }, () => 5) });
-    expect(await server.send(jsonPost('/', bad))).toMatchObject(tooMany);
+    expect(await send(50_000, {})).toMatchObject(tooMany);
+    expect(await send(400_000, 5)).toMatchObject(tooMany);
   });
 
   it.each<[string, Buffer, string]>([
     ['no type', request('POST /', ['Content-Length: 2'], '{}'), 'Content-Type: must be application/json'],
-    [
-      'another type',
-      request('POST /', ['Content-Type: text/plain', 'Content-Length: 2'], '{}'),
-      'Content-Type: must be',
-    ],
+    ['another type', typed('text/plain'), 'Content-Type: must be'],
     ['another charset', typed('application/json; charset=utf-16'), 'Content-Type: the charset must be utf-8'],
     ['an encoding', jsonPost('/', good, ['Content-Encoding: gzip']), 'Content-Encoding: must not be sent'],
     ['bad UTF-8', jsonPost('/', Buffer.from([0x7b, 0xff, 0x7d])), 'body: must be valid UTF-8'],
   ])('is rejected with %s', async (_, bytes, message) => {
-    await using server = await start();
-    const answer = await server.send(bytes);
-    expect(answer.status).toBe(400);
-    expect(answer.body.message).toContain(message);
+    const answer = await answerTo(bytes);
+    expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining(message)]);
   });
 
   function typed(type: string): Buffer {
@@ -112,19 +97,12 @@ describe('A body', () => {
 });
 
 describe('A body that is too large', () => {
-  const refused = {
-    status: 413,
-    body: { error: 'payload_too_large', message: 'the body is larger than 100 bytes (MODEL_API_BODY_LIMIT)' },
-  };
-
-  it('is rejected by its length, before any of it arrives', async () => {
-    await using server = await start();
-    expect(await server.send(jsonPost('/', '', ['Content-Length: 101']))).toMatchObject(refused);
-  });
-
-  it('is rejected once too much has arrived, before its end', async () => {
-    await using server = await start();
-    expect(await server.send(jsonPost('/', chunk('x'.repeat(101)), [chunked]))).toMatchObject(refused);
+  it.each([
+    ['by its length, before any of it arrives', jsonPost('/', '', ['Content-Length: 101'])],
+    ['once too much has arrived, before its end', jsonPost('/', chunk('x'.repeat(101)), [chunked])],
+  ])('is rejected %s', async (_, bytes) => {
+    const message = 'the body is larger than 100 bytes (MODEL_API_BODY_LIMIT)';
+    expect(await answerTo(bytes)).toMatchObject({ status: 413, body: { error: 'payload_too_large', message } });
   });
 });
 
@@ -132,11 +110,29 @@ describe('A client that waits for 100 Continue', () => {
   const waiting = ['Content-Type: application/json', `Content-Length: ${good.length}`, 'Expect: 100-continue'];
 
   it('receives it if the headers are valid', async () => {
-    await using server = await start();
+    await using server = await serveWith([echo]);
     using connection = await RawConnection.open(server.port);
     connection.send(request('POST /', waiting));
     expect((await connection.answer()).status).toBe(100);
     connection.send(good);
     expect(await connection.answer()).toMatchObject({ status: 200, body: { prompt: 'hello' } });
+  });
+});
+
+const digits = z.string().regex(/^\d+$/, 'must be a number');
+
+describe('A query parameter', () => {
+  it('has the sent value, or undefined if none was sent', () => {
+    expect(queryOf({ query: { limit: '7' } }, 'limit', digits)).toBe('7');
+    expect(queryOf({ query: {} }, 'limit', digits)).toBeUndefined();
+  });
+
+  it.each<[unknown, string]>([
+    ['many', 'limit: must be a number'],
+    [['1', '2'], 'limit: must be sent once'],
+    [{ a: '1' }, 'limit: must be sent once'],
+  ])('is rejected by name: %j', (limit, message) => {
+    const read = () => queryOf({ query: { limit } as never }, 'limit', digits);
+    expect(read).toThrow(expect.objectContaining({ code: 'validation_error', message }));
   });
 });

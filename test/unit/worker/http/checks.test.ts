@@ -2,57 +2,52 @@ import type { Phase } from '../../../../src/shared/phase.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from '../../../../src/worker/http/checks.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { request } from '../../../support/clients/raw-http.js';
-import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, type ExpressServer, passed } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const asPassed = { status: 200, body: { passed: true } };
 
 describe('The Host guard', () => {
   const settings = { allowedHosts: ['localhost', '127.0.0.1', '::1'], allowedOrigins: ['https://app.example'] };
-  const open = () => serveWith([hostGuard(settings), passed]);
+  const answerTo = (sent: Buffer | string[]) => answerOf([hostGuard(settings), passed], sent);
 
   it.each(['localhost', 'LocalHost:5051', '127.0.0.1:1', '[::1]', '[::1]:5051'])('accepts %s', async (host) => {
-    await using server = await open();
-    expect(await server.get(`Host: ${host}`)).toMatchObject(asPassed);
+    expect(await answerTo([`Host: ${host}`])).toMatchObject(asPassed);
   });
 
   it.each(['evil.example', 'localhost.evil.example', 'localhost@evil.example', '', '127.0.0.2'])(
     'rejects %j',
     async (host) => {
-      await using server = await open();
-      expect(await server.get(`Host: ${host}`)).toMatchObject({
-        status: 403,
-        body: { error: 'forbidden', message: 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS' },
-      });
+      const body = { error: 'forbidden', message: 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS' };
+      expect(await answerTo([`Host: ${host}`])).toMatchObject({ status: 403, body });
     },
   );
 
   it('accepts any name if no list is configured', async () => {
-    await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [] }), passed]);
-    expect(await server.get('Host: anything.example')).toMatchObject(asPassed);
+    const guard = hostGuard({ allowedHosts: null, allowedOrigins: [] });
+    expect(await answerOf([guard, passed], ['Host: anything.example'])).toMatchObject(asPassed);
   });
 
   it.each<[string, Buffer]>([
     ['no Host', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
     ['two Hosts', request('GET /', ['Host: localhost', 'Host: localhost'])],
   ])('rejects a request with %s', async (_, bytes) => {
-    await using server = await open();
-    expect(await server.send(bytes)).toMatchObject({
-      status: 400,
-      body: { message: 'Host: exactly one Host header is needed' },
-    });
+    const message = 'Host: exactly one Host header is needed';
+    expect(await answerTo(bytes)).toMatchObject({ status: 400, body: { message } });
   });
 
   it('uses the authority of an absolute target instead of the Host header', async () => {
-    await using server = await open();
-    expect((await server.send(request('GET http://evil.example/', ['Host: localhost']))).status).toBe(403);
-    expect(await server.send(request('GET http://localhost:1/', ['Host: evil.example']))).toMatchObject(asPassed);
+    expect((await answerTo(request('GET http://evil.example/', ['Host: localhost']))).status).toBe(403);
+    expect(await answerTo(request('GET http://localhost:1/', ['Host: evil.example']))).toMatchObject(asPassed);
   });
 });
 
+/** Asks a service whose only allowed origin is https://app.example. */
+function askAllowing(sent: Buffer | string[]) {
+  return answerOf([hostGuard({ allowedHosts: null, allowedOrigins: ['https://app.example'] }), passed], sent);
+}
+
 describe('The Origin guard', () => {
-  const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
-  const open = () => serveWith([hostGuard(settings), passed]);
   const preflight = (...headers: string[]) =>
     request('OPTIONS /', ['Origin: https://app.example', 'Access-Control-Request-Method: POST', ...headers]);
 
@@ -61,8 +56,7 @@ describe('The Origin guard', () => {
   }
 
   it('accepts the origin of the service, without CORS headers', async () => {
-    await using server = await open();
-    const answer = await server.get('Host: Localhost:5051', 'Origin: http://localhost:5051');
+    const answer = await askAllowing(['Host: Localhost:5051', 'Origin: http://localhost:5051']);
     expect(answer).toMatchObject(asPassed);
     expect(corsOf(answer)).toEqual([]);
   });
@@ -70,119 +64,102 @@ describe('The Origin guard', () => {
   it.each(['https://evil.example', 'null', 'https://localhost', 'https://app.example:444', 'https://APP.example'])(
     'rejects %s, also in a preflight, without CORS headers',
     async (origin) => {
-      await using server = await open();
-      for (const bytes of [request('GET /', [`Origin: ${origin}`]), request('OPTIONS /', [`Origin: ${origin}`])]) {
-        const answer = await server.send(bytes);
-        expect(answer).toMatchObject({
-          status: 403,
-          body: { message: 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS' },
-        });
+      const message = 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS';
+      for (const line of ['GET /', 'OPTIONS /']) {
+        const answer = await askAllowing(request(line, [`Origin: ${origin}`]));
+        expect(answer).toMatchObject({ status: 403, body: { message } });
         expect(corsOf(answer)).toEqual([]);
       }
     },
   );
 
   it('sends an allowed origin the headers that its page may read', async () => {
-    await using server = await open();
-    expect(await server.get('Origin: https://app.example')).toMatchObject({
+    const shown = /^X-Request-Id, Retry-After, .*X-Session, .*Location, Preference-Applied/;
+    expect(await askAllowing(['Origin: https://app.example'])).toMatchObject({
       ...asPassed,
       headers: {
         'access-control-allow-origin': 'https://app.example',
-        'access-control-expose-headers': expect.stringMatching(
-          /^X-Request-Id, Retry-After, .*X-Session, .*Location, Preference-Applied/,
-        ),
+        'access-control-expose-headers': expect.stringMatching(shown),
         vary: 'Origin',
       },
     });
   });
 
   it('answers the preflight request of an allowed origin itself', async () => {
-    await using server = await open();
-    expect(await server.send(preflight())).toMatchObject({
+    const names =
+      /^Content-Type, Authorization, X-API-Key, .*Prefer, Last-Event-ID, Anthropic-Version, .*X-Stainless-Lang, /;
+    expect(await askAllowing(preflight())).toMatchObject({
       status: 204,
       headers: {
         'access-control-allow-origin': 'https://app.example',
         'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
-        'access-control-allow-headers': expect.stringMatching(
-          /^Content-Type, Authorization, X-API-Key, .*Prefer, Last-Event-ID, Anthropic-Version, .*X-Stainless-Lang, /,
-        ),
+        'access-control-allow-headers': expect.stringMatching(names),
         'access-control-max-age': '600',
       },
     });
   });
 
   it('lets an allowed origin send the valid headers that it requests', async () => {
-    await using server = await open();
     const asked =
       'Access-Control-Request-Headers: authorization,x-new-header, X-New-Header2 ,content-type,a b,"c",,x:y';
-    const { headers } = await server.send(preflight(asked, 'Access-Control-Request-Private-Network: true'));
+    const { headers } = await askAllowing(preflight(asked, 'Access-Control-Request-Private-Network: true'));
     const allowed = headers['access-control-allow-headers']?.split(', ') ?? [];
     expect(allowed.slice(-2)).toEqual(['x-new-header', 'X-New-Header2']);
     expect(allowed.filter((name) => /^(authorization|content-type)$/i.test(name))).toHaveLength(2);
     expect(headers['access-control-allow-private-network']).toBe('true');
-    expect((await server.send(preflight())).headers['access-control-allow-private-network']).toBeUndefined();
+    expect((await askAllowing(preflight())).headers['access-control-allow-private-network']).toBeUndefined();
   });
 
   it.each(['app://obsidian.md', 'tauri://localhost', 'chrome-extension://abc', 'null', 'file://'])(
     'accepts the configured origins with any scheme: %s',
     async (origin) => {
-      await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [origin] }), passed]);
+      const handlers = [hostGuard({ allowedHosts: null, allowedOrigins: [origin] }), passed];
       const headers = [`Origin: ${origin}`, 'Access-Control-Request-Method: POST', 'Sec-Fetch-Site: cross-site'];
       for (const [method, status] of [
         ['GET', 200],
         ['OPTIONS', 204],
       ] as const) {
-        const answer = await server.send(request(`${method} /`, headers));
+        const answer = await answerOf(handlers, request(`${method} /`, headers));
         expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([status, origin]);
       }
       const foreign = origin === 'null' ? 'file://' : 'null';
       for (const other of [foreign, `${origin}x`, origin.toUpperCase(), `${origin}:80`]) {
-        const answer = await server.get(`Origin: ${other}`);
+        const answer = await answerOf(handlers, [`Origin: ${other}`]);
         expect([answer.status, corsOf(answer)]).toEqual([403, []]);
       }
     },
   );
 
   it('accepts an OPTIONS request that is not a preflight', async () => {
-    await using server = await open();
-    expect(await server.send(request('OPTIONS /', ['Origin: https://app.example']))).toMatchObject(asPassed);
+    expect(await askAllowing(request('OPTIONS /', ['Origin: https://app.example']))).toMatchObject(asPassed);
   });
 });
 
 describe('The cross-site guard', () => {
-  const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
-  const open = () => serveWith([hostGuard(settings), passed]);
   const link = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
-  const refused = {
-    status: 403,
-    body: {
-      error: 'forbidden',
-      message: 'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS',
-    },
-  };
+  const message = 'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS';
 
   it.each(['cross-site', 'same-site'])(
     'rejects requests that a page of another site sends without an Origin: %s',
     async (site) => {
-      await using server = await open();
       for (const line of ['GET /metrics', 'GET /docs/', 'POST /ask']) {
         const bytes = request(line, [`Sec-Fetch-Site: ${site}`, 'Sec-Fetch-Mode: no-cors', 'Sec-Fetch-Dest: image']);
-        expect((await server.send(bytes)).status).toBe(403);
+        expect((await askAllowing(bytes)).status).toBe(403);
       }
-      expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(refused);
+      const refused = { status: 403, body: { error: 'forbidden', message } };
+      expect(await askAllowing([`Sec-Fetch-Site: ${site}`])).toMatchObject(refused);
     },
   );
 
   it.each(['same-origin', 'none'])('accepts requests of its own pages, or from the address bar: %s', async (site) => {
-    await using server = await open();
-    expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(asPassed);
+    expect(await askAllowing([`Sec-Fetch-Site: ${site}`])).toMatchObject(asPassed);
   });
 
   it('accepts cross-site links to the documentation and the console only', async () => {
-    await using server = await open();
-    const statusOf = async (line: string, headers = link) => (await server.send(request(line, headers))).status;
-    expect([await statusOf('GET /docs'), await statusOf('GET /docs/?a=b')]).toEqual([200, 200]);
-    for (const line of ['GET /', 'GET /console', 'GET /console/', 'GET /console/now'])
+    const statusOf = async (line: string, headers = link) => (await askAllowing(request(line, headers))).status;
+    for (const line of ['/docs', '/docs/?a=b', '/', '/console', '/console/', '/console/now'].map(
+      (path) => `GET ${path}`,
+    ))
       expect([line, await statusOf(line)]).toEqual([line, 200]);
     for (const line of ['GET /metrics', 'GET /docs/x', 'GET /docs/../metrics', 'GET /console/main.mjs', 'POST /docs/'])
       expect([line, await statusOf(line)]).toEqual([line, 403]);
@@ -191,16 +168,15 @@ describe('The cross-site guard', () => {
   });
 
   it('accepts an allowed origin', async () => {
-    await using server = await open();
-    expect(await server.get('Origin: https://app.example', 'Sec-Fetch-Site: cross-site')).toMatchObject(asPassed);
+    const headers = ['Origin: https://app.example', 'Sec-Fetch-Site: cross-site'];
+    expect(await askAllowing(headers)).toMatchObject(asPassed);
   });
 });
 
 describe('The phase check', () => {
   it.each<Phase>(['starting', 'ready', 'stopped'])('accepts requests while the service is %s', async (phase) => {
     const primary = new FakePrimary();
-    await using server = await serveWith([refuseWhileDraining(() => phase, primary.asPrimary), passed]);
-    expect(await server.get()).toMatchObject(asPassed);
+    expect(await answerOf([refuseWhileDraining(() => phase, primary.asPrimary), passed])).toMatchObject(asPassed);
     expect(primary.calls).toEqual([]);
   });
 
@@ -209,8 +185,7 @@ describe('The phase check', () => {
     [', even if the primary has gone', { refusedDraining: new Error('gone') }],
   ])('refuses requests while the service drains, and counts them%s', async (_, answers) => {
     const primary = new FakePrimary(answers);
-    await using server = await serveWith([refuseWhileDraining(() => 'draining', primary.asPrimary), passed]);
-    expect(await server.get()).toMatchObject({
+    expect(await answerOf([refuseWhileDraining(() => 'draining', primary.asPrimary), passed])).toMatchObject({
       status: 503,
       headers: { 'retry-after': '5', connection: 'close' },
       body: { error: 'shutting_down', retry_after_seconds: 5 },
@@ -223,46 +198,39 @@ describe('The rate limit', () => {
   const cap = { maxRequests: 10, windowSeconds: 1.5 };
   const key = { name: 'ada', digest: '', scopes: [], isCapped: true, expiresAt: null };
 
-  function asClient(client: string, held: typeof key | null = null): Handler {
-    return (_req, res, next) => {
+  async function limited(rate: object | null, { client = '', held = null as typeof key | null, isCapped = true } = {}) {
+    const primary = new FakePrimary(rate === null ? {} : { rate });
+    const asClient: Handler = (_req, res, next) => {
       Object.assign(res.locals, { client, key: held });
       next();
     };
+    const answer = await answerOf([asClient, rateCap(rateWindows(primary.asPrimary, { isCapped })), passed]);
+    return { ...answer, calls: primary.calls };
   }
 
   it('is off if none is configured', async () => {
-    const primary = new FakePrimary();
-    await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: false })), passed]);
-    const { headers, status } = await server.get();
-    expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
+    const { headers, status, calls } = await limited(null, { isCapped: false });
+    expect([status, headers.ratelimit, calls]).toEqual([200, undefined, []]);
   });
 
   it('counts each request in the window of its client, and sends the remaining number', async () => {
-    const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2, ...cap } });
-    const checks = [asClient('user ada'), rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed];
-    await using server = await serveWith(checks);
-    expect(await server.get()).toMatchObject({
+    const rate = { isAllowed: true, remaining: 3, resetSeconds: 2, ...cap };
+    expect(await limited(rate, { client: 'user ada' })).toMatchObject({
       ...asPassed,
       headers: { 'ratelimit-policy': '"per-client";q=10;w=2', ratelimit: '"per-client";r=3;t=2' },
+      calls: [{ name: 'rate', request: { client: 'user ada' } }],
     });
-    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'user ada' } }]);
   });
 
   it('applies to a key with a separate rate, and not to a client without a limit', async () => {
-    const primary = new FakePrimary({
-      rate: { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 },
-    });
-    const checks = [asClient('key ada', key), rateCap(rateWindows(primary.asPrimary, { isCapped: false })), passed];
-    await using server = await serveWith(checks);
-    const { headers, status } = await server.get();
+    const rate = { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 };
+    const { headers, status, calls } = await limited(rate, { client: 'key ada', held: key, isCapped: false });
     expect([status, headers.ratelimit]).toEqual([200, undefined]);
-    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'key ada' } }]);
+    expect(calls).toEqual([{ name: 'rate', request: { client: 'key ada' } }]);
   });
 
   it('refuses requests when the window is used up', async () => {
-    const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2, ...cap } });
-    await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed]);
-    expect(await server.get()).toMatchObject({
+    expect(await limited({ isAllowed: false, remaining: 0, resetSeconds: 2, ...cap })).toMatchObject({
       status: 429,
       headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },
       body: {

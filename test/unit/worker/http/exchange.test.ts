@@ -4,7 +4,8 @@ import { JobReport } from '../../../../src/worker/jobs/run-job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
 import { RawConnection, request } from '../../../support/clients/raw-http.js';
-import { type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
+import { countsIn, type ExpressServer, passed, serveWith } from '../../../support/doors/express-server.js';
+import { jobDone } from '../../../support/jobs/job-records.js';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -13,11 +14,6 @@ async function recordOf({ log }: ExpressServer) {
   const entry = await until(() => log.entries[0], 'the record');
   expect([log.entries.length, entry.level, entry.event]).toEqual([1, 'info', 'http_request_completed']);
   return entry.fields;
-}
-
-async function countsOf({ metrics }: ExpressServer, family: string) {
-  const { values = [] } = (await metrics.changes()).find(({ name }) => name === `model_api_${family}`) ?? {};
-  return values.filter(({ value }) => value > 0);
 }
 
 describe('A request id', () => {
@@ -102,18 +98,9 @@ describe('The log record of a request', () => {
 
   it('has the outcome of the job, and its usage if known', async () => {
     const clock = new FakeClock();
-    const end = { type: 'job-end', outcome: 'ok', text: '', model: null, conversation: null } as const;
-    const usage = {
-      inputTokens: null,
-      outputTokens: null,
-      costUsd: null,
-      cacheReadTokens: null,
-      cacheWriteTokens: null,
-    };
     const runJob: Handler = (_req, res, next) => {
       const report = new JobReport(clock);
-      const figures = { queueMs: 1, executionMs: 2, processorMs: 3, peakMemoryBytes: null };
-      report.follow({ ...end, usage, estimate: null, stopSequence: null, ...figures });
+      report.follow(jobDone({ queueMs: 1, executionMs: 2, processorMs: 3 }));
       res.locals.job = report;
       next();
     };
@@ -126,27 +113,20 @@ describe('The log record of a request', () => {
 });
 
 describe('An answered request', () => {
-  const refuse: Handler = (_req, res) => {
-    res.locals.error = 'unauthorized';
-    res.status(401).end();
-  };
-
-  it('is counted under its method, route and status, with its error', async () => {
-    await using server = await serveWith([atRoute('/version'), refuse]);
+  it.each<[string, Handler[]]>([
+    ['/version', [atRoute('/version')]],
+    ['other', []],
+  ])('is counted under its method, status and route, with the code of its error: %s', async (route, before) => {
+    const refuse: Handler = (_req, res) => {
+      res.locals.error = 'unauthorized';
+      res.status(401).end();
+    };
+    await using server = await serveWith([...before, refuse]);
     await server.get();
     await recordOf(server);
-    expect(await countsOf(server, 'http_requests_total')).toEqual([
-      { labels: { method: 'GET', route: '/version', code: '401' }, value: 1 },
-    ]);
-  });
-
-  it('is counted with the code of its error', async () => {
-    await using server = await serveWith([refuse]);
-    await server.get();
-    await recordOf(server);
-    expect(await countsOf(server, 'errors_total')).toEqual([
-      { labels: { route: 'other', error: 'unauthorized' }, value: 1 },
-    ]);
+    const counts = await countsIn(server.metrics);
+    expect(counts('http_requests_total')).toEqual([{ labels: { method: 'GET', route, code: '401' }, value: 1 }]);
+    expect(counts('errors_total')).toEqual([{ labels: { route, error: 'unauthorized' }, value: 1 }]);
   });
 });
 
@@ -168,11 +148,8 @@ describe('A request whose client has disconnected', () => {
     await until(() => server.metrics.hasNews, 'the request');
     connection.reset();
     expect(await recordOf(server)).toMatchObject({ status_code: 499 });
-    const families = await server.metrics.changes();
-    const valuesOf = (family: string) =>
-      families.find(({ name }) => name === `model_api_${family}`)?.values.filter(({ value }) => value !== 0);
-    expect(valuesOf('http_aborted_requests_total')).toEqual([{ labels: { route: '/ask' }, value: 1 }]);
-    expect(valuesOf('http_requests_total')).toEqual([]);
-    expect(valuesOf('http_requests_in_flight')).toEqual([]);
+    const counts = await countsIn(server.metrics);
+    expect(counts('http_aborted_requests_total')).toEqual([{ labels: { route: '/ask' }, value: 1 }]);
+    expect([counts('http_requests_total'), counts('http_requests_in_flight')]).toEqual([[], []]);
   });
 });

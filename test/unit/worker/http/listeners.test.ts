@@ -52,21 +52,18 @@ describe('The listeners of a worker', () => {
     await expect(opened).rejects.toThrow('cannot listen on 5');
   });
 
-  it.each(['stop', 'retire'] as const)(
-    '%s together, and each response closes its connection from then on',
-    async (end) => {
-      const { servers, listeners } = await open();
-      const ended = listeners.close(end, 1000);
-      expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
-      expect(await ended).toBe(true);
-      expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
-    },
-  );
-
-  it.each(['stop', 'retire'] as const)('report after a %s whether any of them has cut off an answer', async (end) => {
+  it.each([
+    ['stop', true],
+    ['stop', false],
+    ['retire', true],
+    ['retire', false],
+  ] as const)('%s together, and report whether all have sent their answers: %p', async (end, isWhole) => {
     const { servers, listeners } = await open();
-    servers[1].isWhole = false;
-    expect(await listeners.close(end, 1000)).toBe(false);
+    servers[1].isWhole = isWhole;
+    const ended = listeners.close(end, 1000);
+    expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
+    expect(await ended).toBe(isWhole);
+    expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
   });
 
   it('receive a shorter limit for unread answers together', async () => {

@@ -41,17 +41,17 @@ async function fieldsOf({ log }: ExpressServer) {
   return (await until(() => log.entries[0], 'the record')).fields;
 }
 
-const failing: Handler = () => {
-  throw new RelayError('timeout', 'a secret of the model');
+const failing = (error: RelayError): Handler => {
+  return () => {
+    throw error;
+  };
 };
 
 describe('The span of a request', () => {
   it('is a child of the span of the caller, and is named in the log', async () => {
     await using host = await traced([atRoute('/ask'), passed]);
-    const answer = await host.server.send(
-      request('POST /ask?key=secret', [traceparent, 'tracestate: a=1', 'X-Request-Id: mine']),
-    );
-    expect(answer.status).toBe(200);
+    const headers = [traceparent, 'tracestate: a=1', 'X-Request-Id: mine'];
+    expect((await host.server.send(request('POST /ask?key=secret', headers))).status).toBe(200);
     const { span_id: spanId, ...fields } = await fieldsOf(host.server);
     expect(fields).toMatchObject({ trace_id: traceId, request_id: 'mine' });
     expect(host.sent()).toMatchObject([
@@ -91,7 +91,7 @@ describe('The span of a request', () => {
   });
 
   it('has the error code for a failure of the service, and none for an invalid request', async () => {
-    await using host = await traced([failing]);
+    await using host = await traced([failing(new RelayError('timeout', 'a secret of the model'))]);
     await host.server.send(request('POST /'));
     expect(host.sent()[0]).toMatchObject({ status: { code: 2 } });
     expect(attributesOf(host.sent()[0] ?? {})).toMatchObject({
@@ -99,11 +99,7 @@ describe('The span of a request', () => {
       'http.response.status_code': '504',
     });
     expect(JSON.stringify(host.sent())).not.toContain('secret');
-    await using other = await traced([
-      () => {
-        throw new RelayError('validation_error', 'wrong');
-      },
-    ]);
+    await using other = await traced([failing(new RelayError('validation_error', 'wrong'))]);
     await other.server.send(request('POST /'));
     expect(other.sent()[0]).not.toHaveProperty('status');
     expect(attributesOf(other.sent()[0] ?? {})).not.toHaveProperty('error.type');

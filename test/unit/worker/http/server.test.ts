@@ -9,6 +9,7 @@ import { HttpServer } from '../../../../src/worker/http/server.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { until } from '../../../support/basics/until.js';
 import { jsonPost, RawConnection, request } from '../../../support/clients/raw-http.js';
+import { countsIn } from '../../../support/doors/express-server.js';
 
 const limits = {
   ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },
@@ -62,7 +63,7 @@ async function start(changes: Partial<typeof limits> = {}, pace = new ReadingPac
     connection[Symbol.dispose]();
     await server.stop(0);
   };
-  return { server, port, exchanges, log, metrics, connection, [Symbol.asyncDispose]: stop };
+  return { server, port, exchanges, log, metrics, connection, stop, [Symbol.asyncDispose]: stop };
 }
 
 const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
@@ -78,10 +79,6 @@ async function take(socket: Socket, bytes: number): Promise<void> {
     socket.pause();
     taken += piece.length;
   }
-}
-
-function textOf({ text }: { text: string }): string {
-  return text;
 }
 
 function refusal(message: string, requestId: unknown = expect.any(String)) {
@@ -102,16 +99,42 @@ function countInTurns(begun: readonly string[]): { readonly counts: number[] } &
   return { counts, [Symbol.dispose]: () => clearImmediate(next) };
 }
 
+let { server, port, exchanges, log, metrics, connection, stop } = {} as Awaited<ReturnType<typeof start>>;
+beforeEach(async () => {
+  ({ server, port, exchanges, log, metrics, connection, stop } = await start());
+});
+afterEach(() => stop());
+
+/** Waits for the first request that is answered on demand, and returns the function that answers it. */
+function firstHeld(): Promise<() => void> {
+  return until(() => exchanges.held[0], 'the first request');
+}
+
+/** Returns the texts of the next answers. */
+async function nextTexts(count: number): Promise<string[]> {
+  const texts: string[] = [];
+  while (texts.length < count) texts.push((await connection.answer()).text);
+  return texts;
+}
+
+/** Sends a request on a new connection that reads nothing. */
+async function sendUnread(path: string, { port, exchanges }: { port: number; exchanges: Exchanges }): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').pause();
+  socket.on('error', () => {}).write(get(path));
+  await until(() => exchanges.begun.includes(path), 'the request');
+  return socket;
+}
+
 describe('A turn of the event loop', () => {
   it('reads no further connection after it has taken too long', async () => {
     let nowMs = 0;
     const pace = new ReadingPace({ ...systemClock, monotonicMs: () => (nowMs += 1000) });
-    await using server = await start({}, pace);
-    const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(server.port)));
-    await until(() => server.server.size > connections.length || undefined, 'all connections to be accepted');
-    using turns = countInTurns(server.exchanges.begun);
+    await using paced = await start({}, pace);
+    const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(paced.port)));
+    await until(() => paced.server.size > connections.length || undefined, 'all connections to be accepted');
+    using turns = countInTurns(paced.exchanges.begun);
     for (const [index, connection] of connections.entries()) connection.send(get(`/${index}`));
-    const texts = (await Promise.all(connections.map((connection) => connection.answer()))).map(textOf);
+    const texts = (await Promise.all(connections.map((connection) => connection.answer()))).map(({ text }) => text);
     for (const connection of connections) connection[Symbol.dispose]();
     expect(texts).toEqual(connections.map((_, index) => `/${index}`));
     expect(Math.max(...turns.counts)).toBe(2);
@@ -120,29 +143,23 @@ describe('A turn of the event loop', () => {
 
 describe('A connection', () => {
   it('gets its pipelined requests answered in order, each started after the previous answer', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(get('/held', '/2', '/3'));
-    const answer = await until(() => exchanges.held[0], 'the first request');
+    const answer = await firstHeld();
     expect(exchanges.begun).toEqual(['/held']);
     expect(connection.hasMore).toBe(false);
     answer();
-    const texts = [await connection.answer(), await connection.answer(), await connection.answer()].map(textOf);
-    expect(texts).toEqual(['/held', '/2', '/3']);
+    expect(await nextTexts(3)).toEqual(['/held', '/2', '/3']);
   });
 
   it('gets a hundred pipelined requests answered', async () => {
-    await using server = await start();
     const paths = Array.from({ length: 100 }, (_, n) => `/${n}`);
-    server.connection.send(get(...paths));
-    for (const path of paths) expect(textOf(await server.connection.answer())).toBe(path);
+    connection.send(get(...paths));
+    expect(await nextTexts(100)).toEqual(paths);
   });
 
   it('gets a refusal in place of all waiting requests if more wait than the limit', async () => {
-    await using server = await start();
-    const { connection, exchanges, log } = server;
     connection.send(get('/held', ...Array.from({ length: 300 }, (_, n) => `/${n}`)));
-    (await until(() => exchanges.held[0], 'the first request'))();
+    (await firstHeld())();
     expect(await connection.answer()).toMatchObject({ text: '/held' });
     const { status, headers, body } = await connection.answer();
     expect([status, body.error]).toEqual([429, 'concurrency_limited']);
@@ -152,8 +169,6 @@ describe('A connection', () => {
   });
 
   it('is closed if its client pipelines far more requests than the limit', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(get('/held', ...Array.from({ length: 600 }, (_, n) => `/${n}`)));
     await connection.closed();
     expect(exchanges.begun).toEqual(['/held']);
@@ -164,40 +179,27 @@ describe('A connection', () => {
     ['resets it', (connection) => connection.reset()],
     ['stays', () => {}],
   ])('is closed if its client sends a body that is too large to read ahead after a job, and %s', async (_, leave) => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(200_000))]));
-    await until(() => exchanges.held[0], 'the job');
+    await firstHeld();
     leave(connection);
     await until(() => exchanges.closed.includes('/held'), 'the job to be given up', 1000);
     expect(exchanges.begun).toEqual(['/held']);
   });
 
-  it('is not closed for a large body after a request without a job', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
-    connection.send(Buffer.concat([get('/jobless'), jsonPost('/body', Buffer.alloc(200_000))]));
-    const answer = await until(() => exchanges.held[0], 'the first request');
+  it.each([
+    ['a large body after a request without a job', '/jobless', 200_000],
+    ['a small body after a job', '/held', 10_000],
+  ])('is not closed for %s', async (_, path, bytes) => {
+    connection.send(Buffer.concat([get(path), jsonPost('/body', Buffer.alloc(bytes))]));
+    const answer = await firstHeld();
     await delay(systemClock, 5 * limits.watchEveryMs);
     answer();
-    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/jobless', '/body']);
-  });
-
-  it('is not closed for a small body after a job', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
-    connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(10_000))]));
-    const answer = await until(() => exchanges.held[0], 'the job');
-    await delay(systemClock, 5 * limits.watchEveryMs);
-    answer();
-    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/body']);
+    expect(await nextTexts(2)).toEqual([path, '/body']);
   });
 
   it('does not start a waiting request after its client has disconnected', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(get('/held', '/2'));
-    const answer = await until(() => exchanges.held[0], 'the first request');
+    const answer = await firstHeld();
     connection[Symbol.dispose]();
     await until(() => exchanges.closed.includes('/held'), 'the server to notice');
     answer();
@@ -205,8 +207,6 @@ describe('A connection', () => {
   });
 
   it('does not start a waiting request after an answer that closes the connection', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(get('/closing', '/2'));
     expect(await connection.answer()).toMatchObject({ text: '/closing', headers: { connection: 'close' } });
     await connection.closed();
@@ -214,11 +214,7 @@ describe('A connection', () => {
   });
 
   it('is closed if its client does not read an answer, and not if it reads slowly', async () => {
-    await using house = await start();
-    const { exchanges, port } = house;
-    const socket = connect(port, '127.0.0.1').pause();
-    socket.write(get('/large'));
-    await until(() => exchanges.begun.includes('/large'), 'the request');
+    const socket = await sendUnread('/large', { port, exchanges });
     for (let piece = 0; piece < 4; piece++) {
       await delay(systemClock, limits.unreadMs / 2);
       await take(socket, largeBytes / 8);
@@ -231,11 +227,7 @@ describe('A connection', () => {
   it.each(['/large', '/stream'])(
     'is closed once its client has read nothing for the time limit, no sooner and not much later: %s',
     async (path) => {
-      await using house = await start();
-      const { exchanges, port } = house;
-      const socket = connect(port, '127.0.0.1').pause();
-      socket.on('error', () => {}).write(get(path));
-      await until(() => exchanges.begun.includes(path), 'the request');
+      const socket = await sendUnread(path, { port, exchanges });
       const begunMs = performance.now();
       await until(() => exchanges.closed.includes(path), 'the server to give up');
       expect(performance.now() - begunMs).toBeGreaterThan(limits.unreadMs - 10);
@@ -245,12 +237,9 @@ describe('A connection', () => {
   );
 
   it('is closed sooner if its client does not read once the server is in a hurry, and never later', async () => {
-    await using house = await start();
-    const { server, exchanges, port } = house;
     server.hurry(1);
     server.hurry(60_000);
-    const socket = connect(port, '127.0.0.1').pause();
-    socket.on('error', () => {}).write(get('/large'));
+    const socket = await sendUnread('/large', { port, exchanges });
     await until(() => exchanges.closed.includes('/large'), 'the server to give up', limits.unreadMs - 10);
     socket.destroy();
   });
@@ -258,38 +247,30 @@ describe('A connection', () => {
   it('is closed if clients together leave too much unread, starting with the longest wait', async () => {
     const unsentBytes = 2.5 * largeBytes;
     await using house = await start({ unreadMs: 60_000, unsentBytes });
-    const { exchanges, port } = house;
-    const sockets = Array.from({ length: 4 }, () => connect(port, '127.0.0.1').pause());
-    for (const socket of sockets) socket.on('error', () => {}).write(get('/large'));
-    await until(() => exchanges.closed.length > 0, 'the server to give up');
+    const sockets = await Promise.all(Array.from({ length: 4 }, () => sendUnread('/large', house)));
+    await until(() => house.exchanges.closed.length > 0, 'the server to give up');
     await delay(systemClock, 10 * limits.watchEveryMs);
-    expect(exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has buffered a part of each
+    expect(house.exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has buffered a part of each
     for (const socket of sockets) socket.destroy();
   });
 
   it('has no time limit for an answer that follows another', async () => {
-    await using house = await start();
-    const { connection, exchanges } = house;
     connection.send(get('/1', '/held'));
-    await connection.answer();
-    const answer = await until(() => exchanges.held[0], 'the second request');
+    const answer = await firstHeld();
     await delay(systemClock, 2 * limits.unreadMs);
     answer();
-    expect(await connection.answer()).toMatchObject({ text: '/held' });
+    expect(await nextTexts(2)).toEqual(['/1', '/held']);
   });
 
   it('is closed after the keep-alive time', async () => {
-    await using server = await start();
-    server.connection.send(get('/1'));
-    await server.connection.answer();
-    expect(await server.connection.closed()).toBeGreaterThan(limits.keepAliveMs);
+    connection.send(get('/1'));
+    await connection.answer();
+    expect(await connection.closed()).toBeGreaterThan(limits.keepAliveMs);
   });
 });
 
 describe('Invalid requests', () => {
   it('are answered with 400 and logged, and the connection is closed even if the client does not close its side', async () => {
-    await using server = await start();
-    const { connection, log } = server;
     connection.send(garbage);
     const { status, headers, body } = await connection.answer();
     expect([status, body]).toEqual([400, refusal('the request is not valid HTTP')]);
@@ -299,47 +280,25 @@ describe('Invalid requests', () => {
       { level: 'info', event: 'http_request_completed', fields: { ...fields, error: 'validation_error' } },
     ]);
     await connection.closed();
-    await until(() => server.server.size === 0, 'the server to let go');
+    await until(() => server.size === 0, 'the server to let go');
   });
 
-  it.each([
-    [400, garbage],
-    [408, 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
-    [431, request('GET /', [`X-Padding: ${'x'.repeat(20_000)}`])],
-  ])('are counted under their status: %d', async (code, bytes) => {
-    await using server = await start();
-    server.connection.send(bytes);
-    expect(await server.connection.answer()).toMatchObject({ status: code });
-    const families = await server.metrics.changes();
-    const countsOf = (family: string) => {
-      const { values = [] } = families.find(({ name }) => name === `model_api_${family}`) ?? {};
-      return values.filter(({ value }) => value > 0);
-    };
+  it.each<[number, string, string, string | Buffer, number]>([
+    [400, 'are not HTTP', 'the request is not valid HTTP', garbage, 0],
+    [408, 'arrive too slowly', 'the request did not arrive in time', 'GET / HTTP/1.1\r\nX: ', limits.headersMs],
+    [431, 'have too large headers', 'the headers are too large', request('GET /', [`X: ${'x'.repeat(4_000_000)}`]), 0],
+  ])('are answered with %d if they %s, and counted', async (code, _, message, bytes, closedAfterMs) => {
+    connection.send(bytes);
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([code, refusal(message)]);
+    const counts = await countsIn(metrics);
     const labels = { method: 'other', route: 'other', code: String(code) };
-    expect(countsOf('http_requests_total')).toEqual([{ value: 1, labels }]);
-    expect(countsOf('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
-  });
-
-  it('are answered with 431 if the headers are too large, however much is still being sent', async () => {
-    await using server = await start();
-    const { connection } = server;
-    connection.send(request('GET /', [`X-Padding: ${'x'.repeat(4_000_000)}`]));
-    const { status, body } = await connection.answer();
-    expect([status, body]).toEqual([431, refusal('the headers are too large')]);
-  });
-
-  it('are answered with 408 if the headers arrive too slowly', async () => {
-    await using server = await start();
-    const { connection } = server;
-    connection.send('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
-    const { status, body } = await connection.answer();
-    expect([status, body]).toEqual([408, refusal('the request did not arrive in time')]);
-    expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
+    expect(counts('http_requests_total')).toEqual([{ value: 1, labels }]);
+    expect(counts('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
+    expect(await connection.closed()).toBeGreaterThan(closedAfterMs);
   });
 
   it('are answered with 405 if they request a tunnel, which is logged and counted', async () => {
-    await using server = await start();
-    const { connection, log, metrics } = server;
     connection.send(request('CONNECT example.com:443'));
     const { status, headers, body } = await connection.answer();
     expect([status, body.error, headers.allow]).toEqual([405, 'method_not_allowed', '']);
@@ -347,15 +306,11 @@ describe('Invalid requests', () => {
     expect(log.entries.map(({ fields }) => fields)).toEqual([
       expect.objectContaining({ method: 'CONNECT', path: 'example.com:443', status_code: 405 }),
     ]);
-    const { values = [] } = (await metrics.changes()).find(({ name }) => name.endsWith('http_requests_total')) ?? {};
-    expect(values.filter(({ value }) => value > 0).map(({ labels }) => labels)).toEqual([
-      { method: 'other', route: 'other', code: '405' },
-    ]);
+    const labels = { method: 'other', route: 'other', code: '405' };
+    expect((await countsIn(metrics))('http_requests_total')).toMatchObject([{ labels }]);
   });
 
   it('close the connection if they request a tunnel after an open request, which is logged', async () => {
-    await using server = await start();
-    const { connection, log, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), request('CONNECT example.com:443')]));
     await connection.closed();
     await until(() => exchanges.closed.includes('/held'), 'the job to be given up');
@@ -363,13 +318,11 @@ describe('Invalid requests', () => {
   });
 
   it('are answered after the pending answers', async () => {
-    await using server = await start();
-    const { connection, exchanges, log } = server;
     connection.send(Buffer.concat([get('/held', '/2'), Buffer.from(garbage)]));
-    const answer = await until(() => exchanges.held[0], 'the first request');
+    const answer = await firstHeld();
     connection.send(garbage);
     answer();
-    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/2']);
+    expect(await nextTexts(2)).toEqual(['/held', '/2']);
     expect(await connection.answer()).toMatchObject({ status: 400, headers: { connection: 'close' } });
     await connection.closed();
     expect(connection.hasMore).toBe(false);
@@ -377,8 +330,6 @@ describe('Invalid requests', () => {
   });
 
   it('are answered on a connection that has served a request', async () => {
-    await using server = await start();
-    const { connection } = server;
     connection.send(get('/1'));
     await connection.answer();
     connection.send(garbage);
@@ -386,10 +337,8 @@ describe('Invalid requests', () => {
   });
 
   it('do not start a waiting request whose body they break', async () => {
-    await using server = await start();
-    const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked'])]));
-    (await until(() => exchanges.held[0], 'the first request'))();
+    (await firstHeld())();
     expect([(await connection.answer()).text, (await connection.answer()).status]).toEqual(['/held', 400]);
     await connection.closed();
     expect(exchanges.begun).toEqual(['/held']);
@@ -398,8 +347,6 @@ describe('Invalid requests', () => {
 
 describe('A started request', () => {
   it('is answered with 408 and its request id if its body arrives too slowly', async () => {
-    await using server = await start();
-    const { connection, log } = server;
     connection.send(jsonPost('/body', '{', ['Content-Length: 99']));
     const { status, headers, body } = await connection.answer();
     expect([status, body]).toEqual([408, refusal('the request did not arrive in time', 'of /body')]);
@@ -409,8 +356,6 @@ describe('A started request', () => {
   });
 
   it('is answered with 400 and its request id if its body is not valid HTTP', async () => {
-    await using server = await start();
-    const { connection } = server;
     connection.send(jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked']));
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([400, refusal('the request is not valid HTTP', 'of /body')]);
@@ -418,8 +363,6 @@ describe('A started request', () => {
   });
 
   it('gets no second answer if it was refused and its body never arrives', async () => {
-    await using server = await start();
-    const { connection } = server;
     connection.send(jsonPost('/too-large', '', ['Content-Length: 99']));
     expect((await connection.answer()).status).toBe(413);
     await connection.closed();
@@ -429,40 +372,33 @@ describe('A started request', () => {
 
 describe('A stopping server', () => {
   it('closes idle connections at once, and others when their answer has been sent', async () => {
-    await using house = await start();
-    const { server, connection, exchanges, port } = house;
     using idle = await RawConnection.open(port);
     idle.send(get('/1'));
     await idle.answer();
     connection.send(get('/held'));
-    const answer = await until(() => exchanges.held[0], 'the request');
+    const answer = await firstHeld();
     const stopped = server.stop(10_000);
     await idle.closed();
     answer();
-    expect(textOf(await connection.answer())).toBe('/held');
+    expect(await nextTexts(1)).toEqual(['/held']);
     await connection.closed();
     expect(await stopped).toBe(true);
   });
 
   it('answers a new connection, and waits half a second for a silent one', async () => {
-    await using house = await start();
-    const { server, connection, port } = house;
     using silent = await RawConnection.open(port);
     await until(() => server.size === 2, 'both connections');
     const stopped = server.stop(10_000);
     connection.send(get('/1'));
-    expect(textOf(await connection.answer())).toBe('/1');
+    expect(await nextTexts(1)).toEqual(['/1']);
     await connection.closed();
     await silent.closed();
     expect(await stopped).toBe(true);
   });
 
   it('sends a written answer completely, however slowly it is read', async () => {
-    await using house = await start();
-    const socket = connect(house.port, '127.0.0.1').pause();
-    socket.write(get('/large'));
-    await until(() => house.exchanges.begun.includes('/large'), 'the request');
-    const stopped = house.server.stop(10_000);
+    const socket = await sendUnread('/large', { port, exchanges });
+    const stopped = server.stop(10_000);
     let received = 0;
     socket.on('data', (bytes) => {
       received += bytes.length;
@@ -473,20 +409,16 @@ describe('A stopping server', () => {
   });
 
   it('waits two seconds for requests without a job, and does not count them as cut off', async () => {
-    await using house = await start();
-    const { server, connection, exchanges, port } = house;
     using half = await RawConnection.open(port);
     half.send('POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx');
     connection.send(get('/jobless'));
-    await until(() => exchanges.held.length > 0, 'the request');
+    await firstHeld();
     expect(await server.stop(60_000)).toBe(true);
   });
 
   it('has closed every exchange when it has stopped, even if the client disconnected', async () => {
-    await using house = await start();
-    const { server, connection, exchanges } = house;
     connection.send(get('/held'));
-    await until(() => exchanges.held.length > 0, 'the request');
+    await firstHeld();
     const closed = server.retire(60_000).then(() => [...exchanges.closed]);
     connection[Symbol.dispose]();
     expect(await closed).toEqual(['/held']);
@@ -494,19 +426,14 @@ describe('A stopping server', () => {
 
   it('does not count an answer as cut off if its client reads nothing', async () => {
     await using house = await start({ unreadMs: 60_000 });
-    const { server, exchanges, port } = house;
-    const socket = connect(port, '127.0.0.1').pause();
-    socket.on('error', () => {}).write(get('/stream'));
-    await until(() => exchanges.begun.includes('/stream'), 'the request');
-    expect(await server.stop(2000)).toBe(true);
+    const socket = await sendUnread('/stream', house);
+    expect(await house.server.stop(2000)).toBe(true);
     socket.destroy();
   });
 
   it('reports that it had to cut off an answer at its limit, and can be stopped sooner', async () => {
-    await using house = await start();
-    const { server, connection, exchanges } = house;
     connection.send(get('/held'));
-    await until(() => exchanges.held.length > 0, 'the request');
+    await firstHeld();
     const stopped = server.stop(60_000);
     expect(await server.stop(0)).toBe(false);
     expect(await stopped).toBe(false);
