@@ -145,10 +145,7 @@ export async function startClaude(
   env: Environment,
 ): Promise<ClaudeSession> {
   for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600 });
-  const child = spawn(program, [...plan.args], {
-    cwd: home.workingDirectory,
-    env: home.environment(env),
-  });
+  const child = spawn(program, [...plan.args], { cwd: home.workingDirectory, env: home.environment(env) });
   return new ClaudeSession(child, programVersion);
 }
 

@@ -128,9 +128,7 @@ export class ScriptedTree implements OwnedTree {
 export const noSecrets = new Redactor([], () => false);
 
 /** Callback server for programs that make no calls. */
-export const noCallbacks = {
-  open: () => Promise.reject(new Error('no callback was expected')),
-};
+export const noCallbacks = { open: () => Promise.reject(new Error('no callback was expected')) };
 
 /** Observer that ignores everything. */
 export const silentObserver: CliObserver = {

@@ -75,11 +75,7 @@ export async function startBrowser(): Promise<Browser> {
 }
 
 function launchChromium(profile: string): Promise<BrowserContext> {
-  return chromium.launchPersistentContext(profile, {
-    executablePath: browserProgram,
-    headless: true,
-    args: switches,
-  });
+  return chromium.launchPersistentContext(profile, { executablePath: browserProgram, headless: true, args: switches });
 }
 
 /** Drives Firefox through WebDriver BiDi, like an installed one. */

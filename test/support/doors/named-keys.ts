@@ -27,10 +27,7 @@ export async function writeNamedKeys(): Promise<NamedKeys> {
     return `${name}:sha256:${digestOf(keyOf(name as KeyHolder))}:${rest}\n`;
   });
   await writeFile(path, lines.join(''), { mode: 0o600 });
-  return {
-    env: { MODEL_API_KEYS_FILE: path },
-    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
-  };
+  return { env: { MODEL_API_KEYS_FILE: path }, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
 /** Enters the key in the console's dialog. */

@@ -67,10 +67,7 @@ export class FleetHost implements FrontedHost {
   }
 }
 
-const behindFront = {
-  MODEL_API_TRUST_PROXY: '127.0.0.1',
-  MODEL_API_ALLOWED_HOSTS: 'relay.example.org,127.0.0.1',
-};
+const behindFront = { MODEL_API_TRUST_PROXY: '127.0.0.1', MODEL_API_ALLOWED_HOSTS: 'relay.example.org,127.0.0.1' };
 const names = ['a', 'b', 'c'];
 
 /** Several hosts behind HAProxy, all on this machine. */

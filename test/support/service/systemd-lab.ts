@@ -233,10 +233,7 @@ export class SystemdLab implements AsyncDisposable {
       stdin.end();
       return output;
     };
-    return {
-      stop: async () => JSON.parse(await end()),
-      [Symbol.asyncDispose]: async () => void (await end()),
-    };
+    return { stop: async () => JSON.parse(await end()), [Symbol.asyncDispose]: async () => void (await end()) };
   }
 
   /**

@@ -16,12 +16,7 @@ export class StoreHarness {
   readonly store: ConversationStore;
 
   constructor(limits: Partial<ConversationLimits> = {}, onRemoved: (id: string) => void = () => {}) {
-    const plainLimits = {
-      ttlMs,
-      maxConversations: 10,
-      maxBytes: 100_000,
-      maxBytesEach: 100_000,
-    };
+    const plainLimits = { ttlMs, maxConversations: 10, maxBytes: 100_000, maxBytesEach: 100_000 };
     this.store = new ConversationStore({ ...plainLimits, ...limits }, this.clock, (cause, id) => {
       this.removed.push(cause);
       this.removedIds.push(id);

@@ -122,10 +122,7 @@ describe('A job that a worker requests', () => {
     const background = { accept: async () => refuse() };
     const { handlers } = createHandlers({ runner: { run: refuse }, background, knownModels });
     await expect(handlers.run(jobRequest(), signal)).rejects.toThrow('model: is not known to a');
-    const accepting = handlers.accept({
-      job: jobRequest(),
-      form: { route: '/ask', model: null, isStructured: false },
-    });
+    const accepting = handlers.accept({ job: jobRequest(), form: { route: '/ask', model: null, isStructured: false } });
     await expect(accepting).rejects.toThrow('model: is not known to a');
   });
 });
@@ -241,9 +238,7 @@ describe('A stored response', () => {
 describe('A conversation', () => {
   it('is looked up and deleted for its client', async () => {
     const calls: unknown[] = [];
-    const conversations = {
-      snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
-    };
+    const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
     const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
     const { handlers } = createHandlers({ conversations, journaledConversations });
     const key = { id: 'id', client: 'key alice' };

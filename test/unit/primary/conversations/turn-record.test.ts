@@ -65,10 +65,7 @@ describe('The record of a turn', () => {
   it('commits nothing if the job is cut while its tokens are counted', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(null);
-    const record = new TurnRecord(turn, jobRequest(), {
-      countTokens: () => new Promise(() => {}),
-      journal: noJournal,
-    });
+    const record = new TurnRecord(turn, jobRequest(), { countTokens: () => new Promise(() => {}), journal: noJournal });
     const caller = new AbortController();
     const committed = record.commit('Hello', caller.signal);
     caller.abort(new Error('gone'));

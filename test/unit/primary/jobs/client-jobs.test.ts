@@ -268,10 +268,7 @@ describe('Cancelling a background job', () => {
   it('ends its processes if it runs, and the next job starts', async () => {
     const { harness, running, waiting } = await busy();
     expect(await harness.delete(running)).toBe('cancelled');
-    expect(await harness.view(running)).toMatchObject({
-      status: 'cancelled',
-      startedAt: expect.any(Number),
-    });
+    expect(await harness.view(running)).toMatchObject({ status: 'cancelled', startedAt: expect.any(Number) });
     await settled();
     expect(harness.inner.processes[0]?.released).toHaveLength(1);
     expect(await harness.statusOf(waiting)).toBe('running');
@@ -294,9 +291,7 @@ describe('Cancelling a background job', () => {
   it('works even if the store is unavailable: the call fails after a while, and the job ends later', async () => {
     const { harness, waiting } = await busy();
     harness.store.isAway = true;
-    const deleted = expect(harness.delete(waiting, 'a')).rejects.toMatchObject({
-      code: 'store_unavailable',
-    });
+    const deleted = expect(harness.delete(waiting, 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
     await harness.clock.advance(6000);
     await deleted;
     harness.store.isAway = false;

@@ -5,11 +5,7 @@ import { ProgramTools } from '../../../../src/primary/jobs/program-tools.js';
 const long = 'n'.repeat(100);
 const plain = { name: 'plain', description: '', schema: '{"type":"object"}' };
 const wrapped = { ...plain, name: 'wrapped', wrappedSchema: '{"wrapped":true}' };
-const offer = {
-  tools: [plain, wrapped, { ...plain, name: long }],
-  choice: { name: long },
-  isParallel: true,
-} as const;
+const offer = { tools: [plain, wrapped, { ...plain, name: long }], choice: { name: long }, isParallel: true } as const;
 
 function toolsFor() {
   const passed: (CallStart | CallDelta)[] = [];

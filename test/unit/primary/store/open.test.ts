@@ -9,10 +9,7 @@ function hung(): never {
 
 describe('The store of a service', () => {
   it('is in memory by default', async () => {
-    expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({
-      kind: 'memory',
-      isUp: true,
-    });
+    expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({ kind: 'memory', isUp: true });
   });
 
   it('causes a configuration fault if it cannot be opened, also on an old Node', async () => {

@@ -225,11 +225,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '86400001'],
   },
-  MODEL_API_CLIENT_MAX_CONCURRENT: {
-    key: 'clientMaxConcurrent',
-    good: [['0', 0]],
-    bad: [...noWholeNumbers, '1025'],
-  },
+  MODEL_API_CLIENT_MAX_CONCURRENT: { key: 'clientMaxConcurrent', good: [['0', 0]], bad: [...noWholeNumbers, '1025'] },
   MODEL_API_DRAIN_TIMEOUT_SECONDS: {
     key: 'drainMs',
     good: [
@@ -537,10 +533,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   OTEL_TRACES_SAMPLER_ARG: {
     key: 'spanExport',
-    besides: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318',
-      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
-    },
+    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' },
     good: [
       ['', expect.objectContaining({ sampler: { isParentBased: true, ratio: 1 } })],
       ['0', expect.objectContaining({ sampler: { isParentBased: true, ratio: 0 } })],

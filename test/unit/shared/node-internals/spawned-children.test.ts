@@ -19,8 +19,7 @@ const sockets = () => readdirSync('/proc/self/fd').filter((fd) => {
   }
 }).length;
 const own = sockets();
-const start = {
-  spawn: () => spawn('/bin/true', { stdio: 'pipe' }),
+const start = { spawn: () => spawn('/bin/true', { stdio: 'pipe' }),
   execFile: () => execFile('/bin/true', () => {}),
 }[process.argv[2]];
 async function leftWith(spare) {

@@ -15,8 +15,7 @@ for (const name of names) delete process.env[name];
 eraseFromEnviron(names).then((isErased) => {
   const { readFileSync } = require('node:fs');
   const { execFileSync } = require('node:child_process');
-  console.log(JSON.stringify({
-    isErased,
+  console.log(JSON.stringify({ isErased,
     shown: readFileSync('/proc/self/environ', 'latin1').split('\\0').filter((entry) => entry !== ''),
     own: { ...process.env },
     child: execFileSync('/usr/bin/env', { encoding: 'utf8' }).trimEnd().split('\\n'),

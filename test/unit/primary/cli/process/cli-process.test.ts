@@ -514,10 +514,7 @@ describe('The history of a turn', () => {
   };
 
   it('is sent piece by piece, and the requests for it are not model output', async () => {
-    const { tree, clock, turn } = await start({
-      limits: { stallMs: 300 },
-      programVersion: inTwoParts,
-    });
+    const { tree, clock, turn } = await start({ limits: { stallMs: 300 }, programVersion: inTwoParts });
     const failure = expect(turn('one')).rejects.toMatchObject({ code: 'timeout' });
     await clock.advance(100);
     await tree.say(': I have started\nmore\n');

@@ -14,10 +14,7 @@ import { clock, temporaryInstance } from '../../../../support/processes/trees.js
 const gone = cancelled('the client has disconnected');
 
 /** Order for a program that reads its system text from a file. */
-const catOrder = {
-  program: '/bin/cat',
-  plan: (path: string) => ({ args: [], files: [{ path, text: 'Be brief.' }] }),
-};
+const catOrder = { program: '/bin/cat', plan: (path: string) => ({ args: [], files: [{ path, text: 'Be brief.' }] }) };
 
 function order(program: string, ...args: string[]) {
   return { program, plan: () => ({ args, files: [] }) };

@@ -19,10 +19,7 @@ const login: ClaudeOptions = { extraArgs: [], givenVariables: {}, hasToken: true
 /** Learns the version of a program. `trial`: output of its trial run. */
 function programVersion(help: readonly string[] = flags, options = login, trial = ''): Promise<ProgramVersion> {
   const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
-  return claudeAdapter(['claude'], options).learn(async ([flag = '']) => ({
-    code: 0,
-    stdout: answers[flag] ?? trial,
-  }));
+  return claudeAdapter(['claude'], options).learn(async ([flag = '']) => ({ code: 0, stdout: answers[flag] ?? trial }));
 }
 
 /** Output of 2.1.330 in a trial run, shortened. */

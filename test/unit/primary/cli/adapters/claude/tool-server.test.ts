@@ -81,10 +81,7 @@ describe('The tools of a client in claude', () => {
       sdkMcpServers: ['relay'],
       sdkMcpServerConfigs: { relay: { timeout: 86_400_000 } },
       sdkMcpServerManifests: {
-        relay: {
-          initializeResult: { protocolVersion: '2025-11-25', ...info },
-          toolsListResult: { tools: listed },
-        },
+        relay: { initializeResult: { protocolVersion: '2025-11-25', ...info }, toolsListResult: { tools: listed } },
       },
     });
   });

@@ -189,9 +189,7 @@ describe('An adapter in a file', () => {
       { type: 'text-ignored' },
       { type: 'quota-report', windows: [{ name: 'other', status: 'allowed', utilization: 0.5, resetsAt: null }] },
     ];
-    const programVersion = await versionWith({
-      protocol: silent({ decoder: { read: () => events } }),
-    });
+    const programVersion = await versionWith({ protocol: silent({ decoder: { read: () => events } }) });
     expect(programVersion.protocol().decoder.read('x')).toEqual(events);
   });
 });
