@@ -239,7 +239,7 @@ export function jestConfig(name: string, variantName?: string): object {
   return {
     roots: ['<rootDir>/dist/test'],
     testRegex: `/dist/test/(${(variant?.files ?? suite.files).join('|')})\\.test\\.js$`,
-    testEnvironment: '<rootDir>/dist/test/support/basics/environment.js',
+    testEnvironment: require.resolve('./support/basics/environment.js'), // Stryker does not replace <rootDir>
     transform: {},
     // Jest loads every module anew for each test file, and the fifty translations of zod are a tenth of that.
     moduleNameMapper: { '^\\.\\./locales/index\\.cjs$': '<rootDir>/node_modules/zod/v4/locales/en.cjs' },

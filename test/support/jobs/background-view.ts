@@ -1,7 +1,6 @@
 import type { JobView } from '../../../src/shared/background.js';
 import type { JobDone } from '../../../src/shared/job.js';
-import { plainForm } from './background-harness.js';
-import { jobDone } from './job-records.js';
+import { jobDone, plainForm } from './job-records.js';
 
 /** Returns the view of a successful /ask job. Times are milliseconds since the epoch. */
 export function backgroundView(differences: Partial<JobView> = {}): JobView {

@@ -2,30 +2,35 @@ import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../../src/primary/cli/models.js';
-import type { WaitingJob } from '../../../src/primary/cli/pool/standby-keeper.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
-import type { ModelRouter, Route } from '../../../src/primary/cli/route.js';
+import type { Route } from '../../../src/primary/cli/route.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
-import type { CliHealth } from '../../../src/primary/health/cli-health.js';
+import { oneHostGate } from '../../../src/primary/conversations/turn-gate.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
+import { RemoteJobs } from '../../../src/primary/hosts/remote-jobs.js';
+import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../../src/primary/jobs/background-jobs.js';
+import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
 import type { JobCli } from '../../../src/primary/jobs/job-processes.js';
-import { type JobObserver, JobRunner } from '../../../src/primary/jobs/job-runner.js';
-import { spansOfJobs } from '../../../src/primary/jobs/job-spans.js';
-import type { JobStream } from '../../../src/primary/jobs/job-stream.js';
+import { type JobObserver, type JobResources, JobRunner } from '../../../src/primary/jobs/job-runner.js';
+import { type SpanSink, spansOfJobs } from '../../../src/primary/jobs/job-spans.js';
+import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
+import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Charge } from '../../../src/primary/store/contract/usage.js';
-import { noJournal } from '../../../src/primary/store/memory/memory-store.js';
+import { MemoryJobs, noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../../src/shared/async.js';
-import { cancelled, RelayError } from '../../../src/shared/errors.js';
+import type { JobListOrder } from '../../../src/shared/background.js';
+import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
 import { spanTexts } from '../../../src/shared/trace/span.js';
 import { healthOf } from '../agents/cli-health.js';
 import { FakeClock } from '../basics/fake-clock.js';
-import { jobRequest } from './job-records.js';
+import type { SharedMemoryJobs } from '../stores/shared-jobs.js';
+import { jobRequest, plainForm } from './job-records.js';
 
 export type Script = (sink: TextSink, signal: AbortSignal) => Promise<TurnEnd>;
 export type Usage = ReturnType<JobCli['usage']>;
@@ -52,73 +57,61 @@ export function throws(error: unknown): Script {
   return () => Promise.reject(error);
 }
 
-/** CLI process that follows a script. */
-class FakeCli implements JobCli {
-  readonly extras: Capabilities;
-  readonly origin = 'new';
-  readonly heldMs = null;
-  readonly process = { startedMs: 0, startupMs: 5 };
-  readonly turns: Turn[] = [];
+/** Creates a CLI process that follows a script. Records its turns and its releases. */
+function fakeCli(script: Script, release: () => Promise<void>, extras: Capabilities, usages: Usage[]) {
+  const turns: Turn[] = [];
   /** Conversation that the process stays with, for each release; null if it was to end. */
-  readonly released: (ConversationState | null)[] = [];
-  usages: Usage[] = [];
-  readonly #script: Script;
-  readonly #release: () => Promise<void>;
-
-  constructor(script: Script, release: () => Promise<void>, extras: Capabilities) {
-    this.extras = extras;
-    this.#script = script;
-    this.#release = release;
-  }
-
-  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
-    this.turns.push(turn);
-    return this.#script(sink, signal);
-  }
-
-  /** Returns the usage since the last call, like a real process. */
-  usage(): Usage {
-    return this.usages.shift() ?? null;
-  }
-
-  release(conversation: ConversationState | null): Promise<void> {
-    this.released.push(conversation);
-    return this.#release();
-  }
+  const released: (ConversationState | null)[] = [];
+  return {
+    extras,
+    origin: 'new' as const,
+    heldMs: null,
+    process: { startedMs: 0, startupMs: 5 },
+    turns,
+    released,
+    turn: (turn: Turn, sink: TextSink, signal: AbortSignal) => {
+      turns.push(turn);
+      return script(sink, signal);
+    },
+    /** Returns the usage since the last call, like a real process. */
+    usage: () => usages.shift() ?? null,
+    release: (conversation: ConversationState | null) => {
+      released.push(conversation);
+      return release();
+    },
+  };
 }
 
-class RecordingObserver implements JobObserver {
-  readonly ends: { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[] = [];
-  readonly charges: Charge[] = [];
-  readonly broken: unknown[] = [];
-  readonly waits: number[] = [];
-  readonly firstDeltas: number[] = [];
-  readonly toolRounds: ToolRound[] = [];
+/** Store in memory that can be made unavailable, and records the calls. */
+class WatchedJobs extends MemoryJobs {
+  isAway = false;
+  /** Ids of started jobs, in the order of the attempts. */
+  readonly starts: string[] = [];
 
-  jobStarted(queueMs: number): void {
-    this.waits.push(queueMs);
+  override async accept(job: AcceptedJob): Promise<void> {
+    this.#check();
+    await super.accept(job);
   }
 
-  toolRound(_request: JobRequest, outcome: ToolRound): void {
-    this.toolRounds.push(outcome);
+  override async start(id: string, at: number): Promise<boolean> {
+    this.starts.push(id);
+    this.#check();
+    return super.start(id, at);
   }
 
-  firstDelta(_request: JobRequest, ms: number): void {
-    this.firstDeltas.push(ms);
+  override async end(...[id, ended, text]: Parameters<MemoryJobs['end']>): Promise<boolean> {
+    this.#check();
+    return super.end(id, ended, text);
   }
 
-  jobEnded({ requestId }: JobRequest, end: JobEnd, hadSlot: boolean, charge: Charge): void {
-    this.ends.push({ requestId, end, hadSlot });
-    this.charges.push(charge);
-  }
-
-  jobBroke(thrown: unknown): void {
-    this.broken.push(thrown);
+  #check(): void {
+    if (this.isAway) throw storeUnavailable();
   }
 }
 
 export interface JobOptions {
-  readonly script?: Script;
+  /** Script of all processes, or one for each; a process without a script answers. */
+  readonly script?: Script | readonly Script[];
   readonly maxActive?: number;
   readonly maxWaiting?: number;
   readonly boundsOf?: BoundsOf;
@@ -130,186 +123,268 @@ export interface JobOptions {
   /** Awaited when a process starts. */
   readonly start?: (signal: AbortSignal) => Promise<void>;
   readonly release?: () => Promise<void>;
+  readonly extras?: Capabilities;
   /** Whether spans are recorded. */
   readonly isTraced?: boolean;
+  /** Maximum number of waiting background jobs. */
+  readonly maxJobs?: number;
+  readonly jobTtlMs?: number;
+  /** Store of background jobs that other hosts share. */
+  readonly sharedJobs?: SharedMemoryJobs;
 }
 
-const atOnce = async () => {};
-
-/** Job runner with real slots and conversations, and scripted CLI processes. */
-export class JobHarness {
-  readonly clock = new FakeClock();
-  readonly observer = new RecordingObserver();
-  readonly launches: LaunchOptions[] = [];
-  readonly spans: Record<string, unknown>[] = [];
-  /** Conversations that processes were requested for. */
-  readonly requestedConversations: (ConversationState | null)[] = [];
-  readonly processes: FakeCli[] = [];
-  readonly room: WaitingRoom;
-  /** Clients that have requested a job. */
-  readonly clients = new SeenClients();
-  /** Health of the CLI without a limit. */
-  readonly health = this.#healthOf('');
-  /** Number of times that all waiting processes were ended. */
-  flushes = 0;
-  readonly conversations: ConversationStore;
-  readonly runner: JobRunner;
-  readonly router: Pick<ModelRouter, 'route' | 'check'>;
-  /** CLIs with a limit, then one without limit and name. */
-  readonly clis: readonly ModelCli[];
-  /** Conversations that a process pool has forgotten, as `ID at CLI`. */
-  readonly forgotten: string[] = [];
-  /** Models that clients may name; null allows all. */
-  models: readonly string[] | null = null;
-  /** Conversations with a live process. */
-  liveConversations: readonly ConversationState[] = [];
-  extras: Capabilities = {};
-  /** Whether the program version is known before the first job. */
-  isProgramKnown = true;
-  isStoreUp = true;
-  /** Earlier text that each request continues. */
-  earlier: readonly Message[] = [];
-  isBudgetUsedUp = false;
-  /** Schema check that accepts each text that begins with a brace. */
-  readonly schemas = {
-    read: async (_schema: string, text: string): Promise<SchemaFinding> =>
-      text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
+/** Returns what a test may change and read, and the records of a job observer. */
+function harnessState(extras: Capabilities) {
+  return {
+    clock: new FakeClock(),
+    /** Clients that have requested a job. */
+    clients: new SeenClients(),
+    extras,
+    /** Whether the program version is known before the first job. */
+    isProgramKnown: true,
+    isStoreUp: true,
+    isBudgetUsedUp: false,
+    /** Models that clients may name; null allows all. */
+    models: null as readonly string[] | null,
+    /** Earlier text that each request continues. */
+    earlier: [] as readonly Message[],
+    /** Conversations with a live process. */
+    liveConversations: [] as readonly ConversationState[],
+    /** Schema check that accepts each text that begins with a brace. */
+    schemas: {
+      read: async (_schema: string, text: string): Promise<SchemaFinding> =>
+        text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
+    },
+    countTokens: async (texts: readonly string[]) => texts.join('').length,
+    journal: noJournal as Pick<ConversationJournal, 'commit'>,
+    launches: [] as LaunchOptions[],
+    /** Conversations that processes were requested for. */
+    requestedConversations: [] as (ConversationState | null)[],
+    processes: [] as ReturnType<typeof fakeCli>[],
+    /** Conversations that a process pool has forgotten, as `ID at CLI`. */
+    forgotten: [] as string[],
+    /** Number of times that all waiting processes were ended. */
+    flushes: 0,
+    spans: [] as Record<string, unknown>[],
+    ends: [] as { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[],
+    charges: [] as Charge[],
+    /** Defects that the runner has reported. */
+    broken: [] as unknown[],
+    waits: [] as number[],
+    firstDeltas: [] as number[],
+    toolRounds: [] as ToolRound[],
+    /** Ids and results of background jobs, in the order of the ends. */
+    backgroundEnds: [] as { readonly id: string; readonly end: JobEnd }[],
+    endedByAdmin: [] as [by: string, job: EndedByAdmin][],
   };
-  countTokens = async (texts: readonly string[]) => texts.join('').length;
-  journal: Pick<ConversationJournal, 'commit'> = noJournal;
-  #requests = 0;
-
-  constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, cliLimits = {}, ...options }: JobOptions = {}) {
-    const { clock, observer } = this;
-    this.room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes: 1000, cliLimits }, clock, boundsOf);
-    const most = { maxConversations: 10, maxBytes: 10_000, maxBytesEach: 10_000 };
-    this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
-    const choice = { fallback: null, allowed: null, label: null, ...models };
-    this.clis = [...Object.keys(cliLimits), ''].map((name) => this.#cli(name, options));
-    const { clis } = this;
-    this.router = this.#routerTo(clis, choice);
-    const resources = {
-      room: this.room,
-      clis,
-      router: this.router,
-      clients: this.clients,
-      conversations: this.conversations,
-      isStoreUp: () => this.isStoreUp,
-      journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
-      schemas: this.schemas,
-      countTokens: (texts: readonly string[]) => this.countTokens(texts),
-      responses: { text: async () => this.earlier },
-      knownModels: { explain: async (error: RelayError) => error },
-      observer,
-      redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
-      clock,
-      checkBudget: () => {
-        if (this.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
-      },
-      spansOf:
-        options.isTraced === true
-          ? spansOfJobs({ add: (span) => this.spans.push(...spanTexts([span]).map((text) => JSON.parse(text))) }, clock)
-          : null,
-    };
-    this.runner = new JobRunner(resources, {
-      queueTimeoutMs: 15_000,
-      executionMs: 120_000,
-      exposeStderr: false,
-      tools: 'on',
-      sampling: 'on',
-    });
-  }
-
-  #cli(name: string, options: JobOptions): ModelCli {
-    const extras = () => (this.isProgramKnown ? this.extras : null);
-    const cli = {
-      name,
-      adapter: { name: 'scripted' },
-      health: name === '' ? this.health : this.#healthOf(name),
-      pool: {
-        hasSessionFor: (state: ConversationState) => this.liveConversations.some(({ id }) => id === state.id),
-        endSessionOf: (id: string) => void this.forgotten.push(`${id} at ${name}`),
-        endIdleProcesses: async () => void this.flushes++,
-      },
-      program: {
-        get extras() {
-          return extras();
-        },
-      },
-      publicName: (model: string | null) => (name === '' ? model : `${name}/${model}`),
-      acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) =>
-        this.#acquire(options, launch, of, signal),
-    };
-    return cli as unknown as ModelCli;
-  }
-
-  #healthOf(cli: string): CliHealth {
-    return healthOf(this.clock, {
-      cli,
-      onCircuit: ({ state }) => state === 'open' && this.runner.cutHeld(),
-      onSpoiled: () => void this.flushes++,
-    });
-  }
-
-  /** Returns a router: the part of a model name before the slash selects the CLI, else the last one is used. */
-  #routerTo(clis: readonly ModelCli[], choice: ModelChoice) {
-    const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
-    return {
-      route: ({ model }: Pick<JobRequest, 'model'>): Route => {
-        const allowedChoice = narrowed(choice, this.models);
-        const named = namedModel(model, allowedChoice) ?? allowedChoice.fallback;
-        const cli = cliOf(named) as ModelCli;
-        return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
-      },
-      check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, this.models)),
-    };
-  }
-
-  run(differences: Partial<JobRequest> = {}, caller = new AbortController().signal): JobStream {
-    return this.runner.run(jobRequest({ requestId: `job ${++this.#requests}`, ...differences }), caller);
-  }
-
-  /** Runs a whole turn; returns the conversation's id. */
-  async turn(conversationId: string | null = null): Promise<string> {
-    const end = endOf(await all(this.run({ operation: 'chat', conversationId })));
-    if (end.outcome !== 'ok' || end.conversation === null) throw new Error(end.outcome);
-    return end.conversation.id;
-  }
-
-  /** Jobs that are next to get a slot, of the CLI without a limit. */
-  get next(): WaitingJob[] {
-    return this.clis.slice(-1).flatMap((cli) => this.runner.next(cli));
-  }
-
-  get outcomes(): (readonly [requestId: string, outcome: string])[] {
-    return this.observer.ends.map(({ requestId, end }) => [requestId, end.outcome]);
-  }
-
-  /** Expects that everything that was acquired has been released, once. */
-  async expectTidy(): Promise<void> {
-    for (const { health } of this.clis) health.stop();
-    await this.clock.advance(1050); // positions are sent once more
-    expect([this.room.active, this.room.waiting, this.clock.pending]).toEqual([0, 0, 0]);
-    expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));
-    expect(this.runner.running).toEqual([]);
-  }
-
-  async #acquire(
-    { script = answers, start = atOnce, release = atOnce, usages = [] }: JobOptions,
-    launch: LaunchOptions,
-    of: ConversationState | null,
-    signal: AbortSignal,
-  ): Promise<FakeCli> {
-    this.launches.push(launch);
-    this.requestedConversations.push(of);
-    await start(signal);
-    signal.throwIfAborted();
-    const cli = new FakeCli(script, release, this.extras);
-    cli.usages = [...usages];
-    this.processes.push(cli);
-    return cli;
-  }
 }
+
+type State = ReturnType<typeof harnessState>;
+
+/** Returns a function that starts CLI processes as the options say. */
+function acquisition(state: State, { script = answers, start, release, usages = [] }: JobOptions) {
+  const scripts = typeof script === 'function' ? null : [...script];
+  return async (launch: LaunchOptions, conversation: ConversationState | null, signal: AbortSignal) => {
+    state.launches.push(launch);
+    state.requestedConversations.push(conversation);
+    await start?.(signal);
+    signal.throwIfAborted();
+    const follow: Script = (...turn) => (scripts === null ? (script as Script) : (scripts.shift() ?? answers))(...turn);
+    const cli = fakeCli(follow, release ?? (async () => {}), state.extras, [...usages]);
+    state.processes.push(cli);
+    return cli;
+  };
+}
+
+function scriptedModelCli(
+  name: string,
+  state: State,
+  acquire: ReturnType<typeof acquisition>,
+  cutHeld: () => void,
+): ModelCli {
+  const cli = {
+    name,
+    adapter: { name: 'scripted' },
+    health: healthOf(state.clock, {
+      cli: name,
+      onCircuit: (circuit) => circuit.state === 'open' && cutHeld(),
+      onSpoiled: () => void state.flushes++,
+    }),
+    pool: {
+      hasSessionFor: ({ id }: ConversationState) => state.liveConversations.some((live) => live.id === id),
+      endSessionOf: (id: string) => void state.forgotten.push(`${id} at ${name}`),
+      endIdleProcesses: async () => void state.flushes++,
+    },
+    program: {
+      get extras() {
+        return state.isProgramKnown ? state.extras : null;
+      },
+    },
+    publicName: (model: string | null) => (name === '' ? model : `${name}/${model}`),
+    acquire,
+  };
+  return cli as unknown as ModelCli;
+}
+
+/** Returns a router: the part of a model name before the slash selects the CLI, else the last one is used. */
+function routerTo(clis: readonly ModelCli[], state: State, models: Partial<ModelChoice> | undefined) {
+  const choice = { fallback: null, allowed: null, label: null, ...models };
+  const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
+  return {
+    route: ({ model }: Pick<JobRequest, 'model'>): Route => {
+      const allowedChoice = narrowed(choice, state.models);
+      const named = namedModel(model, allowedChoice) ?? allowedChoice.fallback;
+      const cli = cliOf(named) as ModelCli;
+      return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
+    },
+    check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, state.models)),
+  };
+}
+
+function recordingObserver(state: State): JobObserver {
+  return {
+    jobStarted: (queueMs) => void state.waits.push(queueMs),
+    toolRound: (_request, outcome) => void state.toolRounds.push(outcome),
+    firstDelta: (_request, ms) => void state.firstDeltas.push(ms),
+    jobEnded: ({ requestId }, end, hadSlot, charge) => {
+      state.ends.push({ requestId, end, hadSlot });
+      state.charges.push(charge);
+    },
+    jobBroke: (thrown) => void state.broken.push(thrown),
+  };
+}
+
+function scriptedRunner(
+  state: State,
+  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations'>,
+  isTraced: boolean,
+): JobRunner {
+  const { clock } = state;
+  const spans: SpanSink = { add: (span) => state.spans.push(...spanTexts([span]).map((text) => JSON.parse(text))) };
+  const resources = {
+    ...parts,
+    clock,
+    clients: state.clients,
+    isStoreUp: () => state.isStoreUp,
+    journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
+    schemas: state.schemas,
+    countTokens: (texts: readonly string[]) => state.countTokens(texts),
+    responses: { text: async () => state.earlier },
+    knownModels: { explain: async (error: RelayError) => error },
+    observer: recordingObserver(state),
+    redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
+    checkBudget: () => {
+      if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
+    },
+    spansOf: isTraced ? spansOfJobs(spans, clock) : null,
+  };
+  const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false };
+  return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
+}
+
+/** Creates background jobs over a runner, in memory or shared with other hosts. */
+function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, options: JobOptions) {
+  const { maxJobs = 100, jobTtlMs = 60_000, sharedJobs } = options;
+  const { clock } = state;
+  const store = new WatchedJobs();
+  const stored =
+    sharedJobs === undefined
+      ? new StoredJobs(store, jobTtlMs, clock)
+      : new RemoteJobs(sharedJobs, jobTtlMs, (request, reason) => void runner.dismiss(request, reason), clock);
+  const observer = {
+    ended: ({ background }: BackgroundJob, end: JobEnd) =>
+      void state.backgroundEnds.push({ id: background.accepted.id, end }),
+    endedByAdmin: (by: string, job: EndedByAdmin) => void state.endedByAdmin.push([by, job]),
+  };
+  const parts = { runner, room, turnGate: oneHostGate, store: sharedJobs ?? store, stored, observer, clock };
+  const jobs = new BackgroundJobs(parts, { maxJobs });
+  const clientJobs = new ClientJobs(jobs, parts);
+  let requests = 0;
+  let stopChecks = () => {};
+  return {
+    /** Store of the background jobs that no other host shares. */
+    store,
+    stored,
+    jobs,
+    clientJobs,
+    /** Accepts a background job; resolves with its id. The room is checked every second from then on, as in the service. */
+    accept: async (differences: Partial<JobRequest> = {}) => {
+      if (requests++ === 0) stopChecks = clock.every(1000, () => room.check());
+      const request = jobRequest({ requestId: `background ${requests}`, isStreamed: true, ...differences });
+      return (await jobs.accept(request, plainForm)).id;
+    },
+    view: (id: string, client = 'a') => clientJobs.view(id, client),
+    statusOf: async (id: string, client = 'a') => (await clientJobs.view(id, client)).status,
+    delete: (id: string, client = 'a') => clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false }),
+    list: async (order: Partial<JobListOrder> = {}) =>
+      clientJobs.list({ client: 'a', status: null, before: null, limit: 10, ...order }),
+    /** Returns the events that concern a reader, until the job has ended. */
+    events: (id: string, client = 'a', signal = new AbortController().signal) => clientJobs.events(id, client, signal),
+    backgroundOutcomes: () => state.backgroundEnds.map(({ end }) => end.outcome),
+    stopChecks: () => stopChecks(),
+  };
+}
+
+/** Creates a job runner with real slots and conversations, background jobs over it, and scripted CLI processes. */
+export function jobHarness(options: JobOptions = {}) {
+  const { maxActive = 1, maxWaiting = 10, boundsOf, cliLimits = {}, isTraced = false } = options;
+  const state = harnessState(options.extras ?? {});
+  const { clock } = state;
+  const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes: 1000, cliLimits }, clock, boundsOf);
+  const sizes = { maxConversations: 10, maxBytes: 10_000, maxBytesEach: 10_000 };
+  const conversations = new ConversationStore({ ttlMs: 60_000, ...sizes }, clock);
+  const acquire = acquisition(state, options);
+  /** CLIs with a limit, then one without limit and name. */
+  const clis = [...Object.keys(cliLimits), ''].map((name) =>
+    scriptedModelCli(name, state, acquire, () => runner.cutHeld()),
+  );
+  const lastCli = clis.at(-1) as ModelCli;
+  const router = routerTo(clis, state, options.models);
+  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations }, isTraced);
+  const background = backgroundJobs(state, runner, room, options);
+  let requests = 0;
+  const run = (differences: Partial<JobRequest> = {}, caller = new AbortController().signal) =>
+    runner.run(jobRequest({ requestId: `job ${++requests}`, ...differences }), caller);
+  const finish = async (differences: Partial<JobRequest> = {}) => endOf(await all(run(differences)));
+  return Object.assign(state, background, {
+    room,
+    conversations,
+    clis,
+    /** Health of the CLI without a limit. */
+    health: lastCli.health,
+    router,
+    runner,
+    run,
+    /** Starts a job whose caller can disconnect. */
+    start: (differences: Partial<JobRequest> = {}) => {
+      const caller = new AbortController();
+      const events = all(run(differences, caller.signal));
+      return { events, end: () => events.then(endOf), leave: (reason: Error = clientGone) => caller.abort(reason) };
+    },
+    /** Runs a job; resolves with its end. */
+    finish,
+    /** Runs a whole turn; resolves with the conversation's id. */
+    turn: async (conversationId: string | null = null, differences: Partial<JobRequest> = {}) => {
+      const end = await finish({ operation: 'chat', conversationId, ...differences });
+      if (end.outcome !== 'ok' || end.conversation === null) throw new Error(end.outcome);
+      return end.conversation.id;
+    },
+    /** Returns the jobs that are next to get a slot, of the CLI without a limit. */
+    next: () => runner.next(lastCli),
+    outcomes: () => state.ends.map(({ requestId, end }) => [requestId, end.outcome]),
+    /** Expects that everything that was acquired has been released, once. */
+    expectTidy: async () => {
+      for (const { health } of clis) health.stop();
+      background.stopChecks();
+      await clock.advance(1050); // positions are sent once more
+      expect([room.active, room.waiting, clock.pending]).toEqual([0, 0, 0]);
+      expect(state.processes.map(({ released }) => released.length)).toEqual(state.processes.map(() => 1));
+      expect(runner.running).toEqual([]);
+    },
+  });
+}
+
+export type JobHarness = ReturnType<typeof jobHarness>;
 
 export async function all(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
   const seen: JobEvent[] = [];

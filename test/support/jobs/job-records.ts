@@ -1,4 +1,7 @@
+import type { JobForm } from '../../../src/shared/background.js';
 import type { FailedOutcome, JobDone, JobFailed, JobRequest } from '../../../src/shared/job.js';
+
+export const plainForm: JobForm = { route: '/ask', model: null, isStructured: false };
 
 /** Returns the request for a plain answer of a client without a key. */
 export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {

@@ -5,8 +5,7 @@ import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/
 import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';
 import type { CallerJob, CallerOrder } from '../../../src/shared/background.js';
 import type { JobRequest } from '../../../src/shared/job.js';
-import { plainForm } from '../jobs/background-harness.js';
-import { jobDone, jobRequest } from '../jobs/job-records.js';
+import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';
 
 /** Background jobs that hosts share, in memory. The queue is a list; tests play the other hosts. */
 export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {

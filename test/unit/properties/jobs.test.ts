@@ -5,7 +5,16 @@ import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
-import { all, clientGone, endOf, JobHarness, type Script, shutdown, turnEnd } from '../../support/jobs/job-harness.js';
+import {
+  all,
+  clientGone,
+  endOf,
+  type JobHarness,
+  jobHarness,
+  type Script,
+  shutdown,
+  turnEnd,
+} from '../../support/jobs/job-harness.js';
 import { type JobStep, jobSteps, limits, workers } from '../../support/jobs/job-steps.js';
 import { failureOf } from '../../support/stores/conversations.js';
 
@@ -40,7 +49,7 @@ class JobPlayer implements Player<JobStep> {
 
   constructor() {
     const script: Script = (sink, signal) => this.#begin(sink, signal);
-    this.#harness = new JobHarness({
+    this.#harness = jobHarness({
       ...limits,
       boundsOf,
       script,
@@ -60,7 +69,7 @@ class JobPlayer implements Player<JobStep> {
   }
 
   check(): void {
-    const { room, conversations, observer, processes, runner } = this.#harness;
+    const { room, conversations, ends, processes, runner } = this.#harness;
     ok(room.active <= limits.maxActive);
     ok(room.waiting <= limits.maxWaiting);
     const released = processes.filter((process) => process.released.length > 0).length;
@@ -70,7 +79,7 @@ class JobPlayer implements Player<JobStep> {
     );
     ok(processes.length - released + this.#lingering.length <= room.active);
     ok(runner.running.length <= room.active);
-    const ended = observer.ends.map(({ requestId }) => requestId);
+    const ended = ends.map(({ requestId }) => requestId);
     equal(new Set(ended).size, ended.length);
     ok(ended.length <= this.#accepted);
     const refused = [room.refused, room.refusedByBound, conversations.refused];
@@ -89,15 +98,15 @@ class JobPlayer implements Player<JobStep> {
   }
 
   async finish(): Promise<void> {
-    const { observer, conversations, runner } = this.#harness;
+    const { ends, conversations, runner } = this.#harness;
     this.#doesLinger = false;
     runner.cutAll(shutdown);
     for (const vanish of this.#lingering.splice(0)) vanish();
     const streams = await Promise.all(this.#read);
     await this.#harness.expectTidy();
-    const ends = streams.map(endOf);
-    deepEqual(ends.map(({ outcome }) => outcome).sort(), observer.ends.map(({ end }) => end.outcome).sort());
-    equal(observer.ends.length, this.#accepted);
+    const read = streams.map(endOf);
+    deepEqual(read.map(({ outcome }) => outcome).sort(), ends.map(({ end }) => end.outcome).sort());
+    equal(ends.length, this.#accepted);
     for (const events of streams) checkOrder(events);
     for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none counts as in use
   }

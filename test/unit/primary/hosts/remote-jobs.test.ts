@@ -1,12 +1,12 @@
+import { JobPuller } from '../../../../src/primary/hosts/job-puller.js';
 import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
 import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
-import { all, clientGone } from '../../../support/jobs/job-harness.js';
+import { all, hangs, jobHarness } from '../../../support/jobs/job-harness.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
-import { SharingHost } from '../../../support/jobs/sharing-host.js';
 import { acceptedJob, answerOf, endedAt, SharedMemoryJobs } from '../../../support/stores/shared-jobs.js';
 
 async function withJob() {
@@ -77,21 +77,38 @@ describe('A job of another host', () => {
   });
 });
 
+/** Creates a host that shares background jobs with others. Its jobs end only when the test ends them. */
+function sharingHost(store: SharedMemoryJobs) {
+  const harness = jobHarness({ script: hangs, sharedJobs: store });
+  const puller = new JobPuller(store, harness.jobs, harness.clock);
+  store.listen({
+    added: () => puller.changed(),
+    cancelled: (id, by) => harness.jobs.cancelHere(id, by),
+    cancelCaller: (order) => harness.clientJobs.cancelCaller(order),
+  });
+  return { ...harness, puller };
+}
+
 /**
  * Creates a job shared by two hosts. The first has no free slot, but has queued the job because it has waited for a
  * minute.
  */
 async function linedUp() {
   const store = new SharedMemoryJobs();
-  const [north, south] = [new SharingHost(store), new SharingHost(store)];
-  const caller = new AbortController();
-  north.inner.run({}, caller.signal);
-  await store.accept(acceptedJob('one', north.inner.clock.now()));
-  store.waiting = { count: 1, since: north.inner.clock.now() };
-  await north.inner.clock.advance(60_000);
+  const [north, south] = [sharingHost(store), sharingHost(store)];
+  const caller = north.start();
+  await store.accept(acceptedJob('one', north.clock.now()));
+  store.waiting = { count: 1, since: north.clock.now() };
+  await north.clock.advance(60_000);
   north.puller.check();
   await settled();
-  return { store, north, south, caller, outcomes: () => [...north.outcomes, ...south.outcomes] };
+  return {
+    store,
+    north,
+    south,
+    caller,
+    outcomes: () => [north, south].flatMap((host) => host.outcomes().map(([, outcome]) => outcome)),
+  };
 }
 
 describe('A job in the queue of another host', () => {
@@ -103,10 +120,10 @@ describe('A job in the queue of another host', () => {
 
   it('can be cancelled from here, leaves the queue, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
-    expect(north.inner.room.hasPromoted).toBe(true);
+    expect(north.room.hasPromoted).toBe(true);
     expect(await south.clientJobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
     await settled();
-    expect([north.inner.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
+    expect([north.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
     expect(outcomes()).toEqual(['cancelled']);
     expect(await all(north.clientJobs.events('one', 'a', new AbortController().signal))).toMatchObject([
       { outcome: 'cancelled' },
@@ -118,7 +135,7 @@ describe('A job in the queue of another host', () => {
     const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
     await settled();
-    expect(north.inner.room.waiting).toBe(0);
+    expect(north.room.waiting).toBe(0);
     expect(outcomes()).toEqual(['cancelled']);
   });
 
@@ -135,13 +152,13 @@ describe('A job in the queue of another host', () => {
       await answered.promise;
       return started;
     };
-    caller.abort(clientGone);
+    caller.leave();
     await asked.promise;
     const cancelled = isStarted ? south.clientJobs.cancel('one', 'a') : null;
     await settled();
     answered.resolve();
     await settled();
-    await south.inner.clock.advance(1000);
+    await south.clock.advance(1000);
     await cancelled;
     expect(await south.clientJobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
     expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first outcome is that of the earlier job

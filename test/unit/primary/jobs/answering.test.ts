@@ -6,8 +6,9 @@ import { settled } from '../../../support/basics/settled.js';
 import {
   all,
   endOf,
-  JobHarness,
+  type JobHarness,
   type JobOptions,
+  jobHarness,
   type Script,
   turnEnd,
   usage,
@@ -28,8 +29,7 @@ function says(...pieces: readonly string[]): Script {
 
 /** Creates a harness whose processes run these scripts, one each. */
 function harnessOf(scripts: readonly Script[], options: JobOptions = {}): JobHarness {
-  const left = [...scripts];
-  return new JobHarness({ script: (...turn) => (left.shift() ?? says('no script'))(...turn), ...options });
+  return jobHarness({ script: scripts, ...options });
 }
 
 function textsOf(events: readonly JobEvent[]): string[] {
@@ -46,7 +46,7 @@ describe('A job whose process is killed before it writes anything', () => {
   it('fails without a second attempt, because the model may already have received the request', async () => {
     const crash: Script = () => Promise.reject(cliError('crashed', 'the model CLI was ended by SIGKILL'));
     const harness = harnessOf([crash, says('Noted.')]);
-    const end = endOf(await all(harness.run({ isStreamed: true })));
+    const end = await harness.finish({ isStreamed: true });
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'crashed' } });
     expect(harness.processes).toHaveLength(1);
     await harness.expectTidy();
@@ -55,8 +55,7 @@ describe('A job whose process is killed before it writes anything', () => {
 
 describe('A job with a schema', () => {
   it('passes the schema to a program that supports schemas, and sends the value in one piece', async () => {
-    const harness = harnessOf([says('{"a":', '1}')]);
-    harness.extras = knowsSchemas;
+    const harness = harnessOf([says('{"a":', '1}')], { extras: knowsSchemas });
     const events = await all(harness.run({ schema, text: 'Hi', isStreamed: true }));
     expect(textsOf(events)).toEqual(['{"a":1}']);
     expect(doneOf(events)).toMatchObject({ text: null, model: 'eliza', usage });
@@ -65,8 +64,7 @@ describe('A job with a schema', () => {
   });
 
   it('sends nothing before the whole value has been checked', async () => {
-    const harness = harnessOf([says('{"a":', '1}')]);
-    harness.extras = knowsSchemas;
+    const harness = harnessOf([says('{"a":', '1}')], { extras: knowsSchemas });
     let check = () => {};
     harness.schemas.read = (_schema, text) =>
       new Promise((resolve) => {
@@ -84,8 +82,7 @@ describe('A job with a schema', () => {
   });
 
   it('releases its slot when it times out, without waiting for the check of its value', async () => {
-    const harness = harnessOf([says('{"a":1}')]);
-    harness.extras = knowsSchemas;
+    const harness = harnessOf([says('{"a":1}')], { extras: knowsSchemas });
     harness.schemas.read = () => new Promise(() => {});
     const events = all(harness.run({ schema }));
     await settled();
@@ -95,17 +92,11 @@ describe('A job with a schema', () => {
   });
 
   it('is not repaired if the program supports schemas itself', async () => {
-    const harness = harnessOf([says('Sure!')]);
-    harness.extras = knowsSchemas;
+    const harness = harnessOf([says('Sure!')], { extras: knowsSchemas });
     const events = await all(harness.run({ schema, isStreamed: true }));
     expect(textsOf(events)).toEqual([]);
-    expect(endOf(events)).toMatchObject({
-      outcome: 'cli_error',
-      failure: {
-        reason: 'schema_mismatch',
-        message: 'the answer of the model does not fit the schema: the answer is not JSON',
-      },
-    });
+    const message = 'the answer of the model does not fit the schema: the answer is not JSON';
+    expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { reason: 'schema_mismatch', message } });
     expect(harness.processes.map(({ released }) => released)).toEqual([[null]]);
     await harness.expectTidy();
   });
@@ -129,7 +120,7 @@ describe('A job with a schema', () => {
 
   it('fails if the repaired answer does not match the schema either', async () => {
     const harness = harnessOf([says('Sure!'), says('Sorry!'), says('{}')]);
-    const end = endOf(await all(harness.run({ schema })));
+    const end = await harness.finish({ schema });
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'schema_mismatch' } });
     expect(harness.processes).toHaveLength(2);
     await harness.expectTidy();
@@ -202,7 +193,7 @@ describe('A job whose caller stores the conversation', () => {
   );
 
   it('leaves its process for the next request', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     expect((await all(harness.run(first)))[0]).toMatchObject({ type: 'job-admitted', session: 'replay' });
     const [kept] = harness.processes[0]?.released ?? [];
     expect(kept).toMatchObject({ messageCount: 2, launch: { schema: null } });
@@ -212,7 +203,7 @@ describe('A job whose caller stores the conversation', () => {
   });
 
   it('does not use a process that another job already continues', async () => {
-    const harness = new JobHarness({ maxActive: 2 });
+    const harness = jobHarness({ maxActive: 2 });
     await all(harness.run(first));
     const [kept] = harness.processes[0]?.released ?? [];
     harness.liveConversations = kept ? [kept] : [];
@@ -246,7 +237,7 @@ describe('An input that the program does not support', () => {
     ['images', { images: [image] }],
     ['effort', { effort: 'high' }],
   ])('is refused immediately: %s', async (path, request) => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const message = 'the model CLI of this service takes none';
     expect(() => harness.run(request)).toThrow(
       expect.objectContaining({ code: 'validation_error', details: [{ path, message }] }),
@@ -256,24 +247,23 @@ describe('An input that the program does not support', () => {
   });
 
   it('fails the job if the program has not been examined yet', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     harness.isProgramKnown = false;
-    const end = endOf(await all(harness.run({ images: [image] })));
+    const end = await harness.finish({ images: [image] });
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { message: 'the model CLI takes no images' } });
     expect(harness.processes[0]?.turns).toEqual([]);
     await harness.expectTidy();
   });
 
   it('is omitted and reported if it is optional', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const events = await all(harness.run({ effort: 'high', isEffortNeeded: false }));
     expect(events[0]).toEqual({ type: 'job-admitted', session: null, ignoresEffort: true });
     expect(harness.launches[0]?.effort).toBeNull();
   });
 
   it('is passed on if the program supports it', async () => {
-    const harness = new JobHarness();
-    harness.extras = { image: () => ({}), effort: () => ({}) };
+    const harness = jobHarness({ extras: { image: () => ({}), effort: () => ({}) } });
     const events = await all(harness.run({ effort: 'high', images: [image] }));
     expect(events[0]).toMatchObject({ ignoresEffort: false });
     expect(harness.processes[0]?.turns[0]).toMatchObject({ effort: 'high', images: [image] });

@@ -2,188 +2,171 @@ import { noBounds } from '../../../../src/primary/access/clients.js';
 import { isRefused } from '../../../../src/primary/jobs/job.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
-import { BackgroundHarness } from '../../../support/jobs/background-harness.js';
-import { all, answers, barrier, clientGone, hangs, type Script, throws } from '../../../support/jobs/job-harness.js';
+import {
+  all,
+  answers,
+  barrier,
+  hangs,
+  type JobHarness,
+  jobHarness,
+  throws,
+} from '../../../support/jobs/job-harness.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
-/** Occupies every slot until it is released. */
-function occupy({ inner }: BackgroundHarness, count = 1) {
-  const callers = Array.from({ length: count }, () => new AbortController());
-  const jobs = callers.map(({ signal }) => all(inner.run({ client: 'caller', isStreamed: true }, signal)));
-  return {
-    leave: async () => {
-      for (const caller of callers) caller.abort(clientGone);
-      await Promise.all(jobs);
-    },
+/** Occupies a slot until its caller leaves. */
+function occupy(harness: JobHarness) {
+  const job = harness.start({ client: 'caller', isStreamed: true });
+  return async () => {
+    job.leave();
+    await job.events;
+    await settled();
   };
-}
-
-/** Returns a script: the first jobs, sent by clients, hang; all later jobs are answered. */
-function hangsFirst(count = 1): Script {
-  let begun = 0;
-  return (sink, signal) => (begun++ < count ? hangs : answers)(sink, signal);
 }
 
 describe('A background job starts', () => {
   it('immediately if a slot is free, and its answer is stored', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     const id = await harness.accept();
     await settled();
     expect(await harness.view(id)).toMatchObject({ status: 'succeeded', position: null, failure: null });
     expect(await harness.store.text(id, 0)).toBe('Hello');
-    expect(harness.outcomes).toEqual(['ok']);
-    expect(harness.inner.outcomes).toEqual([['background 1', 'ok']]); // counted once
+    expect(harness.backgroundOutcomes()).toEqual(['ok']);
+    expect(harness.outcomes()).toEqual([['background 1', 'ok']]); // counted once
   });
 
   it('only when no caller waits for the slot', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const first = occupy(harness);
     const id = await harness.accept();
     const second = occupy(harness);
     await harness.clock.advance(5000);
-    await first.leave();
-    await settled();
-    expect([harness.inner.room.active, harness.inner.room.waiting]).toEqual([1, 0]);
+    await first();
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 0]);
     expect(harness.store.starts).toEqual([]);
     expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1 });
-    await second.leave();
-    await settled();
+    await second();
     expect(harness.store.starts).toEqual([id]);
     await harness.delete(id, 'a');
   });
 
   it('with the rank of a caller after a minute, one job of each client at a time', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept(), await harness.accept({ client: 'b' })];
     await harness.clock.advance(59_000);
-    expect(harness.inner.room.hasPromoted).toBe(false);
+    expect(harness.room.hasPromoted).toBe(false);
     await harness.clock.advance(2000);
-    expect([harness.inner.room.hasPromoted, harness.inner.room.waiting]).toEqual([true, 0]);
+    expect([harness.room.hasPromoted, harness.room.waiting]).toEqual([true, 0]);
     expect(await Promise.all(ids.map(async (id, at) => (await harness.view(id, at < 2 ? 'a' : 'b')).position))).toEqual(
       [1, 3, 2],
     );
     const later = occupy(harness);
-    await first.leave();
-    await settled();
+    await first();
     expect(harness.store.starts).toEqual([ids[0]]); // accepted before the later client's request
     await harness.delete(ids[0] ?? '', 'a');
     await harness.clock.advance(1000);
     expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
-    await later.leave();
-    for (const [id, client] of [
-      [ids[1], 'a'],
-      [ids[2], 'b'],
-    ] as const)
-      await harness.delete(id ?? '', client);
-    expect(harness.outcomes).toEqual(['cancelled', 'cancelled', 'cancelled']);
+    await later();
+    await harness.delete(ids[1] ?? '');
+    await harness.delete(ids[2] ?? '', 'b');
+    expect(harness.backgroundOutcomes()).toEqual(['cancelled', 'cancelled', 'cancelled']);
   });
 
   it('in turn with those of other clients', async () => {
-    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);
     const names = ['a', 'a', 'a', 'b', 'b', 'c'];
     const ids: string[] = [];
     for (const client of names) ids.push(await harness.accept({ client }));
-    await first.leave();
+    await first();
     await settled(200);
     const order = harness.store.starts.map((id) => names[ids.indexOf(id)]);
     expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a']);
   });
 
   it('when its conversation is free, and blocks no other job until then', async () => {
-    let turns = 0;
-    const harness = new BackgroundHarness({
-      maxActive: 2,
-      script: (sink, signal) => (++turns === 2 ? hangs : answers)(sink, signal),
-    });
-    const conversationId = await harness.inner.turn();
-    const caller = new AbortController();
-    const busy = all(harness.inner.run({ operation: 'chat', conversationId }, caller.signal));
+    const harness = jobHarness({ maxActive: 2, script: [answers, hangs] });
+    const conversationId = await harness.turn();
+    const busy = harness.start({ operation: 'chat', conversationId });
     const turn = await harness.accept({ operation: 'chat', conversationId });
     const other = await harness.accept();
     await harness.clock.advance(5000);
     expect([await harness.statusOf(turn), await harness.statusOf(other)]).toEqual(['queued', 'succeeded']);
-    expect(harness.inner.room.waiting).toBe(0);
-    caller.abort(clientGone);
-    await busy;
+    expect(harness.room.waiting).toBe(0);
+    busy.leave();
+    await busy.events;
     await settled();
     expect(await harness.statusOf(turn)).toBe('succeeded');
-    expect(harness.inner.conversations.snapshot(conversationId, 'a').messageCount).toBe(4);
+    expect(harness.conversations.snapshot(conversationId, 'a').messageCount).toBe(4);
   });
 
   it('at most once, and not at all if the store reports that it was cancelled', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const first = occupy(harness);
     const id = await harness.accept();
     await harness.store.start(id, 0); // like another host
     await settled();
-    await first.leave();
-    await settled();
-    expect(harness.inner.processes).toHaveLength(1); // the process of the client
-    expect(harness.outcomes).toEqual(['cancelled']);
+    await first();
+    expect(harness.processes).toHaveLength(1); // the process of the client
+    expect(harness.backgroundOutcomes()).toEqual(['cancelled']);
     expect(await harness.statusOf(id)).toBe('cancelled');
   });
 });
 
 describe('A background job that cannot start', () => {
   it('returns to the queue and is retried every second while the store is unavailable', async () => {
-    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept()];
     harness.store.isAway = true;
     await settled();
-    await first.leave();
+    await first();
     await harness.clock.advance(10_000);
     expect(harness.store.starts.length).toBeGreaterThan(8);
     expect(harness.store.starts.length).toBeLessThan(14);
-    expect(harness.outcomes).toEqual([]);
+    expect(harness.backgroundOutcomes()).toEqual([]);
     expect(await Promise.all(ids.map((id) => harness.statusOf(id)))).toEqual(['queued', 'queued']);
     harness.store.isAway = false;
     await harness.clock.advance(1000);
-    expect(harness.outcomes).toEqual(['ok', 'ok']);
-    expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(2);
+    expect(harness.backgroundOutcomes()).toEqual(['ok', 'ok']);
+    expect(harness.outcomes().filter(([request = '']) => request.startsWith('background'))).toHaveLength(2);
   });
 
   it('ends at once if it is cancelled between two attempts', async () => {
-    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);
     const id = await harness.accept();
     harness.store.start = () => Promise.reject(storeUnavailable());
     await settled();
-    await first.leave();
-    await settled();
+    await first();
     expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, reason: 'slot' });
     expect(await harness.delete(id)).toBe('cancelled');
-    expect(harness.outcomes).toEqual(['cancelled']);
-    expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(1);
+    expect(harness.backgroundOutcomes()).toEqual(['cancelled']);
+    expect(harness.outcomes().filter(([request = '']) => request.startsWith('background'))).toHaveLength(1);
   });
 
   it('waits while the breaker is open, and runs when the breaker closes', async () => {
-    let turns = 0;
     const quota = { scope: 'account', resetsAt: null } as const;
     const refused = throws(cliError('quota', 'a limit', { quota }));
-    const harness = new BackgroundHarness({
-      script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
-    });
+    const harness = jobHarness({ script: [refused] });
     // Both clients are known before: a new second client would trigger a retry.
-    for (const client of ['a', 'b']) harness.inner.clients.recordClient(client);
+    for (const client of ['a', 'b']) harness.clients.recordClient(client);
     const failed = await harness.accept();
     const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
     await harness.clock.advance(20_000);
-    expect(harness.outcomes).toEqual(['cli_error']);
+    expect(harness.backgroundOutcomes()).toEqual(['cli_error']);
     expect([await harness.statusOf(failed), await harness.statusOf(ids[0])]).toEqual(['failed', 'queued']);
-    harness.inner.health.circuits.tryAgain();
+    harness.health.circuits.tryAgain();
     await harness.clock.advance(3000);
-    expect(harness.outcomes).toEqual(['cli_error', 'ok', 'ok']);
-    expect(harness.inner.outcomes).toHaveLength(3);
-    harness.inner.health.stop();
+    expect(harness.backgroundOutcomes()).toEqual(['cli_error', 'ok', 'ok']);
+    expect(harness.outcomes()).toHaveLength(3);
+    harness.health.stop();
   });
 
   it('does not block other clients if its client has no queue place left', async () => {
     const boundsOf = (client: string) =>
       client === 'a' ? { maxRunning: 1, maxQueued: 0, weight: 1 } : noBounds(client);
-    const harness = new BackgroundHarness({ maxActive: 2, script: hangs, boundsOf });
+    const harness = jobHarness({ maxActive: 2, script: hangs, boundsOf });
     const held = await harness.accept();
     const stuck = await harness.accept();
     await harness.clock.advance(61_500);
@@ -191,60 +174,51 @@ describe('A background job that cannot start', () => {
     const other = await harness.accept({ client: 'b' });
     await settled();
     expect(await harness.statusOf(other, 'b')).toBe('running');
-    for (const [id, client] of [
-      [held, 'a'],
-      [stuck, 'a'],
-      [other, 'b'],
-    ] as const)
-      await harness.delete(id, client);
+    for (const id of [held, stuck]) await harness.delete(id);
+    await harness.delete(other, 'b');
   });
 
   it('fails without running the model if its conversation has been deleted', async () => {
-    let turns = 0;
-    const harness = new BackgroundHarness({
-      script: (sink, signal) => (++turns === 2 ? hangs : answers)(sink, signal),
-    });
-    const conversationId = await harness.inner.turn();
+    const harness = jobHarness({ script: [answers, hangs] });
+    const conversationId = await harness.turn();
     const first = occupy(harness);
     const id = await harness.accept({ operation: 'chat', conversationId });
-    harness.inner.conversations.remove(conversationId, 'a');
-    await first.leave();
-    await settled();
+    harness.conversations.remove(conversationId, 'a');
+    await first();
     expect(await harness.view(id)).toMatchObject({
       status: 'failed',
       startedAt: null,
       failure: { code: 'validation_error', reason: 'conversation_unknown' },
     });
-    expect(harness.ends.map(({ end }) => isRefused(end))).toEqual([true]);
-    expect(harness.inner.outcomes.some(([request]) => request === 'background 1')).toBe(false);
+    expect(harness.backgroundEnds.map(({ end }) => isRefused(end))).toEqual([true]);
+    expect(harness.outcomes().some(([request]) => request === 'background 1')).toBe(false);
   });
 
   it('fails if the budget of its client was used up while it waited', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const slot = occupy(harness);
     const id = await harness.accept();
     await settled();
-    harness.inner.isBudgetUsedUp = true;
-    await slot.leave();
-    await settled();
+    harness.isBudgetUsedUp = true;
+    await slot();
     expect(await harness.view(id)).toMatchObject({
       status: 'failed',
       failure: { code: 'rate_limited', reason: 'budget' },
     });
     expect(harness.store.starts).toEqual([]);
-    expect(harness.outcomes).toEqual(['rate_limited']);
+    expect(harness.backgroundOutcomes()).toEqual(['rate_limited']);
   });
 
   it('stays queued if the drain deadline passes before it starts', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     occupy(harness);
     const id = await harness.accept();
     await harness.clock.advance(61_000); // the job is in the queue
     harness.jobs.stop();
-    harness.inner.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
+    harness.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);
     expect(await harness.statusOf(id)).toBe('queued');
-    expect([harness.store.starts, harness.outcomes]).toEqual([[], []]);
+    expect([harness.store.starts, harness.backgroundOutcomes()]).toEqual([[], []]);
     await harness.jobs.idle();
   });
 });
@@ -252,7 +226,7 @@ describe('A background job that cannot start', () => {
 describe('The end of a background job', () => {
   it('is reported only after it has been stored', async () => {
     const { wait, open } = barrier();
-    const harness = new BackgroundHarness({ start: wait });
+    const harness = jobHarness({ start: wait });
     const id = await harness.accept();
     await settled();
     const events = all(harness.events(id));
@@ -260,46 +234,36 @@ describe('The end of a background job', () => {
     open();
     await harness.clock.advance(3500);
     expect(await harness.view(id)).toMatchObject({ status: 'running', endedAt: null });
-    expect(harness.outcomes).toEqual([]);
+    expect(harness.backgroundOutcomes()).toEqual([]);
     harness.store.isAway = false;
     await harness.clock.advance(1000);
     expect(await harness.statusOf(id)).toBe('succeeded');
     expect((await events).at(-1)).toMatchObject({ type: 'job-end', outcome: 'ok' });
   });
 
-  it('includes the time waited since the job was accepted', async () => {
-    const harness = new BackgroundHarness({ script: hangsFirst() });
-    const first = occupy(harness);
-    await harness.accept();
-    await harness.clock.advance(3000);
-    await first.leave();
-    await settled();
-    expect(harness.ends[0]?.end.queueMs).toBe(3000);
-  });
-
   it.each([
-    ['a time-out', throws(new RelayError('timeout', 'too long')), 'failed', 'timeout'],
-    ['a defect', throws(new TypeError('oops')), 'failed', 'internal_error'],
-    ['a CLI that fails', throws(cliError('overloaded', 'later')), 'failed', 'cli_error'],
-  ] as const)('is stored with the cause of a failure: %s', async (_, script, status, code) => {
-    const harness = new BackgroundHarness({ script });
+    ['a time-out', new RelayError('timeout', 'too long'), 'timeout'],
+    ['a defect', new TypeError('oops'), 'internal_error'],
+    ['a CLI that fails', cliError('overloaded', 'later'), 'cli_error'],
+  ] as const)('is stored with the cause of a failure: %s', async (_, thrown, code) => {
+    const harness = jobHarness({ script: throws(thrown) });
     const id = await harness.accept();
     await settled();
-    expect(await harness.view(id)).toMatchObject({ status, failure: { code } });
+    expect(await harness.view(id)).toMatchObject({ status: 'failed', failure: { code } });
   });
 });
 
 describe('A service that stops', () => {
   it('waits for every job if a restart would lose them', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     for (let count = 0; count < 5; count++) await harness.accept();
     await harness.jobs.idle();
-    expect(harness.outcomes).toHaveLength(5);
+    expect(harness.backgroundOutcomes()).toHaveLength(5);
   });
 
   it('waits for the jobs that already run, but starts no other', async () => {
     const { wait, open } = barrier();
-    const harness = new BackgroundHarness({ start: wait });
+    const harness = jobHarness({ start: wait });
     const ids = [await harness.accept(), await harness.accept()];
     await settled();
     harness.jobs.stop();
@@ -312,9 +276,7 @@ describe('A service that stops', () => {
 });
 
 it('The background jobs check a request in the same way as the admission does', () => {
-  const harness = new BackgroundHarness();
+  const harness = jobHarness();
   const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
-  expect(() => harness.inner.runner.checkRequest(request)).toThrow(
-    expect.objectContaining({ code: 'validation_error' }),
-  );
+  expect(() => harness.runner.checkRequest(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
 });

@@ -2,16 +2,16 @@ import type { Job } from '../../../../src/primary/jobs/job.js';
 import type { JobListOrder } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
-import { BackgroundHarness, plainForm } from '../../../support/jobs/background-harness.js';
-import { all, barrier, forever, hangs } from '../../../support/jobs/job-harness.js';
-import { jobRequest } from '../../../support/jobs/job-records.js';
+import { all, answers, barrier, forever, hangs, jobHarness } from '../../../support/jobs/job-harness.js';
+import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
+import { acceptedJob } from '../../../support/stores/shared-jobs.js';
 
 const missing = expect.objectContaining({ code: 'not_found', message: 'no such job' });
 const full = expect.objectContaining({ code: 'concurrency_limited', retryAfterSeconds: 30 });
 
 /** Creates a job that runs forever, and one that waits. */
 async function busy(limits: { maxJobs?: number } = {}) {
-  const harness = new BackgroundHarness({ script: hangs }, limits);
+  const harness = jobHarness({ script: hangs, ...limits });
   const running = await harness.accept();
   await settled();
   return { harness, running, waiting: await harness.accept() };
@@ -26,7 +26,7 @@ describe('An administrator', () => {
       expect(await harness.clientJobs.delete({ id, ...byRoot })).toBe('cancelled');
       expect(await harness.view(id)).toMatchObject({ status: 'cancelled', isEndedByAdmin: true });
     }
-    expect(harness.ends.map(({ end }) => end)).toEqual(
+    expect(harness.backgroundEnds.map(({ end }) => end)).toEqual(
       [1, 2].map(() => expect.objectContaining({ failure: expect.objectContaining({ cancelledBy: 'root' }) })),
     );
     expect(harness.endedByAdmin).toEqual([
@@ -36,7 +36,7 @@ describe('An administrator', () => {
   });
 
   it('cannot remove the answer of another client, but can remove answers of the administrator itself', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     const id = await harness.accept();
     const own = await harness.accept({ client: 'root' });
     await settled();
@@ -53,17 +53,15 @@ describe('An administrator', () => {
   });
 
   it('ends the job of a caller by its id, once', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
-    const events = all(harness.inner.run({ client: 'a', requestId: 'its request' }));
+    const harness = jobHarness({ script: hangs });
+    const job = harness.start({ requestId: 'its request' });
     await settled();
-    const [job] = harness.inner.runner.running;
-    const id = harness.clientJobs.idOf(job as Job);
-    const order = { id, isAdmin: false, keepsEnded: false };
-    await expect(harness.clientJobs.delete({ ...order, client: 'b' })).rejects.toEqual(missing);
+    const id = harness.clientJobs.idOf(harness.runner.running[0] as Job);
+    await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
     for (const other of [`2${id.slice(1)}`, `${id.slice(0, -1)}!`, id.replace(/-.*/, '-12345678')])
       await expect(harness.clientJobs.delete({ ...byRoot, id: other })).rejects.toEqual(missing);
     expect(await harness.clientJobs.delete({ ...byRoot, id })).toBe('cancelled');
-    expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+    expect(await job.end()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
     await settled();
     await expect(harness.clientJobs.delete({ ...byRoot, id })).rejects.toEqual(missing);
     expect(harness.endedByAdmin).toEqual([
@@ -72,12 +70,11 @@ describe('An administrator', () => {
   });
 
   it('is not logged when a client ends its job itself', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
-    const events = all(harness.inner.run({ client: 'a' }));
+    const harness = jobHarness({ script: hangs });
+    const job = harness.start();
     await settled();
-    const id = harness.clientJobs.idOf(harness.inner.runner.running[0] as Job);
-    expect(await harness.delete(id, 'a')).toBe('cancelled');
-    expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
+    expect(await harness.delete(harness.clientJobs.idOf(harness.runner.running[0] as Job))).toBe('cancelled');
+    expect(await job.end()).toMatchObject({ outcome: 'cancelled' });
     expect(harness.endedByAdmin).toEqual([]);
   });
 });
@@ -85,13 +82,11 @@ describe('An administrator', () => {
 describe('The jobs of callers', () => {
   /** Creates three jobs with one slot: the first runs, the others wait. */
   async function threeCallers() {
-    const harness = new BackgroundHarness({ script: hangs });
-    const ask = (client: string, text: string) => all(harness.inner.run({ client, text, requestId: `${text}!` }));
-    const ends = [ask('a', 'first'), ask('a', 'second'), ask('b', 'third')];
+    const harness = jobHarness({ script: hangs });
+    const ask = (client: string, text: string) => harness.start({ client, text, requestId: `${text}!` });
+    const jobs = [ask('a', 'first'), ask('a', 'second'), ask('b', 'third')];
     await settled();
-    const list = (order: Partial<JobListOrder> = {}) =>
-      harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 10, ...order });
-    return { harness, ends, list };
+    return { harness, ends: jobs.map(({ end }) => end), list: harness.list };
   }
 
   it('are listed with an id from their admission on, before all background jobs, the newest first', async () => {
@@ -130,9 +125,9 @@ describe('The jobs of callers', () => {
     const { harness, ends, list } = await threeCallers();
     const [second, first] = (await list()).jobs.map(({ id }) => id) as [string, string];
     await expect(harness.delete(second, 'b')).rejects.toEqual(missing);
-    expect(await harness.delete(second, 'a')).toBe('cancelled');
-    expect(await harness.delete(first, 'a')).toBe('cancelled');
-    for (const end of ends.slice(0, 2)) expect((await end).at(-1)).toMatchObject({ outcome: 'cancelled' });
+    expect(await harness.delete(second)).toBe('cancelled');
+    expect(await harness.delete(first)).toBe('cancelled');
+    for (const end of ends.slice(0, 2)) expect(await end()).toMatchObject({ outcome: 'cancelled' });
     expect((await list()).jobs).toEqual([]);
   });
 
@@ -145,20 +140,20 @@ describe('The jobs of callers', () => {
       ['a', 'running', ''],
     ]);
     expect(await harness.clientJobs.delete({ id: jobs[0]?.id ?? '', ...byRoot })).toBe('cancelled');
-    expect((await ends[2])?.at(-1)).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+    expect(await ends[2]?.()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
   });
 });
 
 it('A job whose request has its answer is no longer listed, even before its processes have ended', async () => {
-  const harness = new BackgroundHarness({ release: () => forever });
+  const harness = jobHarness({ release: () => forever });
   const id = `1-${harness.clientJobs.idOf({ background: null, number: 1 }).slice(2)}`;
-  await all(harness.inner.run({ client: 'a' }));
-  expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 1 })).jobs).toEqual([]);
+  await all(harness.run({ client: 'a' }));
+  expect((await harness.list()).jobs).toEqual([]);
   await expect(harness.delete(id)).rejects.toEqual(missing);
 });
 
 it('A job that has ended remains stored if its client asks for that', async () => {
-  const harness = new BackgroundHarness();
+  const harness = jobHarness();
   const id = await harness.accept();
   await settled();
   expect(await harness.clientJobs.delete({ id, client: 'a', isAdmin: false, keepsEnded: true })).toBe('succeeded');
@@ -167,7 +162,7 @@ it('A job that has ended remains stored if its client asks for that', async () =
 
 describe('Background jobs', () => {
   it('are accepted immediately, and the answer says whether they survive a restart', async () => {
-    const harness = new BackgroundHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const accepted = await harness.jobs.accept(jobRequest(), plainForm);
     expect(accepted).toEqual({ id: expect.any(String), createdAt: harness.clock.now(), isDurable: false });
     await settled();
@@ -176,41 +171,38 @@ describe('Background jobs', () => {
   });
 
   it('have the first words of their request as the title, also after their end', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     const { id } = await harness.jobs.accept(jobRequest({ text: `Sum\nup${'🚀'.repeat(100)}` }), plainForm);
     const title = `Sum up${'🚀'.repeat(74)}`;
     expect(await harness.view(id)).toMatchObject({ title, endedAt: null });
     await settled();
     expect(await harness.view(id)).toMatchObject({ title, status: 'succeeded' });
-    const listed = (client: string | null) => harness.clientJobs.list({ client, status: null, before: null, limit: 1 });
-    expect((await listed('a')).jobs).toMatchObject([{ id, title }]);
-    expect((await listed(null)).jobs).toMatchObject([{ id, title: '' }]); // an administrator
+    expect((await harness.list()).jobs).toMatchObject([{ id, title }]);
+    expect((await harness.list({ client: null })).jobs).toMatchObject([{ id, title: '' }]); // an administrator
   });
 
   it('are visible to their client alone, in every call', async () => {
-    const { harness, running, waiting } = await busy();
-    const done = await new BackgroundHarness().accept();
+    const harness = jobHarness({ script: [answers, hangs] });
+    const done = await harness.accept();
+    await settled();
+    const running = await harness.accept();
+    await settled();
+    const waiting = await harness.accept();
     for (const id of [running, waiting, done, 'unknown']) {
-      await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
+      await expect(harness.view(id, 'b')).rejects.toEqual(missing);
       await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
       await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
     }
-    expect((await harness.clientJobs.list({ client: 'b', status: null, before: null, limit: 10 })).jobs).toEqual([]);
-    expect([await harness.statusOf(running), await harness.statusOf(waiting)]).toEqual(['running', 'queued']);
-  });
-
-  it('stay visible to their client alone after their end', async () => {
-    const harness = new BackgroundHarness();
-    const id = await harness.accept();
-    await settled();
-    await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
-    await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
-    await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
-    expect(await harness.statusOf(id)).toBe('succeeded');
+    expect((await harness.list({ client: 'b' })).jobs).toEqual([]);
+    expect(await Promise.all([done, running, waiting].map((id) => harness.statusOf(id)))).toEqual([
+      'succeeded',
+      'running',
+      'queued',
+    ]);
   });
 
   it('send all their events again, with the full text, to a reader who connects after the end', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     const id = await harness.accept();
     const live = await all(harness.events(id));
     await settled();
@@ -221,21 +213,19 @@ describe('Background jobs', () => {
   });
 
   it('end their events with an error if they are deleted meanwhile, so that no reader takes it for the normal end', async () => {
-    const harness = new BackgroundHarness();
+    const harness = jobHarness();
     const id = await harness.accept();
     await settled();
     const events = harness.events(id);
     await events.next();
-    await harness.delete(id, 'a');
+    await harness.delete(id);
     await expect(all(events)).rejects.toEqual(missing);
   });
 
   it('are listed with their current state while they wait or run, and can be filtered by it', async () => {
     const { harness, running, waiting } = await busy();
-    const list = async (status: 'queued' | 'running' | null) => {
-      const { jobs } = await harness.clientJobs.list({ client: 'a', status, before: null, limit: 10 });
-      return jobs.map((job) => [job.id, job.status, job.position]);
-    };
+    const list = async (status: 'queued' | 'running' | null) =>
+      (await harness.list({ status })).jobs.map((job) => [job.id, job.status, job.position]);
     expect(await list(null)).toEqual([
       [waiting, 'queued', 1],
       [running, 'running', null],
@@ -252,17 +242,17 @@ describe('Cancelling a background job', () => {
     expect(await harness.delete(waiting)).toBe('cancelled');
     expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
     expect(harness.store.starts).toEqual([running]);
-    expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
+    expect(harness.outcomes()).toEqual([['background 2', 'cancelled']]);
   });
 
   it('works while it waits among the callers', async () => {
     const { harness, waiting } = await busy();
     await harness.clock.advance(61_000);
-    expect(harness.inner.room.hasPromoted).toBe(true);
+    expect(harness.room.hasPromoted).toBe(true);
     expect(await harness.delete(waiting)).toBe('cancelled');
     expect(await harness.view(waiting)).toMatchObject({ status: 'cancelled', startedAt: null });
-    expect(harness.inner.room.waitingInBackground).toEqual([]);
-    expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
+    expect(harness.room.waitingInBackground).toEqual([]);
+    expect(harness.outcomes()).toEqual([['background 2', 'cancelled']]);
   });
 
   it('ends its processes if it runs, and the next job starts', async () => {
@@ -270,14 +260,14 @@ describe('Cancelling a background job', () => {
     expect(await harness.delete(running)).toBe('cancelled');
     expect(await harness.view(running)).toMatchObject({ status: 'cancelled', startedAt: expect.any(Number) });
     await settled();
-    expect(harness.inner.processes[0]?.released).toHaveLength(1);
+    expect(harness.processes[0]?.released).toHaveLength(1);
     expect(await harness.statusOf(waiting)).toBe('running');
   });
 
   it('makes it disappear at the second call', async () => {
     const { harness, waiting } = await busy();
-    await harness.delete(waiting, 'a');
-    expect(await harness.delete(waiting, 'a')).toBeNull();
+    await harness.delete(waiting);
+    expect(await harness.delete(waiting)).toBeNull();
     await expect(harness.view(waiting)).rejects.toEqual(missing);
   });
 
@@ -285,13 +275,13 @@ describe('Cancelling a background job', () => {
     const { harness, running, waiting } = await busy();
     const fates = await Promise.all([running, waiting, running, waiting].map((id) => harness.delete(id)));
     expect(fates).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
-    expect(harness.outcomes).toEqual(['cancelled', 'cancelled']);
+    expect(harness.backgroundOutcomes()).toEqual(['cancelled', 'cancelled']);
   });
 
   it('works even if the store is unavailable: the call fails after a while, and the job ends later', async () => {
     const { harness, waiting } = await busy();
     harness.store.isAway = true;
-    const deleted = expect(harness.delete(waiting, 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    const deleted = expect(harness.delete(waiting)).rejects.toMatchObject({ code: 'store_unavailable' });
     await harness.clock.advance(6000);
     await deleted;
     harness.store.isAway = false;
@@ -329,7 +319,7 @@ describe('The room for background jobs', () => {
   });
 
   it('is limited by their size, also for one client', async () => {
-    const harness = new BackgroundHarness({ script: hangs, maxActive: 1 });
+    const harness = jobHarness({ script: hangs, maxActive: 1 });
     await harness.accept();
     await settled();
     const text = 'x'.repeat(8 * 1024 * 1024);
@@ -341,7 +331,7 @@ describe('The room for background jobs', () => {
   });
 
   it('is zero if MODEL_API_MAX_JOBS is 0', async () => {
-    await expect(new BackgroundHarness({}, { maxJobs: 0 }).accept()).rejects.toEqual(full);
+    await expect(jobHarness({ maxJobs: 0 }).accept()).rejects.toEqual(full);
   });
 
   it('is not used up by jobs that were refused or could not be stored', async () => {
@@ -357,7 +347,7 @@ describe('The room for background jobs', () => {
 
 describe('A job that has ended', () => {
   it('is deleted after its retention time, not before', async () => {
-    const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
+    const harness = jobHarness({ jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(9000);
     harness.stored.expire();
@@ -368,18 +358,18 @@ describe('A job that has ended', () => {
   });
 
   it('cannot be found after its retention time, even before the store has been swept', async () => {
-    const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
+    const harness = jobHarness({ jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(11_000);
     await expect(harness.view(id)).rejects.toEqual(missing);
-    await expect(harness.delete(id, 'a')).rejects.toEqual(missing);
+    await expect(harness.delete(id)).rejects.toEqual(missing);
     await expect(harness.events(id).next()).rejects.toEqual(missing);
-    expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
+    expect((await harness.list()).jobs).toEqual([]);
   });
 
   it('is not deleted while it still runs, however old it is', async () => {
     const { wait } = barrier();
-    const harness = new BackgroundHarness({ start: wait }, { jobTtlMs: 1000 });
+    const harness = jobHarness({ start: wait, jobTtlMs: 1000 });
     const id = await harness.accept();
     await harness.clock.advance(100_000);
     harness.stored.expire();
@@ -388,14 +378,8 @@ describe('A job that has ended', () => {
 });
 
 it('The unfinished jobs of the previous service run after a restart, in their order', async () => {
-  const harness = new BackgroundHarness();
-  const left = ['one', 'two'].map((id) => ({
-    id,
-    title: id,
-    form: plainForm,
-    request: jobRequest({ requestId: id }),
-    createdAt: 0,
-  }));
+  const harness = jobHarness();
+  const left = ['one', 'two'].map((id) => acceptedJob(id));
   for (const job of left) await harness.store.accept(job);
   harness.store.restore = async function* () {
     yield* left;
@@ -403,20 +387,20 @@ it('The unfinished jobs of the previous service run after a restart, in their or
   expect(await harness.jobs.restore()).toBe(2);
   await settled();
   expect(harness.store.starts).toEqual(['one', 'two']);
-  expect(harness.outcomes).toEqual(['ok', 'ok']);
+  expect(harness.backgroundOutcomes()).toEqual(['ok', 'ok']);
 });
 
 it('A job is queued from its acceptance and running from its start, and shows the time of both', async () => {
   const { wait, open } = barrier();
-  const harness = new BackgroundHarness({ start: wait });
-  const blocker = harness.inner.run({ client: 'caller' });
+  const harness = jobHarness({ start: wait });
+  const blocker = harness.start({ client: 'caller' });
   const createdAt = harness.clock.now();
   const id = await harness.accept();
   expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, createdAt, startedAt: null });
   await harness.clock.advance(700);
   open();
-  await all(blocker);
+  await blocker.events;
   await harness.jobs.idle();
   expect(await harness.view(id)).toMatchObject({ status: 'succeeded', createdAt, startedAt: createdAt + 700 });
-  expect(harness.ends[0]?.end.queueMs).toBe(700);
+  expect(harness.backgroundEnds[0]?.end.queueMs).toBe(700);
 });

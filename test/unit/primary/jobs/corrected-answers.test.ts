@@ -1,6 +1,6 @@
 import type { TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
-import { all, endOf, JobHarness, turnEnd } from '../../../support/jobs/job-harness.js';
+import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
 const chain = { before: 'a', asked: 'b' };
@@ -10,16 +10,14 @@ const chain = { before: 'a', asked: 'b' };
  * a call.
  */
 async function eventsOf(pieces: readonly string[], end: Partial<TurnEnd>, more: Partial<JobRequest> = {}) {
-  const harness = new JobHarness({
-    script: async (sink) => {
-      for (const piece of pieces) {
-        if (piece.startsWith('=')) sink.call({ type: 'call-start', id: piece.slice(1), name: 'f' });
-        else sink.write(piece);
-      }
-      return { ...turnEnd, ...end };
-    },
-  });
-  harness.extras = { tools: 'parallel', toolChoice: true, schema: (text) => text };
+  const script: Script = async (sink) => {
+    for (const piece of pieces) {
+      if (piece.startsWith('=')) sink.call({ type: 'call-start', id: piece.slice(1), name: 'f' });
+      else sink.write(piece);
+    }
+    return { ...turnEnd, ...end };
+  };
+  const harness = jobHarness({ script, extras: { tools: 'parallel', toolChoice: true, schema: (text) => text } });
   const events = await all(harness.run({ isStreamed: true, ...more }));
   await harness.expectTidy();
   return events;

@@ -1,18 +1,25 @@
 import { cliError } from '../../../../src/shared/errors.js';
-import { all, answers, barrier, clientGone, endOf, JobHarness, throws } from '../../../support/jobs/job-harness.js';
+import {
+  all,
+  answers,
+  barrier,
+  endOf,
+  type JobHarness,
+  type JobOptions,
+  jobHarness,
+  type Script,
+  throws,
+} from '../../../support/jobs/job-harness.js';
 
 const minute = 60_000;
 
 /** Creates jobs of which the first fails because the quota is used up; the others would succeed. */
-function exhausted(options: object = {}) {
-  const harness: JobHarness = new JobHarness({
-    script: (sink, signal) => {
-      if (harness.processes.length > 1) return answers(sink, signal);
-      const quota = { scope: 'account', resetsAt: harness.clock.now() + minute } as const;
-      return throws(cliError('quota', 'the model CLI reports: a limit', { quota }))(sink, signal);
-    },
-    ...options,
-  });
+function exhausted(options: JobOptions = {}) {
+  const usedUp: Script = () => {
+    const quota = { scope: 'account', resetsAt: harness.clock.now() + minute } as const;
+    throw cliError('quota', 'the model CLI reports: a limit', { quota });
+  };
+  const harness: JobHarness = jobHarness({ script: [usedUp], ...options });
   return harness;
 }
 
@@ -21,39 +28,33 @@ const told = { outcome: 'cli_error', failure: { code: 'cli_error', reason: 'quot
 describe('While the breaker is open', () => {
   it('waiting jobs end immediately, each with one end, and no process starts for them', async () => {
     const harness = exhausted({ maxWaiting: 50 });
-    const ends = (await Promise.all(Array.from({ length: 50 }, () => all(harness.run())))).map(endOf);
+    const ends = await Promise.all(Array.from({ length: 50 }, () => harness.finish()));
     expect(ends).toMatchObject(ends.map(() => told));
     expect(harness.launches).toHaveLength(1);
-    expect(harness.observer.ends.filter(({ hadSlot }) => hadSlot)).toHaveLength(1);
-    expect(harness.observer.ends).toHaveLength(50);
+    expect(harness.ends.filter(({ hadSlot }) => hadSlot)).toHaveLength(1);
+    expect(harness.ends).toHaveLength(50);
     await harness.expectTidy();
   });
 
   it('a turn that waits for its conversation ends, too, and running jobs continue', async () => {
-    const wait = barrier();
-    const harness = exhausted({
-      maxActive: 2,
-      script: async (sink: Parameters<typeof answers>[0], signal: AbortSignal) => {
-        const turns = harness.processes.length;
-        if (turns === 2) await wait.wait();
-        if (turns < 3) return answers(sink, signal);
-        return throws(cliError('quota', 'a limit', { quota: { scope: 'account', resetsAt: null } }))(sink, signal);
-      },
-    });
+    const { wait, open } = barrier();
+    const waits: Script = (...turn) => wait().then(() => answers(...turn));
+    const quota = { scope: 'account', resetsAt: null } as const;
+    const usedUp = throws(cliError('quota', 'a limit', { quota }));
+    const harness = jobHarness({ maxActive: 2, script: [answers, waits, usedUp] });
     const id = await harness.turn();
-    const running = all(harness.run({ operation: 'chat', conversationId: id }));
-    const parked = all(harness.run({ operation: 'chat', conversationId: id }));
+    const [running, parked] = [1, 2].map(() => harness.finish({ operation: 'chat', conversationId: id }));
     await harness.clock.advance(50);
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error' });
-    expect(endOf(await parked)).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
-    wait.open();
-    expect(endOf(await running)).toMatchObject({ outcome: 'ok' });
+    expect(await harness.finish()).toMatchObject({ outcome: 'cli_error' });
+    expect(await parked).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
+    open();
+    expect(await running).toMatchObject({ outcome: 'ok' });
     await harness.expectTidy();
   });
 
   it('a new job ends immediately, even if there is neither a slot nor a queue place', async () => {
     const harness = exhausted({ maxActive: 1, maxWaiting: 0 });
-    await all(harness.run());
+    await harness.finish();
     const events = await all(harness.run({ isStreamed: true, operation: 'chat', conversationId: 'unknown' }));
     expect(events).toHaveLength(1);
     expect(endOf(events)).toMatchObject({ ...told, queueMs: 0, executionMs: 0 });
@@ -62,25 +63,24 @@ describe('While the breaker is open', () => {
 
   it('one job is let through after the reset time, and then all', async () => {
     const harness = exhausted();
-    await all(harness.run());
+    await harness.finish();
     await harness.clock.advance(minute);
-    const probe = all(harness.run());
-    expect(endOf(await all(harness.run()))).toMatchObject({ failure: { reason: 'quota', retryAfterSeconds: 5 } });
-    expect(endOf(await probe)).toMatchObject({ outcome: 'ok' });
+    const probe = harness.finish();
+    expect(await harness.finish()).toMatchObject({ failure: { reason: 'quota', retryAfterSeconds: 5 } });
+    expect(await probe).toMatchObject({ outcome: 'ok' });
     // The harness does not observe the first text, so the circuit closes at the end of the job.
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok' });
+    expect(await harness.finish()).toMatchObject({ outcome: 'ok' });
     await harness.expectTidy();
   });
 
   it('the next job becomes the trial if the first is refused for another reason or its caller disconnects', async () => {
     const harness = exhausted();
-    await all(harness.run());
+    await harness.finish();
     await harness.clock.advance(minute);
     expect(() => harness.run({ operation: 'chat', conversationId: 'unknown' })).toThrow('no such conversation');
-    const caller = new AbortController();
-    const probe = all(harness.run({}, caller.signal));
-    caller.abort(clientGone);
-    expect(endOf(await probe)).toMatchObject({ outcome: 'cancelled' });
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok' });
+    const probe = harness.start();
+    probe.leave();
+    expect(await probe.end()).toMatchObject({ outcome: 'cancelled' });
+    expect(await harness.finish()).toMatchObject({ outcome: 'ok' });
   });
 });

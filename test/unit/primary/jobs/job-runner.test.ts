@@ -12,8 +12,8 @@ import {
   endOf,
   forever,
   hangs,
-  JobHarness,
   type JobOptions,
+  jobHarness,
   type Script,
   shutdown,
   throws,
@@ -23,13 +23,16 @@ import {
 import { jobDone } from '../../../support/jobs/job-records.js';
 import { headOf } from '../../../support/stores/response-store-contract.js';
 
-/** Script that writes endlessly, as fast as its sink accepts. */
-const floods: Script = async (sink, signal) => {
-  for (;;) {
-    sink.write('x'.repeat(1000));
-    if (sink.isFull) await orAborted(sink.room(), signal);
-  }
-};
+/** Returns a script that writes endlessly, as fast as its sink accepts. */
+function floods(onWrite = () => {}): Script {
+  return async (sink, signal) => {
+    for (;;) {
+      sink.write('x'.repeat(1000));
+      onWrite();
+      if (sink.isFull) await orAborted(sink.room(), signal);
+    }
+  };
+}
 
 const admitted: JobEvent = { type: 'job-admitted', session: null, ignoresEffort: false };
 
@@ -39,7 +42,7 @@ function delta(text: string): JobEvent {
 
 describe('A successful job', () => {
   it('yields its start, its text as it is written, and one end', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     expect(await all(harness.run({ text: 'Hello?', system: 'Be brief.', isStreamed: true }))).toEqual([
       admitted,
       { type: 'job-start', queueMs: 0 },
@@ -50,12 +53,12 @@ describe('A successful job', () => {
     expect(harness.processes[0]?.turns).toEqual([
       { ...plainLaunch(null), text: 'Hello?', images: [], system: 'Be brief.', history: [] },
     ]);
-    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    expect(harness.outcomes()).toEqual([['job 1', 'ok']]);
     await harness.expectTidy();
   });
 
   it('reads its history only when it has a slot, and turns calls into text if it has no tools', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     harness.earlier = [
       { role: 'user', text: 'How is it?' },
       { role: 'assistant', text: '', calls: [{ id: 'a', name: 'weather', input: '{}' }] },
@@ -74,30 +77,28 @@ describe('A successful job', () => {
   });
 
   it('yields its text in one piece to a caller that waits for the whole answer', async () => {
-    const events = await all(new JobHarness().run());
+    const events = await all(jobHarness().run());
     expect(events.slice(0, -1)).toEqual([admitted, { type: 'job-start', queueMs: 0 }, delta('Hello')]);
   });
 
   it('reports its position while it waits: immediately, and then whenever it changes', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const callers = [new AbortController(), new AbortController(), new AbortController()];
-    const [first, second, third] = callers.map(({ signal }) => all(harness.run({ isStreamed: true }, signal)));
+    const harness = jobHarness({ script: hangs });
+    const jobs = [1, 2, 3].map(() => harness.start({ isStreamed: true }));
     await harness.clock.advance(50);
-    callers[0]?.abort(clientGone);
+    jobs[0]?.leave();
     await harness.clock.advance(1050);
-    callers[1]?.abort(clientGone);
-    callers[2]?.abort(clientGone);
-    const positions = (events: JobEvent[] | undefined) =>
-      events?.flatMap((event) => (event.type === 'job-queued' ? [event.position] : []));
-    expect([await first, await second, await third].map(positions)).toEqual([[], [1], [2, 1]]);
+    for (const { leave } of jobs.slice(1)) leave();
+    const positions = (events: JobEvent[]) =>
+      events.flatMap((event) => (event.type === 'job-queued' ? [event.position] : []));
+    const all = await Promise.all(jobs.map(({ events }) => events));
+    expect(all.map(positions)).toEqual([[], [1], [2, 1]]);
   });
 
   it('reports how long each running job has had its slot, the longest first', async () => {
-    const harness = new JobHarness({ script: hangs, maxActive: 2 });
-    const caller = new AbortController();
-    const first = all(harness.run({}, caller.signal));
+    const harness = jobHarness({ script: hangs, maxActive: 2 });
+    const jobs = [harness.start()];
     await harness.clock.advance(30);
-    const rest = [all(harness.run({}, caller.signal)), all(harness.run({}, caller.signal))];
+    jobs.push(harness.start(), harness.start());
     await harness.clock.advance(10);
     expect(harness.runner.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
     const startedAt = harness.clock.now() - 40;
@@ -106,37 +107,37 @@ describe('A successful job', () => {
       [2, startedAt + 30],
     ]);
     expect(harness.room.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30, reason: 'slot' }]);
-    caller.abort(clientGone);
-    await Promise.all([first, ...rest]);
+    for (const { leave } of jobs) leave();
+    await Promise.all(jobs.map(({ events }) => events));
     await harness.expectTidy();
   });
 
   it('reports the time from its slot to its first text, and nothing for later text', async () => {
-    const harness: JobHarness = new JobHarness({
+    const harness = jobHarness({
       script: async (sink, signal) => {
         await harness.clock.advance(70);
         return answers(sink, signal);
       },
     });
     await all(harness.run());
-    expect(harness.observer.firstDeltas).toEqual([70]);
+    expect(harness.firstDeltas).toEqual([70]);
   });
 
   it('shares the slots with other jobs: the rest run afterwards, each once', async () => {
-    const harness = new JobHarness({ maxActive: 3, maxWaiting: 10 });
-    const jobs = Array.from({ length: 10 }, () => all(harness.run()));
+    const harness = jobHarness({ maxActive: 3, maxWaiting: 10 });
+    const jobs = Array.from({ length: 10 }, () => harness.finish());
     expect([harness.room.active, harness.room.waiting]).toEqual([3, 7]);
-    for (const events of await Promise.all(jobs)) expect(endOf(events).outcome).toBe('ok');
-    expect(harness.outcomes).toHaveLength(10);
+    for (const { outcome } of await Promise.all(jobs)) expect(outcome).toBe('ok');
+    expect(harness.outcomes()).toHaveLength(10);
     expect(harness.processes).toHaveLength(10);
     await harness.expectTidy();
   });
 
   it('reports its end before its processes have ended, and frees its slot only afterwards', async () => {
     const { wait, open } = barrier();
-    const harness = new JobHarness({ release: wait });
-    expect(endOf(await all(harness.run())).outcome).toBe('ok');
-    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    const harness = jobHarness({ release: wait });
+    expect((await harness.finish()).outcome).toBe('ok');
+    expect(harness.outcomes()).toEqual([['job 1', 'ok']]);
     await settled();
     expect(harness.room.active).toBe(1);
     open();
@@ -145,7 +146,7 @@ describe('A successful job', () => {
   });
 
   it('releases its slot even if no caller reads its answer', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const unread = harness.run();
     await harness.room.idle();
     await harness.expectTidy();
@@ -153,19 +154,19 @@ describe('A successful job', () => {
   });
 
   it('reports how long it waited and ran, and whether it had a slot', async () => {
-    const harness = new JobHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const [first, second] = [all(harness.run()), all(harness.run())];
     await harness.clock.advance(4000);
     harness.runner.cutAll(shutdown);
     expect(endOf(await first)).toMatchObject({ queueMs: 0, executionMs: 4000 });
     expect(endOf(await second)).toMatchObject({ queueMs: 4000, executionMs: 0 });
     await settled();
-    const slots = harness.observer.ends.map(({ requestId, hadSlot }) => [requestId, hadSlot]);
+    const slots = harness.ends.map(({ requestId, hadSlot }) => [requestId, hadSlot]);
     expect(slots.toSorted()).toEqual([
       ['job 1', true],
       ['job 2', false],
     ]);
-    expect(harness.observer.waits).toEqual([0]);
+    expect(harness.waits).toEqual([0]);
   });
 });
 
@@ -173,29 +174,29 @@ describe('The usage in the end of a job', () => {
   const used = { processorMs: 120, peakMemoryBytes: 4096 };
 
   it('is what its process used', async () => {
-    expect(endOf(await all(new JobHarness({ usages: [used] }).run()))).toMatchObject({ outcome: 'ok', ...used });
+    expect(endOf(await all(jobHarness({ usages: [used] }).run()))).toMatchObject({ outcome: 'ok', ...used });
   });
 
   it('is also reported for a turn that fails', async () => {
-    const harness = new JobHarness({ script: throws(cliError('other', 'no')), usages: [used] });
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error', ...used });
+    const harness = jobHarness({ script: throws(cliError('other', 'no')), usages: [used] });
+    expect(await harness.finish()).toMatchObject({ outcome: 'cli_error', ...used });
   });
 
   it('is null if it was not measured, or if no process ran', async () => {
     const unknown = { processorMs: null, peakMemoryBytes: null };
-    expect(endOf(await all(new JobHarness().run()))).toMatchObject(unknown);
+    expect(await jobHarness().finish()).toMatchObject(unknown);
     const start = () => Promise.reject(new RelayError('spawn_error', 'not installed'));
-    expect(endOf(await all(new JobHarness({ start, usages: [used] }).run()))).toMatchObject(unknown);
+    expect(endOf(await all(jobHarness({ start, usages: [used] }).run()))).toMatchObject(unknown);
   });
 
   it('is not lost if the job is cut while the tokens of its answer are counted', async () => {
     const idle = { processorMs: 0, peakMemoryBytes: 4096 };
-    const harness = new JobHarness({ usages: [used, idle] });
+    const harness = jobHarness({ usages: [used, idle] });
     harness.countTokens = () => forever;
-    const running = all(harness.run({ operation: 'chat' }));
+    const running = harness.finish({ operation: 'chat' });
     await settled();
     harness.runner.cutAll(shutdown);
-    expect(endOf(await running)).toMatchObject({ outcome: 'shutting_down', ...used });
+    expect(await running).toMatchObject({ outcome: 'shutting_down', ...used });
   });
 });
 
@@ -204,13 +205,13 @@ describe('A job that does not succeed', () => {
     const script = async () => {
       throw cliError('other', 'refused: secret-of-the-harness', { stderr: 'used secret-of-the-harness' });
     };
-    const events = await all(new JobHarness({ script }).run());
+    const events = await all(jobHarness({ script }).run());
     expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { message: 'refused: [A_SECRET]' } });
     expect(JSON.stringify(events)).not.toContain('secret-of');
   });
 
   it('ends in timeout if its execution takes too long, counted from its start', async () => {
-    const harness = new JobHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const running = all(harness.run());
     await harness.clock.advance(119_999);
     expect(harness.room.active).toBe(1);
@@ -222,24 +223,22 @@ describe('A job that does not succeed', () => {
   });
 
   it('has its full execution time even if it had to wait', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const caller = new AbortController();
-    const first = all(harness.run({}, caller.signal));
-    const second = all(harness.run());
+    const harness = jobHarness({ script: hangs });
+    const first = harness.start();
+    const second = harness.finish();
     await harness.clock.advance(10_000);
-    caller.abort(clientGone);
-    await first;
+    first.leave();
+    await first.events;
     await harness.clock.advance(119_000);
     expect(harness.room.active).toBe(1);
     await harness.clock.advance(1000);
-    expect(endOf(await second)).toMatchObject({ outcome: 'timeout', queueMs: 10_000, executionMs: 120_000 });
+    expect(await second).toMatchObject({ outcome: 'timeout', queueMs: 10_000, executionMs: 120_000 });
     await harness.expectTidy();
   });
 
   it('ends in queue_timeout if it waits too long, and starts nothing', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const caller = new AbortController();
-    const running = all(harness.run({}, caller.signal));
+    const harness = jobHarness({ script: hangs });
+    const running = harness.start();
     const waiting = all(harness.run());
     await harness.clock.advance(14_999);
     expect(harness.room.waiting).toBe(1);
@@ -250,10 +249,10 @@ describe('A job that does not succeed', () => {
       admitted,
       expect.objectContaining({ outcome: 'queue_timeout', queueMs: 15_000, executionMs: 0 }),
     ]);
-    caller.abort(clientGone);
-    await running;
+    running.leave();
+    await running.events;
     expect(harness.processes).toHaveLength(1);
-    expect(harness.outcomes).toEqual([
+    expect(harness.outcomes()).toEqual([
       ['job 2', 'queue_timeout'],
       ['job 1', 'cancelled'],
     ]);
@@ -261,95 +260,78 @@ describe('A job that does not succeed', () => {
   });
 
   it('ends in rate_limited if the budget of its client was used up while it waited, and starts nothing', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const caller = new AbortController();
-    const first = all(harness.run({}, caller.signal));
-    const second = all(harness.run());
+    const harness = jobHarness({ script: hangs });
+    const first = harness.start();
+    const second = harness.finish();
     await settled();
     harness.isBudgetUsedUp = true;
-    caller.abort(clientGone);
-    await first;
-    expect(endOf(await second)).toMatchObject({ outcome: 'rate_limited', failure: { reason: 'budget' } });
+    first.leave();
+    await first.events;
+    expect(await second).toMatchObject({ outcome: 'rate_limited', failure: { reason: 'budget' } });
     expect(harness.processes).toHaveLength(1);
-    expect(harness.outcomes).toEqual([
+    expect(harness.outcomes()).toEqual([
       ['job 1', 'cancelled'],
       ['job 2', 'rate_limited'],
     ]);
     await harness.expectTidy();
   });
 
-  it('ends in cli_error if the CLI reports an error', async () => {
-    const harness = new JobHarness({ script: throws(cliError('quota', 'used up')) });
-    expect(endOf(await all(harness.run()))).toMatchObject({
-      outcome: 'cli_error',
-      failure: { code: 'cli_error', message: 'used up', reason: 'quota' },
-    });
-    expect(harness.observer.broken).toEqual([]);
-    await harness.expectTidy();
-  });
-
-  it('ends in spawn_error if the CLI cannot be started', async () => {
-    const harness = new JobHarness({ start: () => Promise.reject(new RelayError('spawn_error', 'not installed')) });
-    expect(endOf(await all(harness.run()))).toMatchObject({
-      outcome: 'spawn_error',
-      failure: { code: 'spawn_error', message: 'not installed' },
-    });
-    expect(harness.observer.broken).toEqual([]);
+  it.each<[string, JobOptions, object]>([
+    ['cli_error if the CLI reports an error', { script: throws(cliError('quota', 'no')) }, { reason: 'quota' }],
+    [
+      'spawn_error if the CLI cannot be started',
+      { start: () => Promise.reject(new RelayError('spawn_error', 'no')) },
+      {},
+    ],
+  ])('ends in %s', async (title, options, more) => {
+    const [code] = title.split(' ');
+    const harness = jobHarness(options);
+    expect(await harness.finish()).toMatchObject({ outcome: code, failure: { code, message: 'no', ...more } });
+    expect(harness.broken).toEqual([]);
     await harness.expectTidy();
   });
 
   it('ends in cancelled if its caller disconnects while it waits, and starts nothing', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const [first, second] = [new AbortController(), new AbortController()];
-    const running = all(harness.run({}, first.signal));
-    const waiting = all(harness.run({}, second.signal));
+    const harness = jobHarness({ script: hangs });
+    const [running, waiting] = [harness.start(), harness.start()];
     await settled();
-    second.abort(clientGone);
-    expect(endOf(await waiting)).toMatchObject({ outcome: 'cancelled' });
+    waiting.leave();
+    expect(await waiting.end()).toMatchObject({ outcome: 'cancelled' });
     expect([harness.room.active, harness.room.waiting]).toEqual([1, 0]);
-    first.abort(clientGone);
-    await running;
+    running.leave();
+    await running.events;
     expect(harness.processes).toHaveLength(1);
     await harness.expectTidy();
   });
 
-  it('ends in cancelled if its caller disconnects while it runs', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const caller = new AbortController();
-    const running = all(harness.run({}, caller.signal));
+  it.each<[string, JobOptions, number]>([
+    ['it runs', { script: hangs }, 1],
+    ['the CLI starts', { start: (signal) => orAborted(forever, signal) }, 0],
+  ])('ends in cancelled if its caller disconnects while %s', async (_, options, processes) => {
+    const harness = jobHarness(options);
+    const running = harness.start();
     await settled();
-    caller.abort(clientGone);
-    expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
-    await harness.expectTidy();
-  });
-
-  it('ends in cancelled if its caller disconnects while the CLI starts', async () => {
-    const harness = new JobHarness({ start: (signal) => orAborted(forever, signal) });
-    const caller = new AbortController();
-    const running = all(harness.run({}, caller.signal));
-    await settled();
-    caller.abort(clientGone);
-    expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
-    expect(harness.processes).toHaveLength(0);
+    running.leave();
+    expect(await running.end()).toMatchObject({ outcome: 'cancelled' });
+    expect(harness.processes).toHaveLength(processes);
     await harness.expectTidy();
   });
 
   it('ends in cancelled if its caller had disconnected before it arrived', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     expect(endOf(await all(harness.run({}, AbortSignal.abort(clientGone))))).toMatchObject({ outcome: 'cancelled' });
     expect(harness.launches).toEqual([]);
     await harness.expectTidy();
   });
 
   it('ends in shutting_down if all work is cut, running or waiting', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const jobs = [all(harness.run()), all(harness.run()), all(harness.run())];
+    const harness = jobHarness({ script: hangs });
+    const jobs = [1, 2, 3].map(() => harness.finish());
     await settled();
     harness.runner.cutAll(shutdown);
-    for (const events of await Promise.all(jobs)) {
-      expect(endOf(events)).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 1 } });
-    }
-    expect(harness.outcomes).toHaveLength(3);
+    for (const end of await Promise.all(jobs))
+      expect(end).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 1 } });
+    expect(harness.outcomes()).toHaveLength(3);
     await harness.expectTidy();
   });
 
@@ -357,12 +339,12 @@ describe('A job that does not succeed', () => {
     ['the CLI process breaks', { script: throws(new TypeError('secret')) }],
     ['the start of the CLI breaks', { start: () => Promise.reject(new TypeError('secret')) }],
   ])('ends in internal_error if %s, and the defect is reported', async (_, options) => {
-    const harness = new JobHarness(options);
-    const end = endOf(await all(harness.run()));
+    const harness = jobHarness(options);
+    const end = await harness.finish();
     expect(end).toMatchObject({ outcome: 'internal_error', failure: { code: 'internal_error' } });
     expect(JSON.stringify(end)).not.toContain('secret');
-    expect(harness.observer.broken).toEqual([new TypeError('secret')]);
-    expect(harness.outcomes).toEqual([['job 1', 'internal_error']]);
+    expect(harness.broken).toEqual([new TypeError('secret')]);
+    expect(harness.outcomes()).toEqual([['job 1', 'internal_error']]);
     await harness.expectTidy();
   });
 });
@@ -373,40 +355,39 @@ describe('A job', () => {
     ['cli_error', throws(cliError('other', 'no'))],
   ])('retains its outcome %s if its process breaks while it is released', async (outcome, script) => {
     const broken = new TypeError('broken');
-    const harness = new JobHarness({ script, release: () => Promise.reject(broken) });
-    expect(endOf(await all(harness.run())).outcome).toBe(outcome);
+    const harness = jobHarness({ script, release: () => Promise.reject(broken) });
+    expect((await harness.finish()).outcome).toBe(outcome);
     await settled();
-    expect(harness.outcomes).toEqual([['job 1', outcome]]);
-    expect(harness.observer.broken).toEqual([broken]);
+    expect(harness.outcomes()).toEqual([['job 1', outcome]]);
+    expect(harness.broken).toEqual([broken]);
     await harness.expectTidy();
   });
 
   it('ends with the first of several reasons', async () => {
-    const harness = new JobHarness({ script: hangs });
-    const caller = new AbortController();
-    const running = all(harness.run({}, caller.signal));
+    const harness = jobHarness({ script: hangs });
+    const running = harness.start();
     await settled();
     harness.runner.cutAll(shutdown);
-    caller.abort(clientGone);
+    running.leave();
     harness.runner.cutAll(new RelayError('timeout', 'later'));
-    expect(endOf(await running)).toMatchObject({ outcome: 'shutting_down' });
-    expect(harness.outcomes).toEqual([['job 1', 'shutting_down']]);
+    expect(await running.end()).toMatchObject({ outcome: 'shutting_down' });
+    expect(harness.outcomes()).toEqual([['job 1', 'shutting_down']]);
   });
 
   it('cannot be cut after its end, even while its process is still being released', async () => {
     const { wait, open } = barrier();
-    const harness = new JobHarness({ release: wait });
+    const harness = jobHarness({ release: wait });
     await all(harness.run());
     harness.runner.cutAll(shutdown);
     await settled();
     open();
     await settled();
-    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    expect(harness.outcomes()).toEqual([['job 1', 'ok']]);
     await harness.expectTidy();
   });
 
   it('releases its slot at its deadline even if no caller reads', async () => {
-    const harness = new JobHarness({ script: floods });
+    const harness = jobHarness({ script: floods() });
     const unread = harness.run();
     const next = all(harness.run());
     await harness.clock.advance(14_000);
@@ -416,26 +397,19 @@ describe('A job', () => {
     await settled();
     await harness.run().next(); // later jobs are not cut
     await harness.clock.advance(120_000);
-    expect(harness.outcomes.map(([, outcome]) => outcome).toSorted()).toEqual([
-      'shutting_down',
-      'shutting_down',
-      'timeout',
-    ]);
+    expect(
+      harness
+        .outcomes()
+        .map(([, outcome]) => outcome)
+        .toSorted(),
+    ).toEqual(['shutting_down', 'shutting_down', 'timeout']);
     await harness.expectTidy();
     expect(endOf(await all(unread)).outcome).toBe('shutting_down');
   });
 
   it('does not run far ahead of its reader', async () => {
     let written = 0;
-    const harness = new JobHarness({
-      script: async (sink, signal) => {
-        for (;;) {
-          sink.write('x'.repeat(1000));
-          written += 1000;
-          if (sink.isFull) await orAborted(sink.room(), signal);
-        }
-      },
-    });
+    const harness = jobHarness({ script: floods(() => (written += 1000)) });
     const caller = new AbortController();
     const events = harness.run({ isStreamed: true }, caller.signal);
     const maxAhead = 34_000;
@@ -455,27 +429,26 @@ describe('A job', () => {
 
 describe('The upcoming jobs', () => {
   it('are as many as there are slots, in the order in which they get them', async () => {
-    const harness = new JobHarness({ script: hangs, maxActive: 2 });
+    const harness = jobHarness({ script: hangs, maxActive: 2 });
     const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
     await settled();
-    expect(harness.next).toEqual([
+    expect(harness.next()).toEqual([
       { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null },
       { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null },
     ]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
     await settled();
-    expect(harness.next).toEqual([]);
+    expect(harness.next()).toEqual([]);
   });
 
   it('name the conversation that they continue', async () => {
-    const scripts = [answers, hangs];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const harness = jobHarness({ script: [answers, hangs] });
     const id = await harness.turn();
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
     const launch = plainLaunch(null);
-    expect(harness.next).toEqual([{ launch, conversation: { id, messageCount: 2, client: 'a', launch } }]);
+    expect(harness.next()).toEqual([{ launch, conversation: { id, messageCount: 2, client: 'a', launch } }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });
@@ -483,19 +456,18 @@ describe('The upcoming jobs', () => {
 
 describe('The admission of a job', () => {
   it('is refused immediately if the queue is full, and nothing is reserved', async () => {
-    const harness = new JobHarness({ script: hangs, maxWaiting: 1 });
+    const harness = jobHarness({ script: hangs, maxWaiting: 1 });
     const jobs = [all(harness.run()), all(harness.run())];
     expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
     expect([harness.room.active, harness.room.waiting, harness.room.refused]).toEqual([1, 1, 1]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
-    expect(harness.outcomes).toHaveLength(2);
+    expect(harness.outcomes()).toHaveLength(2);
     await harness.expectTidy();
   });
 
   it('does not block its conversation if the queue is full', async () => {
-    const scripts = [answers, hangs];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxWaiting: 0 });
+    const harness = jobHarness({ script: [answers, hangs], maxWaiting: 0 });
     const id = await harness.turn();
     await settled();
     const running = all(harness.run());
@@ -509,7 +481,7 @@ describe('The admission of a job', () => {
   });
 
   it('counts the bytes of its text and its system text', async () => {
-    const harness = new JobHarness({ script: hangs });
+    const harness = jobHarness({ script: hangs });
     const jobs = [all(harness.run()), all(harness.run({ text: 'é'.repeat(300), system: 'x'.repeat(400) }))];
     expect(() => harness.run({ text: 'y' })).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
     harness.runner.cutAll(shutdown);
@@ -517,19 +489,19 @@ describe('The admission of a job', () => {
   });
 
   it('is refused if its message has more bytes than all conversations may hold', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const chat = (length: number) => harness.run({ operation: 'chat', text: 'é'.repeat(length) });
     expect(() => chat(5001)).toThrow(expect.objectContaining({ code: 'validation_error' }));
-    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
+    expect([harness.room.active, harness.ends.length]).toEqual([0, 0]);
     expect(endOf(await all(chat(5000))).outcome).toBe('ok');
   });
 
   it('is refused for a model that is not allowed, before anything is reserved', () => {
-    const harness = new JobHarness({ models: { allowed: ['a', 'b'] } });
+    const harness = jobHarness({ models: { allowed: ['a', 'b'] } });
     expect(() => harness.run({ model: 'c' })).toThrow(
       expect.objectContaining({ code: 'validation_error', message: 'model: must be one of a, b' }),
     );
-    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
+    expect([harness.room.active, harness.ends.length]).toEqual([0, 0]);
   });
 });
 
@@ -540,7 +512,7 @@ describe('The model of a job', () => {
     ['left to the CLI where there is no default', null, {}, null],
     ['the default even beside a list that does not name it', null, { fallback: 'a', allowed: ['b'] }, 'a'],
   ])('is %s', async (_, model, models, launched) => {
-    const harness = new JobHarness({ models });
+    const harness = jobHarness({ models });
     await all(harness.run({ model, system: 'S' }));
     expect(harness.launches).toEqual([{ ...plainLaunch(launched), system: 'S' }]);
   });
@@ -551,7 +523,7 @@ describe('The model of a job', () => {
     ['by no name', null, {}, null],
   ])('is reported %s if the CLI names none', async (_, model, models, told) => {
     const script: Script = async () => ({ ...turnEnd, model: null });
-    const harness = new JobHarness({ script, models });
-    expect(endOf(await all(harness.run({ model })))).toMatchObject({ outcome: 'ok', model: told });
+    const harness = jobHarness({ script, models });
+    expect(await harness.finish({ model })).toMatchObject({ outcome: 'ok', model: told });
   });
 });

@@ -1,6 +1,6 @@
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
-import { all, answers, endOf, hangs, JobHarness, throws } from '../../../support/jobs/job-harness.js';
+import { all, answers, endOf, hangs, type JobHarness, jobHarness, throws } from '../../../support/jobs/job-harness.js';
 
 const trace = {
   traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -29,7 +29,7 @@ const asked = { trace, text: 'a secret question', model: 'fable', requestId: 'tr
 
 describe('The spans of a job', () => {
   it('are its wait, the start of its process and its turn, all below the span of its request', async () => {
-    const harness = new JobHarness({ script: answers, isTraced: true });
+    const harness = jobHarness({ script: answers, isTraced: true });
     await all(harness.run({ ...asked, sampling: { maxTokens: 5, temperature: 0.5 } }));
     const spans = spansOf(harness);
     expect(spans.map(({ name }) => name)).toEqual(['wait', 'cli start', 'chat fable']);
@@ -57,7 +57,7 @@ describe('The spans of a job', () => {
   });
 
   it('last as long as the steps they show', async () => {
-    const harness = new JobHarness({ script: hangs, isTraced: true });
+    const harness = jobHarness({ script: hangs, isTraced: true });
     const first = all(harness.run({ text: 'untraced' }));
     const second = all(harness.run(asked));
     await harness.clock.advance(5000);
@@ -74,7 +74,7 @@ describe('The spans of a job', () => {
     ['cli_error', 'crashed', throws(cliError('crashed', 'a secret of the program'))],
     ['internal_error', undefined, throws(new Error('a secret defect'))],
   ])('report of a failure %s its class, and no message', async (code, reason, script) => {
-    const harness = new JobHarness({ script, isTraced: true });
+    const harness = jobHarness({ script, isTraced: true });
     const events = all(harness.run(asked));
     await settled();
     await harness.clock.advance(120_000);
@@ -87,7 +87,7 @@ describe('The spans of a job', () => {
 
   it('report that a process could not be started', async () => {
     const start = () => Promise.reject(new RelayError('spawn_error', 'no such file'));
-    const harness = new JobHarness({ start, isTraced: true });
+    const harness = jobHarness({ start, isTraced: true });
     await all(harness.run(asked));
     expect(spansOf(harness)).toMatchObject([
       { name: 'wait' },
@@ -96,11 +96,11 @@ describe('The spans of a job', () => {
   });
 
   it('are not recorded if the trace is not sampled or missing, or nothing is exported', async () => {
-    const harness = new JobHarness({ script: answers, isTraced: true });
+    const harness = jobHarness({ script: answers, isTraced: true });
     await all(harness.run({ trace: { ...trace, isSampled: false } }));
     await all(harness.run());
     expect(harness.spans).toEqual([]);
-    const silent = new JobHarness({ script: answers });
+    const silent = jobHarness({ script: answers });
     await all(silent.run(asked));
     expect(silent.spans).toEqual([]);
   });

@@ -6,10 +6,8 @@ import {
   all,
   answers,
   barrier,
-  clientGone,
-  endOf,
   hangs,
-  JobHarness,
+  jobHarness,
   type Script,
   shutdown,
   throws,
@@ -17,9 +15,9 @@ import {
 
 describe('A turn of a conversation', () => {
   it('adds the question and the answer, and receives the earlier messages', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const id = await harness.turn();
-    const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id, text: 'And then?' })));
+    const end = await harness.finish({ operation: 'chat', conversationId: id, text: 'And then?' });
     expect(end).toMatchObject({ outcome: 'ok', conversation: { id, messageCount: 4, tokensUsed: 21 } });
     expect(harness.processes[1]?.turns).toEqual([
       {
@@ -35,23 +33,20 @@ describe('A turn of a conversation', () => {
   });
 
   it('requests the process of its conversation, and returns it with the new state', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const id = await harness.turn();
     await harness.turn(id);
-    const [first, second] = [
-      { id, messageCount: 2, client: 'a', launch: plainLaunch(null) },
-      { id, messageCount: 4, client: 'a', launch: plainLaunch(null) },
-    ];
+    const first = { id, messageCount: 2, client: 'a', launch: plainLaunch(null) };
+    const second = { ...first, messageCount: 4 };
     expect(harness.requestedConversations).toEqual([null, first]);
     const guess = { kind: 'question', client: 'a' };
     expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
   });
 
   it('retains the system text of the first turn', async () => {
-    const harness = new JobHarness();
-    const end = endOf(await all(harness.run({ operation: 'chat', system: 'Be brief.' })));
-    const id = end.outcome === 'ok' ? end.conversation?.id : undefined;
-    await all(harness.run({ operation: 'chat', conversationId: id ?? '', system: 'Be long.' }));
+    const harness = jobHarness();
+    const id = await harness.turn(null, { system: 'Be brief.' });
+    await harness.turn(id, { system: 'Be long.' });
     expect(harness.launches.map(({ system }) => system)).toEqual(['Be brief.', 'Be brief.']);
     expect(harness.processes.map(({ turns }) => turns[0]?.system)).toEqual(['Be brief.', 'Be brief.']);
   });
@@ -60,14 +55,12 @@ describe('A turn of a conversation', () => {
     ['fails', throws(cliError('other', 'no'))],
     ['is cancelled', hangs],
   ])('changes nothing when it %s, and its process is ended', async (_, script) => {
-    const scripts = [answers, script, answers];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const harness = jobHarness({ script: [answers, script, answers] });
     const id = await harness.turn();
-    const caller = new AbortController();
-    const failing = all(harness.run({ operation: 'chat', conversationId: id }, caller.signal));
+    const failing = harness.start({ operation: 'chat', conversationId: id });
     await settled();
-    caller.abort(clientGone);
-    expect(endOf(await failing).outcome).not.toBe('ok');
+    failing.leave();
+    expect((await failing.end()).outcome).not.toBe('ok');
     expect(harness.processes[1]?.released).toEqual([null]);
     expect(harness.conversations.snapshot(id, 'a')).toMatchObject({ messageCount: 2 });
     await harness.turn(id);
@@ -77,8 +70,10 @@ describe('A turn of a conversation', () => {
 
   it('waits for the previous turn, in the queue and without a slot, and reports its position', async () => {
     const first = barrier();
-    const scripts: Script[] = [answers, (sink, signal) => first.wait().then(() => answers(sink, signal))];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
+    const harness = jobHarness({
+      script: [answers, (sink, signal) => first.wait().then(() => answers(sink, signal))],
+      maxActive: 2,
+    });
     const id = await harness.turn();
     await settled();
     const turns = [1, 2].map(() => all(harness.run({ operation: 'chat', conversationId: id, isStreamed: true })));
@@ -96,13 +91,11 @@ describe('A turn of a conversation', () => {
   });
 
   it('ends in queue_timeout if the previous turn takes too long', async () => {
-    const scripts = [answers, hangs];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
+    const harness = jobHarness({ script: [answers, hangs], maxActive: 2 });
     const id = await harness.turn();
-    const running = all(harness.run({ operation: 'chat', conversationId: id }));
-    const waiting = all(harness.run({ operation: 'chat', conversationId: id }));
+    const [running, waiting] = [1, 2].map(() => harness.finish({ operation: 'chat', conversationId: id }));
     await harness.clock.advance(15_000);
-    expect(endOf(await waiting).outcome).toBe('queue_timeout');
+    expect((await waiting)?.outcome).toBe('queue_timeout');
     harness.runner.cutAll(shutdown);
     await running;
     await harness.expectTidy();
@@ -110,7 +103,7 @@ describe('A turn of a conversation', () => {
 
   it('lets the next turn of its conversation start while its process still ends', async () => {
     const { wait, open } = barrier();
-    const harness = new JobHarness({ release: wait, maxActive: 2 });
+    const harness = jobHarness({ release: wait, maxActive: 2 });
     const id = await harness.turn();
     expect(harness.room.active).toBe(1);
     await harness.turn(id);
@@ -122,8 +115,7 @@ describe('A turn of a conversation', () => {
 
   it('does not return its process if its conversation was deleted meanwhile', async () => {
     const { wait, open } = barrier();
-    const scripts: Script[] = [answers, (sink, signal) => wait().then(() => answers(sink, signal))];
-    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const harness = jobHarness({ script: [answers, (sink, signal) => wait().then(() => answers(sink, signal))] });
     const id = await harness.turn();
     const running = harness.turn(id);
     await settled();
@@ -135,14 +127,12 @@ describe('A turn of a conversation', () => {
   });
 
   it('does not return its process if the turn could not be stored, because the process knows more than the conversation', async () => {
-    const harness = new JobHarness();
+    const harness = jobHarness();
     const id = await harness.turn();
     harness.journal = { commit: () => Promise.reject(storeUnavailable()) };
-    const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id })));
-    expect(end).toMatchObject({
-      outcome: 'store_unavailable',
-      failure: { code: 'store_unavailable', retryAfterSeconds: 5 },
-    });
+    const end = await harness.finish({ operation: 'chat', conversationId: id });
+    const failure = { code: 'store_unavailable', retryAfterSeconds: 5 };
+    expect(end).toMatchObject({ outcome: 'store_unavailable', failure });
     expect(harness.processes[1]?.released).toEqual([null]);
     expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(2);
     harness.journal = noJournal;

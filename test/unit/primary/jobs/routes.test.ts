@@ -4,26 +4,19 @@ import {
   all,
   answers,
   barrier,
-  endOf,
   forever,
   hangs,
-  JobHarness,
+  type JobHarness,
+  jobHarness,
   type Script,
   throws,
 } from '../../../support/jobs/job-harness.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
-const caller = () => new AbortController();
 const refused: Script = throws(cliError('auth', 'no', { scope: 'account' }));
 /** Script that thinks and writes nothing. */
 const thinks: Script = (_, signal) => orAborted(forever, signal);
 const usedUp: Script = throws(cliError('quota', 'no', { quota: { scope: 'account', resetsAt: null } }));
-
-/** Returns a script: the first jobs follow these scripts, all others are answered. */
-function scripted(...scripts: readonly Script[]): Script {
-  let next = 0;
-  return (sink, signal) => (scripts[next++] ?? answers)(sink, signal);
-}
 
 /** Returns a background job as it is accepted. */
 function routed({ router }: JobHarness, model: string) {
@@ -33,37 +26,36 @@ function routed({ router }: JobHarness, model: string) {
 
 describe('The CLI of a job', () => {
   it('does not change after the admission, whatever models its key allows later', async () => {
-    const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: scripted(usedUp, thinks) });
+    const harness = jobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: [usedUp, thinks] });
     harness.models = ['local/x'];
-    await all(harness.run());
+    await harness.finish();
     const circuits = harness.clis[0]?.health.circuits;
     circuits?.tryAgain();
-    const probe = caller();
-    const cut = all(harness.run({}, probe.signal));
+    const probe = harness.start();
     await harness.clock.advance(1);
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
+    expect(await harness.finish()).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
     harness.models = ['other/y'];
-    probe.abort(cliError('other', 'gone'));
-    await cut;
+    probe.leave(cliError('other', 'gone'));
+    await probe.events;
     harness.models = ['local/x'];
-    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok', model: 'local/eliza' });
+    expect(await harness.finish()).toMatchObject({ outcome: 'ok', model: 'local/eliza' });
     expect(circuits?.isClosed).toBe(true);
     await harness.expectTidy();
   });
 
   it('blocks only its jobs while its breaker is open', async () => {
-    const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(usedUp) });
-    await all(harness.run({ model: 'local/x' }));
-    expect(endOf(await all(harness.run({ model: 'local/x' })))).toMatchObject({ outcome: 'cli_error' });
+    const harness = jobHarness({ cliLimits: { local: 2 }, script: [usedUp] });
+    await harness.finish({ model: 'local/x' });
+    expect(await harness.finish({ model: 'local/x' })).toMatchObject({ outcome: 'cli_error' });
     expect(harness.runner.mayStart(routed(harness, 'local/x'), true)).toBe(false);
     expect(harness.runner.mayStart(routed(harness, 'other/x'), false)).toBe(true);
-    expect(endOf(await all(harness.run({ model: 'other/x' })))).toMatchObject({ outcome: 'ok', model: 'eliza' });
+    expect(await harness.finish({ model: 'other/x' })).toMatchObject({ outcome: 'ok', model: 'eliza' });
     await harness.expectTidy();
   });
 
   it('has no slot for a background job at its limit, but one with the rank of a caller may wait', async () => {
     const gate = barrier();
-    const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
+    const harness = jobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
     const running = all(harness.run({ model: 'local/x' }));
     const may = ['local/x', 'other/x'].map((model) => harness.runner.mayStart(routed(harness, model), false));
     expect([may, harness.runner.mayStart(routed(harness, 'local/x'), true)]).toEqual([[false, true], true]);
@@ -74,7 +66,7 @@ describe('The CLI of a job', () => {
 
   it('starts processes in advance only for its jobs', async () => {
     const gate = barrier();
-    const harness = new JobHarness({ cliLimits: { local: 5 }, start: gate.wait });
+    const harness = jobHarness({ cliLimits: { local: 5 }, start: gate.wait });
     const jobs = ['other/a', 'local/b', 'other/c'].map((model) => all(harness.run({ model })));
     const waiting = () => harness.clis.map((cli) => harness.runner.next(cli).map(({ launch }) => launch.model));
     expect(waiting()).toEqual([['local/b'], []]);
@@ -84,10 +76,9 @@ describe('The CLI of a job', () => {
   });
 
   it('is the only one that retains a process for a conversation', async () => {
-    const harness = new JobHarness({ cliLimits: { local: 1 } });
-    const first = endOf(await all(harness.run({ operation: 'chat', model: 'local/x' })));
-    const id = first.outcome === 'ok' ? (first.conversation?.id ?? null) : null;
-    await all(harness.run({ operation: 'chat', conversationId: id, model: 'other/x' }));
+    const harness = jobHarness({ cliLimits: { local: 1 } });
+    const id = await harness.turn(null, { model: 'local/x' });
+    await harness.turn(id, { model: 'other/x' });
     expect(harness.forgotten).toEqual([`${id} at `, `${id} at local`]);
     await harness.expectTidy();
   });
@@ -96,35 +87,34 @@ describe('The CLI of a job', () => {
 describe('The failures and answers of jobs', () => {
   it('count for one client only until a second client is affected, and then blocked jobs are retried at all CLIs', async () => {
     const seems = throws(cliError('auth', 'no'));
-    const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(seems, seems, usedUp) });
-    for (let n = 0; n < 2; n++) await all(harness.run({ client: 'first' }));
-    await all(harness.run({ client: 'first', model: 'local/x' }));
-    expect(endOf(await all(harness.run({ client: 'first' })))).toMatchObject({ failure: { reason: 'auth' } });
-    expect(endOf(await all(harness.run({ client: 'second' })))).toMatchObject({ outcome: 'ok' });
+    const harness = jobHarness({ cliLimits: { local: 2 }, script: [seems, seems, usedUp] });
+    for (let n = 0; n < 2; n++) await harness.finish({ client: 'first' });
+    await harness.finish({ client: 'first', model: 'local/x' });
+    expect(await harness.finish({ client: 'first' })).toMatchObject({ failure: { reason: 'auth' } });
+    expect(await harness.finish({ client: 'second' })).toMatchObject({ outcome: 'ok' });
     expect(harness.clis.map(({ health }) => health.circuits.status[0].state)).toEqual(['half_open', 'closed']);
     await harness.expectTidy();
   });
 
   it('close the breaker at the first text of an answer', async () => {
-    const harness = new JobHarness({ script: scripted(usedUp, hangs) });
-    await all(harness.run());
+    const harness = jobHarness({ script: [usedUp, hangs] });
+    await harness.finish();
     harness.health.circuits.tryAgain();
-    const probe = caller();
-    const job = all(harness.run({}, probe.signal));
+    const probe = harness.start();
     await harness.clock.advance(1);
     expect(harness.health.circuits.isClosed).toBe(true);
-    probe.abort(cliError('other', 'gone'));
-    await job;
+    probe.leave(cliError('other', 'gone'));
+    await probe.events;
     await harness.expectTidy();
   });
 
   it('end the waiting processes if their credential may be invalid or they may not start', async () => {
-    const harness = new JobHarness({ script: scripted(answers, usedUp, refused) });
-    await all(harness.run());
-    await all(harness.run());
+    const harness = jobHarness({ script: [answers, usedUp, refused] });
+    await harness.finish();
+    await harness.finish();
     harness.health.circuits.tryAgain();
     expect(harness.flushes).toBe(0);
-    await all(harness.run());
+    await harness.finish();
     expect(harness.flushes).toBeGreaterThan(0);
     await harness.clock.advance(0);
     expect(harness.health.checks.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
@@ -132,14 +122,13 @@ describe('The failures and answers of jobs', () => {
   });
 
   it('have no effect if a job was not started', async () => {
-    const harness = new JobHarness({ maxWaiting: 1, script: scripted(hangs) });
-    const [running, waiting] = [caller(), caller()];
-    const jobs = [running, waiting].map((each) => all(harness.run({}, each.signal)));
-    waiting.abort(cliError('auth', 'no', { scope: 'account' }));
-    await jobs[1];
+    const harness = jobHarness({ maxWaiting: 1, script: [hangs] });
+    const [running, waiting] = [harness.start(), harness.start()];
+    waiting.leave(cliError('auth', 'no', { scope: 'account' }));
+    await waiting.events;
     expect([harness.flushes, harness.health.checks.history(null)]).toEqual([0, []]);
-    running.abort(cliError('other', 'gone'));
-    await Promise.all(jobs);
+    running.leave(cliError('other', 'gone'));
+    await running.events;
     await harness.expectTidy();
   });
 });

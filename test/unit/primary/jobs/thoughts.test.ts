@@ -1,6 +1,6 @@
 import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { JobEvent, JobRequest, ThoughtEnd } from '../../../../src/shared/job.js';
-import { all, endOf, JobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
+import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const signed: ThoughtEnd = { type: 'thought-end', signature: 'proof' };
 const sealed: ThoughtEnd = { type: 'thought-end', redacted: 'sealed' };
@@ -23,8 +23,7 @@ function plays(...steps: readonly (string | ThoughtEnd)[]): Script {
 }
 
 async function eventsOf(script: Script, more: Partial<JobRequest>): Promise<JobEvent[]> {
-  const harness = new JobHarness({ script });
-  harness.extras = { tools: 'parallel', toolChoice: true, schema: (text) => text };
+  const harness = jobHarness({ script, extras: { tools: 'parallel', toolChoice: true, schema: (text) => text } });
   const events = await all(harness.run({ isStreamed: true, ...more }));
   await harness.expectTidy();
   return events;
@@ -130,7 +129,7 @@ describe('The thoughts of a job', () => {
   });
 
   it('count as the first piece of an answer for clients that receive them', async () => {
-    const harness = new JobHarness({
+    const harness = jobHarness({
       script: async (sink) => {
         sink.thought?.({ type: 'thought-delta', text: 'Hm' });
         await harness.clock.advance(700);
@@ -140,6 +139,6 @@ describe('The thoughts of a job', () => {
     });
     await all(harness.run({ thinking: 'summarized' }));
     await all(harness.run({}));
-    expect(harness.observer.firstDeltas).toEqual([0, 700]);
+    expect(harness.firstDeltas).toEqual([0, 700]);
   });
 });

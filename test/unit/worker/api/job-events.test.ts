@@ -4,10 +4,9 @@ import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { plainForm } from '../../../support/jobs/background-harness.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
-import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
+import { jobDone, jobFailed, plainForm } from '../../../support/jobs/job-records.js';
 
 interface ToldEvent {
   readonly id: number | null;

@@ -6,10 +6,9 @@ import type { SentBody } from '../../../../src/worker/http/responses.js';
 import { AnswerText, type SpillFile, SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { storedBody } from '../../../../src/worker/jobs/background.js';
 import { LogBook } from '../../../support/basics/log-book.js';
-import { plainForm } from '../../../support/jobs/background-harness.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
-import { jobDone } from '../../../support/jobs/job-records.js';
+import { jobDone, plainForm } from '../../../support/jobs/job-records.js';
 
 /** Contains characters that JSON escapes, characters of two and three bytes, and a surrogate pair. */
 const line = '"quoted" \\ tab\t \u2028 ü € 😀 \u0000\n';

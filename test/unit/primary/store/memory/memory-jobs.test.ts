@@ -1,7 +1,6 @@
 import { AnswerLog } from '../../../../../src/primary/jobs/event-log.js';
 import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-store.js';
-import { plainForm } from '../../../../support/jobs/background-harness.js';
-import { jobDone, jobRequest } from '../../../../support/jobs/job-records.js';
+import { jobDone, jobRequest, plainForm } from '../../../../support/jobs/job-records.js';
 
 function acceptedJob(id: string, client: string) {
   return { id, title: 'Hi', form: plainForm, request: jobRequest({ client }), createdAt: 1 };
