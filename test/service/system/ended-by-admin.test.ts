@@ -1,4 +1,5 @@
 import { type AnswerGate, createAnswerGate } from '../../support/agents/answer-gate.js';
+import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
 import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/clients/background.js';
 import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -17,13 +18,17 @@ async function runningAt(service: Service): Promise<readonly RunningJob[]> {
   return (body.slots as { running: readonly RunningJob[] }).running;
 }
 
-/** Runs a test with a service with two slots, whose jobs wait for the gate. */
+const keys = shared(writeNamedKeys);
+const gate = shared(createAnswerGate);
+/** Has two slots. The program answers while the gate is open. */
+const gated = shared(async () =>
+  startWithProgram((await gate()).command, { ...(await keys()).env, MODEL_API_MAX_CONCURRENT: '2' }),
+);
+
+/** Runs a test while the gate is closed. */
 async function withService(test: (service: Service, gate: AnswerGate) => Promise<void>): Promise<void> {
-  await using keys = await writeNamedKeys();
-  await using gate = await createAnswerGate();
-  await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '2' });
-  await test(service, gate);
-  await gate.open();
+  await (await gate()).close();
+  await test(await gated(), await gate());
 }
 
 describe('A client with jobs', () => {
@@ -134,17 +139,3 @@ describe('An administrator', () => {
 });
 
 const streamedChat = { model: 'default', stream: true, messages: [{ role: 'user', content: 'streamed' }] };
-
-it('Without keys there is no administrator, and a caller can cancel its job', async () => {
-  await using gate = await createAnswerGate();
-  await using service = await startWithProgram(gate.command);
-  const answer = service.post('/ask', { prompt: 'mine' });
-  const id = await until(async () => {
-    const { body } = await service.get('/status');
-    return (body.slots as { running: readonly RunningJob[] }).running[0]?.id ?? null;
-  }, 'a running job');
-  expect((await service.get('/jobs?all=true')).status).toBe(403);
-  expect((await service.delete(`/jobs/${id}`)).body).toMatchObject({ status: 'cancelled' });
-  expect(await answer).toMatchObject({ status: 403, body: { message: 'the job was cancelled by its own client' } });
-  expect(service.logs.some(({ event }) => event === 'job_ended_by_admin')).toBe(false);
-});

@@ -6,12 +6,13 @@ import { follow, namesOf, type StreamEvent, textOf } from '../../support/clients
 import { jsonPost, request } from '../../support/clients/raw-http.js';
 import { metric } from '../../support/documents/exposition.js';
 import { answerTo } from '../../support/doors/door.js';
-import { untilTreeGone } from '../../support/jobs/jobs.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { type Service, startService, startWithProgram } from '../../support/service/service.js';
 
-const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
-
 const demo = shared(startService);
+const gate = shared(createAnswerGate);
+/** Has one slot. The program answers while the gate is open. */
+const gated = shared(async () => startWithProgram((await gate()).command, { MODEL_API_MAX_CONCURRENT: '1' }));
 
 /** Returns the events after this one, of a job that has ended. */
 async function eventsOf(service: Service, id: unknown, after: number | null = null): Promise<StreamEvent[]> {
@@ -37,8 +38,7 @@ describe('A background job', () => {
   });
 
   it('runs after the waiting callers, is cancelled with all its processes, and is counted once', async () => {
-    await using gate = await createAnswerGate();
-    await using service = await startWithProgram(gate.command, oneSlot);
+    const service = await gated(); // counted from the start
     const ids = [await askInBackground(service, 'one'), await askInBackground(service, 'two')];
     await untilStatus(service, ids[0], 'running');
     const caller = service.post('/ask', { prompt: 'me first' });
@@ -47,7 +47,7 @@ describe('A background job', () => {
     expect((await service.delete(`/jobs/${ids[0]}`)).body).toMatchObject({ status: 'cancelled', deleted: false });
     await until(async () => (await metric(service, 'jobs_queued')) === 0, 'the caller to have the slot');
     expect(await statusOf(service, ids[1])).toBe('queued');
-    await gate.open();
+    await (await gate()).open();
     expect((await caller).body.response).toBe('me first');
     expect(await untilEnded(service, ids[1])).toMatchObject({ status: 'succeeded', result: { response: 'two' } });
     await untilTreeGone(service);
@@ -60,6 +60,7 @@ describe('A background job', () => {
       [ids[0], 'cancelled'],
       [ids[1], 'ok'],
     ]);
+    await (await gate()).close();
   });
 
   it('is a turn of its conversation, in the order of the turns', async () => {
@@ -89,8 +90,7 @@ describe('A background job', () => {
 });
 
 it('The Responses API creates, reads, cancels and deletes a background job', async () => {
-  await using gate = await createAnswerGate();
-  await using service = await startWithProgram(gate.command, oneSlot);
+  const service = await gated();
   const [{ id: model }] = (await service.get('/v1/models')).body.data as [{ id: string }];
   const begin = () => service.post('/v1/responses', { model, input: 'Hello', background: true });
   const [first, second] = [await begin(), await begin()];
@@ -101,7 +101,7 @@ it('The Responses API creates, reads, cancels and deletes a background job', asy
   await untilStatus(service, first.body.job_id, 'running');
   expect((await service.get(path)).body).toMatchObject({ status: 'in_progress', created_at: expect.any(Number) });
   expect((await service.post(`${other}/cancel`, '')).body).toMatchObject({ id: second.body.id, status: 'cancelled' });
-  await gate.open();
+  await (await gate()).open();
   const { result } = await untilEnded(service, first.body.job_id);
   expect(result).toMatchObject({ object: 'response', status: 'completed', id: first.body.id, background: true });
   expect((await service.get(path)).body).toEqual(result);
@@ -112,4 +112,18 @@ it('The Responses API creates, reads, cancels and deletes a background job', asy
   expect([streamed.status, streamed.body.error]).toMatchObject([400, { param: 'stream' }]);
   const ask = await askInBackground(service, 'Hello');
   expect((await service.get(`/v1/responses/resp_${ask}`)).status).toBe(404);
+  await untilEnded(service, ask);
+});
+
+it('Without keys there is no administrator, and a caller can cancel its job', async () => {
+  const service = await gated();
+  await (await gate()).close();
+  const answer = service.post('/ask', { prompt: 'mine' });
+  await untilJobs(service, 1, 0);
+  const { body } = await service.get('/status');
+  const { running } = body.slots as { running: readonly [{ readonly id: string }] };
+  expect((await service.get('/jobs?all=true')).status).toBe(403);
+  expect((await service.delete(`/jobs/${running[0].id}`)).body).toMatchObject({ status: 'cancelled' });
+  expect(await answer).toMatchObject({ status: 403, body: { message: 'the job was cancelled by its own client' } });
+  expect(service.logs.some(({ event }) => event === 'job_ended_by_admin')).toBe(false);
 });

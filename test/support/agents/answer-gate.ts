@@ -18,7 +18,7 @@ export async function createAnswerGate(): Promise<AnswerGate> {
   return {
     command: script('waits-for-file.pl', path),
     open: () => writeFile(path, ''),
-    close: () => rm(path),
+    close: () => rm(path, { force: true }),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
 }
