@@ -8,7 +8,7 @@ import { request } from '../../support/clients/raw-http.js';
 import { metric } from '../../support/documents/exposition.js';
 import { root } from '../../support/documents/sources.js';
 import { answerTo, failure } from '../../support/doors/door.js';
-import { type LogRecord, type Service, startService, twoWorkers } from '../../support/service/service.js';
+import { type LogRecord, type Service, startService } from '../../support/service/service.js';
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; " +
@@ -35,7 +35,7 @@ describe('The files of the console', () => {
   let folder: string;
 
   beforeAll(async () => {
-    service = await startService({ env: { ...twoWorkers, MODEL_API_LOG_LEVEL: 'debug' } });
+    service = await startService({ env: { MODEL_API_LOG_LEVEL: 'debug' } });
     folder = await folderOf(service);
   });
   afterAll(() => service.stop());
@@ -221,13 +221,5 @@ describe('The files of the console', () => {
     const { text } = await service.get('/metrics');
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="302"\} [1-9]/m);
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="404"\} [1-9]/m);
-  });
-});
-
-describe('MODEL_API_CONSOLE=off', () => {
-  it('removes the console completely', async () => {
-    await using service = await startService({ env: { MODEL_API_CONSOLE: 'off' } });
-    for (const name of ['/', '/console', '/console/', '/console/main.mjs'])
-      expect([name, (await fetch(service.url + name)).status]).toEqual([name, 404]);
   });
 });

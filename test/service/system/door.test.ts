@@ -1,6 +1,6 @@
 import { exchange, jsonPost, request } from '../../support/clients/raw-http.js';
 import { answerTo, expectSound, failure, invalid } from '../../support/doors/door.js';
-import { type Service, startService } from '../../support/service/service.js';
+import { programs, type Service, startService } from '../../support/service/service.js';
 
 const app = 'https://app.example.org';
 const badHost = failure('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS');
@@ -11,7 +11,13 @@ const notFound = failure('not_found', 'no such path');
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_ALLOWED_ORIGINS: `${app},http://x.test` } });
+  service = await startService({
+    env: {
+      MODEL_API_ALLOWED_ORIGINS: `${app},http://x.test`,
+      MODEL_API_CONSOLE: 'off',
+      CREDENTIALS_DIRECTORY: programs, // a folder without keys
+    },
+  });
 });
 afterAll(async () => {
   await expectSound(service);
@@ -187,15 +193,18 @@ describe('An Origin', () => {
   });
 });
 
-describe('The allowed hosts of a service', () => {
-  it('are accepted, and no others', async () => {
-    const hosts = 'Relay.example.org, 127.0.0.1,[2001:db8::1]';
-    await using other = await startService({ env: { MODEL_API_ALLOWED_HOSTS: hosts } });
-    const statuses = ['relay.EXAMPLE.org:8443', '[2001:db8::1]', 'localhost', 'evil.example'].map(async (host) => {
-      return (await answerTo(other, request('GET /version', [`Host: ${host}`]))).status;
-    });
-    expect(await Promise.all(statuses)).toEqual([200, 200, 403, 403]);
-  });
+it.each(['/', '/console', '/console/', '/console/main.mjs'])(
+  'The console does not exist with MODEL_API_CONSOLE=off: %s',
+  async (path) => {
+    const { status, body } = await exchange(service.port, request(`GET ${path}`));
+    expect([status, body]).toEqual([404, notFound]);
+  },
+);
+
+it('A key is not required if none is configured, and a sent key does no harm', async () => {
+  for (const headers of [[], ['X-API-Key: any']]) {
+    expect((await answerTo(service, jsonPost('/ask', '{"prompt":"hello"}', headers))).status).toBe(200);
+  }
 });
 
 describe('A request id', () => {

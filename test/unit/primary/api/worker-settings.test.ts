@@ -56,5 +56,7 @@ describe('The settings of a worker', () => {
     expect((await settingsOf()).allowedHosts).toEqual(['localhost', '127.0.0.1', '::1']);
     const open = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'a-long-secret-key' };
     expect((await settingsOf(open)).allowedHosts).toBeNull();
+    const configured = await settingsOf({ MODEL_API_ALLOWED_HOSTS: 'Relay.example.org' });
+    expect(configured.allowedHosts).toEqual(['relay.example.org']);
   });
 });
