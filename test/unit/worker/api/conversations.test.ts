@@ -6,7 +6,7 @@ import { getConversations, getMessages, readBackGuard } from '../../../../src/wo
 import type { PieceOrder } from '../../../../src/worker/api/transcripts.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, request } from '../../../support/clients/raw-http.js';
-import { passed, serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, passed, serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
@@ -25,7 +25,14 @@ const snapshot = {
 /** Serves the messages of a conversation, which `read` returns. */
 async function serveMessages(read: (order: PieceOrder) => Promise<TranscriptItem>) {
   const primary = new FakePrimary({ transcript: read });
-  return { primary, server: await serveWith([getMessages(primary.asPrimary)]) };
+  return Object.assign(await serveWith([getMessages(primary.asPrimary)]), { primary });
+}
+
+/** Requests the list of conversations, of which the primary returns this page. */
+async function list(query: string, page: object | null, ...headers: string[]) {
+  const primary = new FakePrimary(page === null ? {} : { conversations: page });
+  const answer = await answerOf([getConversations(primary.asPrimary)], request(`GET /${query}`, headers));
+  return { ...answer, calls: primary.calls };
 }
 
 const short = onePartAtATime([
@@ -40,15 +47,10 @@ const piece: TranscriptItem = {
 
 describe('The list of conversations', () => {
   it('is requested with its limit and its cursor, and returned with the cursor of the next page', async () => {
-    const primary = new FakePrimary({ conversations: { conversations: [snapshot], next: 17 } });
-    await using server = await serveWith([getConversations(primary.asPrimary)]);
-    const { body } = await exchange(
-      server.port,
-      request('GET /?limit=100&cursor=99&version_of=an+id', ['X-Request-Id: mine']),
-    );
-    expect(primary.calls).toEqual([
-      { name: 'conversations', request: { client: '', before: 99, limit: 100, search: null, versionOf: 'an id' } },
-    ]);
+    const page = { conversations: [snapshot], next: 17 };
+    const { body, calls } = await list('?limit=100&cursor=99&version_of=an+id', page, 'X-Request-Id: mine');
+    const asked = { client: '', before: 99, limit: 100, search: null, versionOf: 'an id' };
+    expect(calls).toEqual([{ name: 'conversations', request: asked }]);
     expect(body).toEqual({
       conversations: [
         {
@@ -71,10 +73,9 @@ describe('The list of conversations', () => {
   });
 
   it('starts with the first 50, and has no cursor after its last page', async () => {
-    const primary = new FakePrimary({ conversations: { conversations: [], next: null } });
-    await using server = await serveWith([getConversations(primary.asPrimary)]);
-    expect((await server.get()).body).toMatchObject({ conversations: [], next_cursor: null });
-    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50, search: null, versionOf: null });
+    const { body, calls } = await list('', { conversations: [], next: null });
+    expect(body).toMatchObject({ conversations: [], next_cursor: null });
+    expect(calls[0]?.request).toEqual({ client: '', before: null, limit: 50, search: null, versionOf: null });
   });
 
   it.each([
@@ -82,12 +83,9 @@ describe('The list of conversations', () => {
     ...['cursor=', 'cursor=abc', 'cursor=-1', 'cursor=1.5', `cursor=${'9'.repeat(16)}`, 'cursor=1&cursor=2'],
     ...['version_of=', `version_of=${'a'.repeat(201)}`, 'version_of=a&version_of=b'],
   ])('is rejected with a clear message: %s', async (query) => {
-    const primary = new FakePrimary();
-    await using server = await serveWith([getConversations(primary.asPrimary)]);
-    const { status, body } = await exchange(server.port, request(`GET /?${query}`));
-    expect([status, body.error]).toEqual([400, 'validation_error']);
+    const { status, body, calls } = await list(`?${query}`, null);
+    expect([status, body.error, calls]).toEqual([400, 'validation_error', []]);
     expect(body.message).toMatch(/^(limit|cursor|version_of): must (not )?be |^version_of: must have /);
-    expect(primary.calls).toEqual([]);
   });
 });
 
@@ -99,27 +97,24 @@ describe('The messages of a conversation', () => {
     ['?format=markdown', ['Accept: application/json'], 'text/markdown; charset=utf-8', false],
     ['?format=json', ['Accept: text/markdown'], 'application/json; charset=utf-8', true],
   ])('have the requested format: %s %s', async (query, headers, type, withImages) => {
-    const { primary, server } = await serveMessages(short);
-    await using _ = server;
+    await using server = await serveMessages(short);
     const answer = await exchange(server.port, request(`GET /${query}`, headers));
     expect(answer.headers['content-type']).toBe(type);
     expect(answer.headers['content-length']).toBe(String(Buffer.byteLength(answer.text)));
-    expect(primary.calls[0]?.request).toMatchObject({ withImages });
+    expect(server.primary.calls[0]?.request).toMatchObject({ withImages });
   });
 
   it.each(['format=pdf', 'format=', 'format=json&format=json', 'download=yes', 'download='])(
     'are rejected with a clear message: %s',
     async (query) => {
-      const { server } = await serveMessages(short);
-      await using _ = server;
+      await using server = await serveMessages(short);
       const { status, body } = await exchange(server.port, request(`GET /?${query}`));
       expect([status, body.error]).toEqual([400, 'validation_error']);
     },
   );
 
   it('are a 404 for an unknown conversation, never as a file', async () => {
-    const { server } = await serveMessages(() => Promise.reject(gone));
-    await using _ = server;
+    await using server = await serveMessages(() => Promise.reject(gone));
     const { status, headers } = await exchange(server.port, request('GET /?format=markdown&download=true'));
     expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
     expect(headers['content-disposition']).toBeUndefined();
@@ -127,19 +122,17 @@ describe('The messages of a conversation', () => {
 
   it('are cut off if the conversation is removed while they are sent', async () => {
     let taken = 0;
-    const { server } = await serveMessages(() => (++taken < 8 ? Promise.resolve(piece) : Promise.reject(gone)));
-    await using _ = server;
+    await using server = await serveMessages(() => (++taken < 8 ? Promise.resolve(piece) : Promise.reject(gone)));
     const answer = fetch(`http://127.0.0.1:${server.port}/`).then((response) => response.text());
     await expect(answer).rejects.toThrow('terminated');
   });
 
   it('are read from the primary no faster than by the client, and no longer once it disconnects', async () => {
     let taken = 0;
-    const { server } = await serveMessages(async () => {
+    await using server = await serveMessages(async () => {
       taken++;
       return piece;
     });
-    await using _ = server;
     const client = connect(server.port, '127.0.0.1');
     client.pause().write(request('GET /'));
     let before = -1;
@@ -159,11 +152,10 @@ describe('The messages of a conversation', () => {
 
   it('are not sent for HEAD, however long they are', async () => {
     let taken = 0;
-    const { server } = await serveMessages(async () => {
+    await using server = await serveMessages(async () => {
       taken++;
       return piece;
     });
-    await using _ = server;
     const { status, text } = await exchange(server.port, request('HEAD /'), true);
     expect([status, text]).toEqual([200, '']);
     expect(taken).toBeLessThan(10);
@@ -174,7 +166,6 @@ it.each([
   [true, 200, undefined],
   [false, 403, 'stored conversations cannot be read: MODEL_API_READ_BACK is false'],
 ])('Conversations can be read only if that is enabled (%p)', async (readBack, status, message) => {
-  await using server = await serveWith([readBackGuard({ readBack }), passed]);
-  const answer = await server.get();
+  const answer = await answerOf([readBackGuard({ readBack }), passed]);
   expect([answer.status, answer.body.message]).toEqual([status, message]);
 });

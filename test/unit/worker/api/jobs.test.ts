@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { orAborted } from '../../../../src/shared/async.js';
+import type { JobView } from '../../../../src/shared/background.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
@@ -8,7 +9,7 @@ import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, RawConnection, request } from '../../../support/clients/raw-http.js';
-import { serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, serveWith } from '../../../support/doors/express-server.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { forever } from '../../../support/jobs/job-harness.js';
@@ -21,13 +22,9 @@ const end = jobDone({ model: 'eliza' });
 const whole = [started, hello, end];
 const jobAnswer = answerInPieces('Hello', end);
 const running = backgroundView({ status: 'running', endedAt: null });
-const times = {
-  created_at: '1970-01-01T00:00:01.000Z',
-  started_at: '1970-01-01T00:00:02.000Z',
-  ended_at: '1970-01-01T00:00:03.000Z',
-};
+const [created_at, started_at, ended_at] = [1, 2, 3].map((second) => `1970-01-01T00:00:0${second}.000Z`);
 const known = { job_id: 'some-id', background: true, title: 'Hi', operation: 'ask', status: 'succeeded' } as const;
-const listed = { ...known, position: null, reason: null, ...times };
+const listed = { ...known, position: null, reason: null, created_at, started_at, ended_at };
 
 /** Yields these events; with `hangs`, then waits until the signal is aborted. */
 function telling(events: readonly JobEvent[], hangs = false) {
@@ -35,6 +32,20 @@ function telling(events: readonly JobEvent[], hangs = false) {
     yield* events;
     if (hangs) await orAborted(forever, signal);
   };
+}
+
+/** Requests the list of background jobs, of which the primary returns this page. */
+async function list(query: string, page: object | null, ...checks: Handler[]) {
+  const primary = new FakePrimary(page === null ? {} : { jobs: page });
+  const sent = request(`GET /${query}`, ['X-Request-Id: mine']);
+  const answer = await answerOf([...checks, getJobs(primary.asPrimary)], sent);
+  return { ...answer, calls: primary.calls };
+}
+
+/** Requests the job that the primary has. */
+function shown(job: JobView | Error, answers: object = {}, ...headers: string[]) {
+  const primary = new FakePrimary({ job, ...answers });
+  return answerOf([atRoute('/jobs/{job_id}'), getJob(primary.asPrimary)], headers);
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
@@ -47,37 +58,26 @@ function serve(primary: FakePrimary, closing = new AbortController()) {
 
 describe('The list of background jobs', () => {
   it('is requested with the parameters of the query, and contains no text except the title', async () => {
-    const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: 17 } });
-    await using server = await serveWith([getJobs(primary.asPrimary)]);
-    const bytes = request('GET /?status=succeeded&limit=100&cursor=99', ['X-Request-Id: mine']);
-    const { body } = await exchange(server.port, bytes);
+    const page = { jobs: [backgroundView()], next: 17 };
+    const { body, calls } = await list('?status=succeeded&limit=100&cursor=99', page);
     const order = { client: '', status: 'succeeded', before: 99, limit: 100 };
-    expect(primary.calls).toEqual([{ name: 'jobs', request: order }]);
+    expect(calls).toEqual([{ name: 'jobs', request: order }]);
     expect(body).toEqual({ jobs: [listed], next_cursor: '17', request_id: 'mine' });
   });
 
   it('contains open requests, and continues its pages after the last one', async () => {
     const open = backgroundView({ id: '7-abcdefgh', form: null, status: 'running', endedAt: null });
-    const primary = new FakePrimary({ jobs: { jobs: [open], next: -7 } });
-    await using server = await serveWith([getJobs(primary.asPrimary)]);
-    const { body } = await exchange(server.port, request('GET /?limit=1&cursor=-8'));
-    expect(primary.calls).toMatchObject([{ request: { before: -8 } }]);
+    const { body, calls } = await list('?limit=1&cursor=-8', { jobs: [open], next: -7 });
+    expect(calls).toMatchObject([{ request: { before: -8 } }]);
     expect(body).toMatchObject({ jobs: [{ job_id: '7-abcdefgh', background: false }], next_cursor: '-7' });
   });
 
   it.each([
-    'status=done',
-    'status=queued&status=running',
-    'limit=0',
-    'limit=1e1',
-    'cursor=1-',
-    'cursor=x',
-    'cursor=99999999999999999999',
+    ...['status=done', 'status=queued&status=running', 'limit=0', 'limit=1e1'],
+    ...['cursor=1-', 'cursor=x', 'cursor=99999999999999999999'],
   ])('rejects %s', async (query) => {
-    const primary = new FakePrimary();
-    await using server = await serveWith([getJobs(primary.asPrimary)]);
-    const { status, body } = await exchange(server.port, request(`GET /?${query}`));
-    expect([status, body.error, primary.calls]).toEqual([400, 'validation_error', []]);
+    const { status, body, calls } = await list(`?${query}`, null);
+    expect([status, body.error, calls]).toEqual([400, 'validation_error', []]);
   });
 });
 
@@ -89,21 +89,17 @@ const asAdmin: Handler = (_req, res, next) => {
 
 describe('An administrator', () => {
   it('lists the jobs of all clients with their names, which no other client can', async () => {
-    const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: null } });
-    await using server = await serveWith([getJobs(primary.asPrimary)]);
-    const refused = await exchange(server.port, request('GET /?all=true'));
-    expect([refused.status, refused.body.error, primary.calls]).toEqual([403, 'forbidden', []]);
-    await using admins = await serveWith([asAdmin, getJobs(primary.asPrimary)]);
-    const { body } = await exchange(admins.port, request('GET /?all=true'));
-    expect(body.jobs).toEqual([{ ...listed, client: 'key ada' }]);
-    expect((await exchange(admins.port, request('GET /'))).body.jobs).toEqual([listed]);
-    expect(primary.calls.map(({ request: order }) => (order as { client: unknown }).client)).toEqual([null, '']);
+    const page = { jobs: [backgroundView()], next: null };
+    const refused = await list('?all=true', page);
+    expect([refused.status, refused.body.error, refused.calls]).toEqual([403, 'forbidden', []]);
+    const [all, own] = [await list('?all=true', page, asAdmin), await list('', page, asAdmin)];
+    expect([all.body.jobs, own.body.jobs]).toEqual([[{ ...listed, client: 'key ada' }], [listed]]);
+    expect([all.calls, own.calls]).toMatchObject([[{ request: { client: null } }], [{ request: { client: '' } }]]);
   });
 
   it('can cancel any job', async () => {
     const primary = new FakePrimary({ deleteJob: { status: 'cancelled' } });
-    await using server = await serveWith([asAdmin, deleteJob(primary.asPrimary)]);
-    await exchange(server.port, request('DELETE /?keep_ended=true'));
+    await answerOf([asAdmin, deleteJob(primary.asPrimary)], request('DELETE /?keep_ended=true'));
     expect(primary.calls[0]?.request).toMatchObject({ isAdmin: true, keepsEnded: true });
   });
 });
@@ -124,50 +120,31 @@ describe('A job with an open request', () => {
 });
 
 describe('A background job', () => {
-  it('shows its position while it waits, and its error after a failure', async () => {
-    const waits = backgroundView({ status: 'queued', position: 4, reason: 'cli', startedAt: null, endedAt: null });
-    const failure = { code: 'timeout', message: 'too long' } as const;
-    for (const [job, expected] of [
-      [
-        waits,
-        {
-          ...listed,
-          status: 'queued',
-          position: 4,
-          reason: 'cli',
-          started_at: null,
-          ended_at: null,
-          request_id: 'mine',
-        },
-      ],
-      [
-        backgroundView({ status: 'failed', failure }),
-        {
-          ...listed,
-          status: 'failed',
-          error: { error: 'timeout', message: 'too long', request_id: 'request 1' },
-          request_id: 'mine',
-        },
-      ],
-    ] as const) {
-      await using server = await serve(new FakePrimary({ job })).job();
-      expect((await server.get('X-Request-Id: mine')).body).toEqual(expected);
-    }
+  const failure = { code: 'timeout', message: 'too long' } as const;
+  const error = { error: 'timeout', message: 'too long', request_id: 'request 1' };
+  const waits = { status: 'queued', position: 4, reason: 'cli' } as const;
+
+  it.each<[string, Partial<JobView>, object]>([
+    [
+      'its position while it waits',
+      { ...waits, startedAt: null, endedAt: null },
+      { ...waits, started_at: null, ended_at: null },
+    ],
+    ['its error after a failure', { status: 'failed', failure }, { status: 'failed', error }],
+  ])('shows %s', async (_, differences, expected) => {
+    const { body } = await shown(backgroundView(differences), {}, 'X-Request-Id: mine');
+    expect(body).toEqual({ ...listed, ...expected, request_id: 'mine' });
   });
 
   it('shows the body of the plain answer after success, with the id of its request', async () => {
-    const primary = new FakePrimary({ job: backgroundView(), jobAnswer });
-    await using server = await serve(primary).job();
-    const { body } = await server.get('X-Request-Id: mine');
+    const { body } = await shown(backgroundView(), { jobAnswer }, 'X-Request-Id: mine');
     const result = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
     expect(body).toMatchObject({ ...listed, result, request_id: 'mine' });
   });
 
   it('of /v1/responses shows the answer in that format', async () => {
     const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
-    const primary = new FakePrimary({ job: backgroundView({ form }), jobAnswer });
-    await using server = await serve(primary).job();
-    const { body } = await server.get();
+    const { body } = await shown(backgroundView({ form }), { jobAnswer });
     expect(body.result).toMatchObject({ id: 'resp_some-id', object: 'response', status: 'completed', created_at: 1 });
   });
 
@@ -181,8 +158,7 @@ describe('A background job', () => {
   });
 
   it('that is deleted while it is read is not found', async () => {
-    await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: missing })).job();
-    expect((await server.get()).status).toBe(404);
+    expect((await shown(backgroundView(), { jobAnswer: missing })).status).toBe(404);
     const long = answerInPieces('x'.repeat(100_000), end);
     const forgotten = ({ from }: { readonly from: number }) => {
       if (from > 50_000) throw missing;
@@ -197,8 +173,7 @@ describe('A background job', () => {
     [null, { status: null, deleted: true }],
   ])('is cancelled or deleted by DELETE', async (status, fate) => {
     const primary = new FakePrimary({ deleteJob: { status } });
-    await using server = await serveWith([deleteJob(primary.asPrimary)]);
-    const { body } = await server.get('X-Request-Id: mine');
+    const { body } = await answerOf([deleteJob(primary.asPrimary)], ['X-Request-Id: mine']);
     expect(body).toMatchObject({ success: true, ...fate, request_id: 'mine' });
     const order = { id: 'undefined', client: '', isAdmin: false, keepsEnded: false };
     expect(primary.calls).toEqual([{ name: 'deleteJob', request: order }]);
@@ -206,8 +181,7 @@ describe('A background job', () => {
 
   it('that an administrator cancelled shows it, without a name', async () => {
     const job = backgroundView({ status: 'cancelled', isEndedByAdmin: true });
-    await using server = await serve(new FakePrimary({ job })).job();
-    expect((await server.get()).body).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
+    expect((await shown(job)).body).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
   });
 });
 
@@ -242,10 +216,8 @@ describe('The events of a background job', () => {
 
   it('end when the worker exits: readers reconnect and resume', async () => {
     const closing = new AbortController();
-    await using server = await serve(
-      new FakePrimary({ job: running }, telling([started, hello], true)),
-      closing,
-    ).events();
+    const primary = new FakePrimary({ job: running }, telling([started, hello], true));
+    await using server = await serve(primary, closing).events();
     const response = await fetch(`http://127.0.0.1:${server.port}/`);
     const text = response.text();
     await new Promise((resolve) => setImmediate(resolve));

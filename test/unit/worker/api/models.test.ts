@@ -13,16 +13,8 @@ describe('The list of models', () => {
   it('is sent to Anthropic SDKs', async () => {
     await using door = await openAiDoor(always());
     const unknown = { capabilities: null, max_input_tokens: null, max_tokens: null, line: null };
-    const eliza = {
-      type: 'model',
-      id: 'eliza',
-      display_name: 'Eliza',
-      created_at: '1970-01-01T00:00:00Z',
-      lifecycle: 'active',
-      deprecated_at: null,
-      retires_at: null,
-      ...unknown,
-    };
+    const times = { created_at: '1970-01-01T00:00:00Z', deprecated_at: null, retires_at: null };
+    const eliza = { type: 'model', id: 'eliza', display_name: 'Eliza', lifecycle: 'active', ...times, ...unknown };
     const { headers, body } = await door.get('/v1/models', anthropic);
     expect(body).toMatchObject({ data: [eliza, { id: 'echo' }], has_more: false, first_id: 'eliza', last_id: 'echo' });
     expect(headers.get('request-id')).toBe(headers.get('x-request-id'));

@@ -6,7 +6,7 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
 import { viewStatus } from '../../../support/clients/event-stream.js';
 import { RawConnection, request } from '../../../support/clients/raw-http.js';
-import { serveWith } from '../../../support/doors/express-server.js';
+import { countsIn, type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
 
 const whole: WrittenSections = { slots: '{"max":1}', queue: '{"max":2}' };
 const wholeBody = { slots: { max: 1 }, queue: { max: 2 } };
@@ -34,7 +34,7 @@ class Viewing implements AsyncDisposable {
   readonly subscriptions: Subscription[] = [];
   isAllowed = true;
   readonly viewers: StatusViewers;
-  readonly #server: Awaited<ReturnType<typeof serveWith>>;
+  readonly server: ExpressServer;
 
   static async open(): Promise<Viewing> {
     const show: AsyncHandler = async (req, res) => {
@@ -47,8 +47,8 @@ class Viewing implements AsyncDisposable {
     return viewing;
   }
 
-  private constructor(server: Awaited<ReturnType<typeof serveWith>>) {
-    this.#server = server;
+  private constructor(server: ExpressServer) {
+    this.server = server;
     const stream = (_name: string, { withNames }: { withNames: boolean }, signal: AbortSignal) => {
       const subscription = new Subscription(withNames, signal);
       this.subscriptions.push(subscription);
@@ -57,16 +57,12 @@ class Viewing implements AsyncDisposable {
     this.viewers = new StatusViewers({ stream } as unknown as Primary, this.clock, this.closing.signal);
   }
 
-  get server() {
-    return this.#server;
-  }
-
   get open(): Subscription[] {
     return this.subscriptions.filter(({ isOpen }) => isOpen);
   }
 
   view(path: '/named' | '/nameless' = '/named', client = 'alice') {
-    return viewStatus({ url: `http://127.0.0.1:${this.#server.port}` }, { 'x-client': client }, path);
+    return viewStatus({ url: `http://127.0.0.1:${this.server.port}` }, { 'x-client': client }, path);
   }
 
   async tell(sections: WrittenSections): Promise<void> {
@@ -74,7 +70,7 @@ class Viewing implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server[Symbol.asyncDispose]();
+    await this.server[Symbol.asyncDispose]();
   }
 }
 
@@ -98,10 +94,7 @@ describe('The viewers of the status', () => {
     await using second = await viewing.view();
     expect(await second.next('snapshot')).toEqual({ slots: { max: 9 }, queue: { max: 2 } });
     await viewing.tell({ queue: '{"max":8}' });
-    expect([await first.next('change'), await second.next('change')]).toEqual([
-      { queue: { max: 8 } },
-      { queue: { max: 8 } },
-    ]);
+    for (const viewer of [first, second]) expect(await viewer.next('change')).toEqual({ queue: { max: 8 } });
     expect(viewing.subscriptions).toHaveLength(1);
   });
 
@@ -177,13 +170,10 @@ describe('The viewers of the status', () => {
     viewer.leave();
     await until(() => viewing.server.log.entries.length === 1, 'the record');
     expect(viewing.server.log.entries).toMatchObject([{ fields: { status_code: 200 } }]);
-    const families = await viewing.server.metrics.changes();
-    const grown = (family: string) =>
-      families.find(({ name }) => name === `model_api_${family}`)?.values.filter(({ value }) => value > 0);
+    const counts = await countsIn(viewing.server.metrics);
     const labels = { method: 'GET', route: '/status/stream', code: '200' };
-    expect(grown('http_requests_total')).toEqual([{ labels, value: 1 }]);
-    expect(grown('http_request_duration_seconds')).toEqual([]);
-    expect(grown('http_aborted_requests_total')).toEqual([]);
+    expect(counts('http_requests_total')).toEqual([{ labels, value: 1 }]);
+    expect([counts('http_request_duration_seconds'), counts('http_aborted_requests_total')]).toEqual([[], []]);
   });
 
   it('receive only the headers for HEAD', async () => {

@@ -1,6 +1,7 @@
 import { conversationMessages } from '../../../../src/shared/api/conversations.js';
 import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
 import { JsonTranscript, written } from '../../../../src/worker/api/transcripts.js';
+import { assistant, user } from '../../../support/doors/sdk-messages.js';
 import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
 async function bodyOf(...parts: readonly TranscriptPart[]) {
@@ -18,12 +19,7 @@ const say = (role: 'system' | 'user' | 'assistant', ...texts: string[]): Transcr
 
 describe('A conversation as JSON', () => {
   it('has its messages in order, and no system text if there is none', async () => {
-    const messages = [
-      { role: 'user', content: 'one' },
-      { role: 'assistant', content: 'eins' },
-      { role: 'user', content: 'two' },
-      { role: 'assistant', content: '' },
-    ];
+    const messages = [user('one'), assistant('eins'), user('two'), assistant('')];
     const parts = [...say('user', 'o', 'ne'), ...say('assistant', 'eins'), ...say('user', 'two'), ...say('assistant')];
     expect(await bodyOf(...parts)).toEqual({ ...begun, system: null, messages });
   });
@@ -34,33 +30,19 @@ describe('A conversation as JSON', () => {
       { type: 'message', role: 'assistant', figures: { model, usage: { ...nothing, ...usage } } },
       { type: 'text', text: 'x' },
     ];
-    const { messages } = await bodyOf(
-      ...[
-        ...answer('a "model"', { inputTokens: 5, costUsd: 0 }),
-        ...answer('eliza', {}),
-        ...answer(null, { outputTokens: 1 }),
-      ],
-    );
+    const priced = answer('a "model"', { inputTokens: 5, costUsd: 0 });
+    const { messages } = await bodyOf(...priced, ...answer('eliza', {}), ...answer(null, { outputTokens: 1 }));
     expect(messages).toEqual([
-      {
-        role: 'assistant',
-        content: 'x',
-        model: 'a "model"',
-        usage: { input_tokens: 5, output_tokens: null, cost_usd: 0 },
-      },
-      { role: 'assistant', content: 'x', model: 'eliza' },
-      { role: 'assistant', content: 'x', usage: { input_tokens: null, output_tokens: 1 } },
+      assistant('x', { model: 'a "model"', usage: { input_tokens: 5, output_tokens: null, cost_usd: 0 } }),
+      assistant('x', { model: 'eliza' }),
+      assistant('x', { usage: { input_tokens: null, output_tokens: 1 } }),
     ]);
   });
 
   it('has its system text, and each text unchanged, whatever it contains', async () => {
     const odd = '"\\\n\r\u0000\u2028😀</script>","messages":[]}';
     const parts = [...say('system', odd, odd), ...say('user', odd), ...say('assistant', odd)];
-    const messages = [
-      { role: 'user', content: odd },
-      { role: 'assistant', content: odd },
-    ];
-    expect(await bodyOf(...parts)).toEqual({ ...begun, system: odd + odd, messages });
+    expect(await bodyOf(...parts)).toEqual({ ...begun, system: odd + odd, messages: [user(odd), assistant(odd)] });
   });
 
   it('has the images of its messages', async () => {
@@ -73,10 +55,7 @@ describe('A conversation as JSON', () => {
       { media_type: 'image/png', data: 'QUJD' },
       { media_type: 'image/webp', data: 'QQ==' },
     ];
-    const messages = [
-      { role: 'user', content: 'look', images },
-      { role: 'assistant', content: 'seen' },
-    ];
+    const messages = [{ ...user('look'), images }, assistant('seen')];
     expect(await bodyOf(...parts, ...say('assistant', 'seen'))).toEqual({ ...begun, system: null, messages });
     expect((await bodyOf(...parts)).messages).toEqual(messages.slice(0, 1));
   });
