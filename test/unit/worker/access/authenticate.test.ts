@@ -5,21 +5,14 @@ import { authenticate, authenticateOperator, isAccepted, maySee } from '../../..
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
-import { passed, serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, passed, serveWith } from '../../../support/doors/express-server.js';
 
 const clock = new FakeClock();
 
 function keyOf(name: string, key: string, differences: Partial<WorkerKey> = {}): WorkerKey {
   const scopes = ['ask', 'chat', 'admin', 'metrics'] as WorkerKey['scopes'];
-  return {
-    name,
-    digest: digestOf(key),
-    scopes,
-    isCapped: false,
-    hasSubclients: false,
-    expiresAt: null,
-    ...differences,
-  };
+  const plain = { isCapped: false, hasSubclients: false, expiresAt: null };
+  return { name, digest: digestOf(key), scopes, ...plain, ...differences };
 }
 
 const keys = [
@@ -44,10 +37,15 @@ function authorityWith(held: WorkerKey[] | null) {
 const withKeys = authorityWith(keys);
 const open = authorityWith(null);
 
+/** Sends a request with these headers to a route of this scope. */
+function answerTo(headers: readonly string[] = [], scope: 'ask' | 'chat' = 'ask', authority = withKeys) {
+  return answerOf([authenticate(authority, scope), passed], headers);
+}
+
 describe('The API key check', () => {
   it('falls back to local users if no key is configured', async () => {
-    await using server = await serveWith([authenticate(open, 'ask'), passed]);
-    expect((await server.get('X-API-Key: anything')).body).toEqual({ passed: true, client: 'user zoe' });
+    const { body } = await answerTo(['X-API-Key: anything'], 'ask', open);
+    expect(body).toEqual({ passed: true, client: 'user zoe' });
   });
 
   it.each([
@@ -55,21 +53,17 @@ describe('The API key check', () => {
     ['a bearer token', 'Authorization: Bearer second-key'],
     ['a bearer token in small letters', 'authorization: bearer  second-key '],
   ])('accepts a key in %s, and identifies its client', async (_, header) => {
-    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
-    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
+    expect((await answerTo([header])).body).toEqual({ passed: true, client: 'key bob' });
   });
 
   it.each(['X-API-Key:', 'X-API-Key:  '])('ignores an empty key next to the right one: %j', async (empty) => {
-    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
-    expect(await server.get(empty, 'Authorization: Bearer first-key')).toMatchObject(asPassed);
+    expect(await answerTo([empty, 'Authorization: Bearer first-key'])).toMatchObject(asPassed);
     const message = expect.stringContaining('an API key is needed');
-    expect(await server.get(empty)).toMatchObject({ status: 401, body: { message } });
+    expect(await answerTo([empty])).toMatchObject({ status: 401, body: { message } });
   });
 
   it('accepts the same key twice', async () => {
-    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
-    const answer = await server.get('X-API-Key: first-key', 'Authorization: Bearer first-key');
-    expect(answer).toMatchObject(asPassed);
+    expect(await answerTo(['X-API-Key: first-key', 'Authorization: Bearer first-key'])).toMatchObject(asPassed);
   });
 
   it.each<[string, string[], string]>([
@@ -86,8 +80,7 @@ describe('The API key check', () => {
     ],
     ['two tokens', ['Authorization: Bearer first-key', 'Authorization: Bearer x'], 'the request carries different'],
   ])('rejects %s, and never shows it', async (_, headers, message) => {
-    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
-    const answer = await server.get(...headers);
+    const answer = await answerTo(headers);
     expect(answer).toMatchObject({
       status: 401,
       headers: { 'www-authenticate': 'Bearer realm="prompt-relay"' },
@@ -112,28 +105,24 @@ describe('The API key check', () => {
   });
 
   it('accepts a key until the moment it expires', async () => {
-    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
-    expect(await server.get('X-API-Key: expiring-key')).toMatchObject(asPassed);
+    expect(await answerTo(['X-API-Key: expiring-key'])).toMatchObject(asPassed);
   });
 
   it('rejects a key without the scope, and names the scope', async () => {
-    await using server = await serveWith([authenticate(withKeys, 'chat'), passed]);
-    expect(await server.get('X-API-Key: second-key')).toMatchObject({
-      status: 403,
-      body: { error: 'forbidden', message: 'this API key lacks the scope chat: ask the operator for it' },
-    });
-    expect(server.log.entries.at(-1)?.fields.client).toBe('key bob');
-    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
+    const message = 'this API key lacks the scope chat: ask the operator for it';
+    const refused = await answerTo(['X-API-Key: second-key'], 'chat');
+    expect(refused).toMatchObject({ status: 403, body: { error: 'forbidden', message } });
+    expect(refused.log.entries.at(-1)?.fields.client).toBe('key bob');
+    expect(await answerTo(['X-API-Key: first-key'], 'chat')).toMatchObject(asPassed);
   });
 
   it('rejects every key if the keys file is empty', async () => {
-    await using server = await serveWith([authenticate(authorityWith([]), 'ask'), passed]);
-    expect((await server.get('X-API-Key: first-key')).status).toBe(401);
+    expect((await answerTo(['X-API-Key: first-key'], 'ask', authorityWith([]))).status).toBe(401);
   });
 
   it('gives no client the operator scope if no key is configured', async () => {
-    await using server = await serveWith([authenticateOperator(open, 'admin'), passed]);
-    expect(await server.get('X-API-Key: anything')).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
+    const answer = await answerOf([authenticateOperator(open, 'admin'), passed], ['X-API-Key: anything']);
+    expect(answer).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
   });
 
   it('gives a key with the scope operator access', async () => {
@@ -150,8 +139,7 @@ describe('An open route', () => {
   };
 
   it('shows everything if no key is configured', async () => {
-    await using server = await serveWith([shown(open)]);
-    expect((await server.get()).body).toEqual({ sees: true, stays: true });
+    expect((await answerOf([shown(open)])).body).toEqual({ sees: true, stays: true });
   });
 
   it.each<[boolean, boolean, string[]]>([
@@ -162,7 +150,6 @@ describe('An open route', () => {
     [false, false, ['X-API-Key: expired-key']],
     [false, false, ['X-API-Key: first-key', 'Authorization: Bearer wrong-key']],
   ])('shows everything: %p, or the view of any key: %p, with %j', async (sees, stays, headers) => {
-    await using server = await serveWith([shown(withKeys)]);
-    expect(await server.get(...headers)).toMatchObject({ status: 200, body: { sees, stays } });
+    expect(await answerOf([shown(withKeys)], headers)).toMatchObject({ status: 200, body: { sees, stays } });
   });
 });

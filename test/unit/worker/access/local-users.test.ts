@@ -12,19 +12,13 @@ const names: Readonly<Record<number, string>> = { 1000: 'ada', 1001: 'bob' };
 function createUsers(localUsers: 'off' | 'identify' | 'require', allowedUsers: string[] = []) {
   let uid: number | null = 1000;
   const asked = { times: 0 };
-  const users = new LocalUsers(
-    { localUsers, allowedUsers },
-    {
-      table: {
-        uidOf: async () => {
-          asked.times++;
-          return uid;
-        },
-      },
-      credentials: { uidOf: async () => null },
-      names: { nameOf: async (id) => names[id] ?? `uid-${id}` },
-    },
-  );
+  const uidOf = async () => {
+    asked.times++;
+    return uid;
+  };
+  const credentials = { uidOf: async () => null };
+  const parts = { table: { uidOf }, credentials, names: { nameOf: async (id: number) => names[id] ?? `uid-${id}` } };
+  const users = new LocalUsers({ localUsers, allowedUsers }, parts);
   const become = (next: number | null) => {
     uid = next;
   };
@@ -37,36 +31,29 @@ function requestOn(socket: Socket, { address = '127.0.0.1', isProxy = false }: C
 
 function connection(remoteAddress = '127.0.0.1'): Socket {
   const ends = { localAddress: '127.0.0.1', localPort: 5051, remoteAddress, remotePort: 40_000 };
-  return Object.defineProperties(
-    new Socket(),
-    Object.fromEntries(Object.entries(ends).map(([name, value]) => [name, { value }])),
-  );
+  const fields = Object.entries(ends).map(([name, value]) => [name, { value }]);
+  return Object.defineProperties(new Socket(), Object.fromEntries(fields));
 }
 
 describe('A caller without a key', () => {
   it('is identified by its user, looked up once per connection', async () => {
     const { users, asked, become } = createUsers('identify');
     const one = connection();
-    expect(await Promise.all([users.admit(requestOn(one)), users.admit(requestOn(one))])).toEqual([
-      'user ada',
-      'user ada',
-    ]);
+    const both = [users.admit(requestOn(one)), users.admit(requestOn(one))];
+    expect(await Promise.all(both)).toEqual(['user ada', 'user ada']);
     become(1001);
     expect(await users.admit(requestOn(one))).toBe('user ada');
     expect(await users.admit(requestOn(connection()))).toBe('user bob');
     expect(asked.times).toBe(2);
   });
 
-  it('is identified by its user id if the user has no name', async () => {
-    const { users, become } = createUsers('require');
-    become(1234);
-    expect(await users.admit(requestOn(connection()))).toBe('user uid-1234');
-  });
-
-  it('is identified by its address if the lookup finds no user', async () => {
-    const { users, become } = createUsers('identify');
-    become(null);
-    expect(await users.admit(requestOn(connection('192.0.2.1'), { address: '192.0.2.1' }))).toBe('address 192.0.2.1');
+  it.each([
+    ['user id if the user has no name', 'require', 1234, '127.0.0.1', 'user uid-1234'],
+    ['address if the lookup finds no user', 'identify', null, '192.0.2.1', 'address 192.0.2.1'],
+  ] as const)('is identified by its %s', async (_, setting, uid, address, client) => {
+    const { users, become } = createUsers(setting);
+    become(uid);
+    expect(await users.admit(requestOn(connection(address), { address }))).toBe(client);
   });
 
   it('is identified by its address if the lookup is disabled', async () => {
@@ -79,9 +66,8 @@ describe('A caller without a key', () => {
     const { users, asked } = createUsers('identify');
     const proxied = requestOn(connection(), { address: '192.0.2.1', isProxy: true });
     expect(await users.admit(proxied)).toBe('address 192.0.2.1');
-    expect(await createUsers('identify').users.admit(requestOn(connection(), { isProxy: true }))).toBe(
-      'address 127.0.0.1',
-    );
+    const local = requestOn(connection(), { isProxy: true });
+    expect(await createUsers('identify').users.admit(local)).toBe('address 127.0.0.1');
     expect(asked.times).toBe(0);
     await expect(createUsers('require').users.admit(proxied)).rejects.toMatchObject({ code: 'forbidden' });
   });
@@ -109,10 +95,8 @@ describe('A caller without a key', () => {
     const admitted = users.admit(requestOn(connection()));
     if (isAllowed) await expect(admitted).resolves.toMatch(/^user /);
     else {
-      await expect(admitted).rejects.toMatchObject({
-        code: 'forbidden',
-        message: expect.stringMatching(/is not in MODEL_API_ALLOWED_USERS$/),
-      });
+      const message = expect.stringMatching(/is not in MODEL_API_ALLOWED_USERS$/);
+      await expect(admitted).rejects.toMatchObject({ code: 'forbidden', message });
     }
   });
 });

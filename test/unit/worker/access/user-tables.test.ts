@@ -11,12 +11,7 @@ function row(ends: string, uid: number, inode: number, state = '01'): string {
 /** Both ends of a connection: client 127.0.0.1:43690, server 127.0.0.1:5051. */
 const clientEnd = '0100007F:AAAA 0100007F:13BB';
 const serverEnd = '0100007F:13BB 0100007F:AAAA';
-const ends: TcpEnds = {
-  localAddress: '127.0.0.1',
-  localPort: 5051,
-  remoteAddress: '127.0.0.1',
-  remotePort: 0xaaaa,
-};
+const ends: TcpEnds = { localAddress: '127.0.0.1', localPort: 5051, remoteAddress: '127.0.0.1', remotePort: 0xaaaa };
 
 function tableOf(four: string, six = '') {
   const reads: string[] = [];
@@ -71,9 +66,8 @@ describe('The user at the client end of a connection', () => {
   it('is read once for many simultaneous lookups', async () => {
     const { table, reads } = tableOf(row(clientEnd, 1000, 12));
     const first = table.uidOf(ends);
-    expect(await Promise.all([first, ...Array.from({ length: 50 }, () => table.uidOf(ends))])).toEqual(
-      Array.from({ length: 51 }, () => 1000),
-    );
+    const later = Array.from({ length: 50 }, () => table.uidOf(ends));
+    expect(new Set(await Promise.all([first, ...later]))).toEqual(new Set([1000]));
     expect(reads.length).toBeLessThanOrEqual(2); // a running read may be older than later requests
   });
 
