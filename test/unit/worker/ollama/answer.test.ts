@@ -20,12 +20,9 @@ function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
 }
 
 function linesOf(...pieces: (string | undefined)[]): unknown[] {
-  const text = pieces.join('');
-  expect(text.endsWith('\n')).toBe(true);
-  return text
-    .slice(0, -1)
-    .split('\n')
-    .map((line) => JSON.parse(line) as unknown);
+  const lines = pieces.join('').split('\n');
+  expect(lines.pop()).toBe('');
+  return lines.map((line) => JSON.parse(line) as unknown);
 }
 
 const head = { model: 'eliza', created_at };
@@ -52,14 +49,11 @@ describe('An answer of the Ollama API', () => {
 
   it('has the input of a call as an object, whatever the model wrote', () => {
     const calls = [call, { ...call, id: 'c2', input: '{' }];
-    expect(ollamaChatFormat(clock).body(told({ calls }))).toMatchObject({
-      message: {
-        tool_calls: [
-          { id: 'c1', function: { index: 0, name: 'f', arguments: { a: 1 } } },
-          { id: 'c2', function: { index: 1, name: 'f', arguments: {} } },
-        ],
-      },
-    });
+    const tool_calls = [
+      { id: 'c1', function: { index: 0, name: 'f', arguments: { a: 1 } } },
+      { id: 'c2', function: { index: 1, name: 'f', arguments: {} } },
+    ];
+    expect(ollamaChatFormat(clock).body(told({ calls }))).toMatchObject({ message: { tool_calls } });
   });
 
   it('has no duration of 0, because programs divide by it', () => {
@@ -79,13 +73,8 @@ describe('A stream of the Ollama API', () => {
   it('has thoughts before the text, separated by blank lines', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
     const lines = linesOf(
-      stream.thoughtDelta?.('H'),
-      stream.thoughtDelta?.('m'),
-      stream.thoughtEnd?.({}),
-      stream.thoughtEnd?.({}),
-      stream.thoughtDelta?.('Well'),
-      stream.thoughtEnd?.({ signature: 'proof' }),
-      stream.delta('Hi'),
+      ...[stream.thoughtDelta?.('H'), stream.thoughtDelta?.('m'), stream.thoughtEnd?.({}), stream.thoughtEnd?.({})],
+      ...[stream.thoughtDelta?.('Well'), stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi')],
     );
     const piece = (said: object) => ({ ...head, message: { role: 'assistant', content: '', ...said }, done: false });
     const thought = ['H', 'm', '\n\nWell'].map((thinking) => piece({ thinking }));

@@ -1,9 +1,9 @@
 import { callIdAt } from '../../../../src/shared/text/chain.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../../src/worker/ollama/generate-request.js';
+import { assistant, png, pngAt, user } from '../../../support/doors/sdk-messages.js';
 
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-const hi = { role: 'user', content: 'Hi' };
+const hi = user('Hi');
 const parameters = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { type: 'function', function: { name: 'weather', parameters } };
 const called = (name: string, id?: string) => ({ ...(id && { id }), function: { name, arguments: { city: name } } });
@@ -34,12 +34,8 @@ describe('A request to the Ollama API asks for', () => {
   });
 
   it('a stream, unless it disables streaming', () => {
-    expect([{}, { stream: null }, { stream: true }, { stream: false }].map((body) => chat(body).job.stream)).toEqual([
-      true,
-      true,
-      true,
-      false,
-    ]);
+    const streams = [undefined, null, true, false].map((stream) => chat({ stream }).job.stream);
+    expect(streams).toEqual([true, true, true, false]);
   });
 
   it('an unlimited answer, if the number of tokens is below 1', () => {
@@ -54,8 +50,8 @@ describe('A request to the Ollama API asks for', () => {
   });
 
   it('answers to images whose type is detected from their bytes', () => {
-    const { job, imageField } = chat({ messages: [hi, { role: 'assistant', content: 'a' }, { ...hi, images: [png] }] });
-    expect(job.images).toEqual([{ mediaType: 'image/png', data: png, at: 0 }]);
+    const { job, imageField } = chat({ messages: [hi, assistant('a'), { ...hi, images: [png] }] });
+    expect(job.images).toEqual(pngAt(0));
     expect(imageField).toBe('messages.2.images.0');
     const wrong = [{ ...hi, images: ['bm8gaW1hZ2U='] }];
     expect(() => chat({ messages: wrong })).toThrow('messages.0.images.0: must be a png, jpeg, gif or webp image');
@@ -63,7 +59,9 @@ describe('A request to the Ollama API asks for', () => {
 });
 
 describe('Tool results in the Ollama API', () => {
-  const calling = { role: 'assistant', content: '', tool_calls: [called('weather', 'x'), called('time', 'y')] };
+  const calls = [called('weather', 'x'), called('time', 'y')];
+  const calling = assistant('', { tool_calls: calls });
+  const tool = (content: string, marks: object = {}) => ({ role: 'tool', content, ...marks });
   const [first, second] = [callIdAt(0), callIdAt(1)];
 
   function resultsOf(...results: object[]) {
@@ -75,46 +73,35 @@ describe('Tool results in the Ollama API', () => {
     ['the call that they name', [{ tool_call_id: 'y' }, { tool_call_id: 'x' }], [second, first]],
     ['the first call of their function', [{ tool_name: 'time' }, { name: 'weather' }], [second, first]],
     ['the first call', [{}, {}], [first, second]],
+    [
+      'the first open call, if they name none of the calls',
+      [{ tool_name: 'news' }, { tool_name: 'time' }],
+      [first, second],
+    ],
   ])('belong to %s', (_what, marks, ids) => {
-    const sent = marks.map((mark, index) => ({ role: 'tool', content: `said ${index}`, ...mark }));
+    const sent = marks.map((mark, index) => tool(`said ${index}`, mark));
     expect(resultsOf(...sent)).toEqual(ids.map((id, index) => [id, `said ${index}`]));
   });
 
-  it('belong to the first open call, if they name none of the calls', () => {
-    const sent = [{ tool_name: 'news' }, { tool_name: 'time' }].map((mark) => ({
-      role: 'tool',
-      content: 'x',
-      ...mark,
-    }));
-    expect(resultsOf(...sent)).toEqual([first, second].map((id) => [id, 'x']));
-  });
-
   it('are text if there are more of them than calls, as are calls without a result', () => {
-    const three = ['a', 'b', 'c'].map((content) => ({ role: 'tool', content, tool_name: 'time' }));
+    const three = ['a', 'b', 'c'].map((content) => tool(content, { tool_name: 'time' }));
     const { job } = chat({ tools: [weather], messages: [hi, calling, ...three] });
     expect([job.results?.map(({ text }) => text), job.text]).toEqual([['a', 'b'], 'Result of time:\n\nc']);
-    const one = chat({
-      tools: [weather],
-      messages: [hi, calling, { role: 'tool', content: 'x', tool_name: 'time' }],
-    }).job;
+    const one = chat({ tools: [weather], messages: [hi, calling, tool('x', { tool_name: 'time' })] }).job;
     const [, said] = one.history ?? [];
     expect(said?.calls).toEqual([{ id: first, name: 'time', input: '{"city":"time"}' }]);
     expect([said?.text, one.results?.map(({ id }) => id)]).toEqual(['{"city":"weather"}', [first]]);
   });
 
   it('belong to the calls of all preceding answers', () => {
-    const [call, ...others] = calling.tool_calls;
-    const made = (calls: unknown) => ({ role: 'assistant', content: '', tool_calls: calls });
-    const results = [
-      { role: 'tool', content: 'x' },
-      { role: 'tool', content: 'y' },
-    ];
-    const { job } = chat({ tools: [weather], messages: [hi, made([call]), made(others), ...results] });
+    const [call, ...others] = calls;
+    const answers = [assistant('', { tool_calls: [call] }), assistant('', { tool_calls: others })];
+    const { job } = chat({ tools: [weather], messages: [hi, ...answers, tool('x'), tool('y')] });
     expect(job.results?.map(({ id }) => id)).toEqual([first, second]);
   });
 
   it('are text in the history if no tools are offered', () => {
-    const { job } = chat({ messages: [hi, calling, { role: 'tool', content: 'sunny', tool_name: 'weather' }] });
+    const { job } = chat({ messages: [hi, calling, tool('sunny', { tool_name: 'weather' })] });
     expect(job.results).toBeUndefined();
     expect(job.text).toContain('sunny');
   });
