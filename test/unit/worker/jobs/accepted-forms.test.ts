@@ -5,18 +5,20 @@ import {
   parseMessages,
 } from '../../../../src/worker/anthropic/messages-request.js';
 import { check } from '../../../../src/worker/http/body.js';
-import { imageOf, imageOfUrl } from '../../../../src/worker/jobs/message-parts.js';
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
+import { assistant, user } from '../../../support/doors/sdk-messages.js';
 
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-const hi = [{ role: 'user', content: 'Hi' }];
+const hi = [user('Hi')];
 
 const chat = (body: object) => parseChat(check({ model: 'm', messages: hi, ...body }, chatCompletionRequest));
 const responses = (body: object) => parseResponses(check({ model: 'm', input: 'Hi', ...body }, responsesRequest));
 const message = (body: object) => check({ model: 'm', messages: hi, ...body }, messagesRequest);
 const messages = (body: object) => parseMessages(message(body));
+
+const chatTool = (name: string) => ({ type: 'function', function: { name } });
+const responsesTool = (name: string) => ({ type: 'function', name });
 
 function faultOf(parse: () => unknown): string {
   try {
@@ -28,17 +30,15 @@ function faultOf(parse: () => unknown): string {
 }
 
 describe('The tool choice allowed_tools', () => {
-  const ofChat = (name: string) => ({ type: 'function', function: { name } });
-  const ofResponses = (name: string) => ({ type: 'function', name });
   const search = { type: 'web_search' };
   const choose = {
     chat: (mode: string, names: readonly string[]) => {
-      const allowed_tools = { mode, tools: [...names.map(ofChat), search] };
-      return chat({ tools: ['a', 'b', 'c'].map(ofChat), tool_choice: { type: 'allowed_tools', allowed_tools } }).job;
+      const allowed_tools = { mode, tools: [...names.map(chatTool), search] };
+      return chat({ tools: ['a', 'b', 'c'].map(chatTool), tool_choice: { type: 'allowed_tools', allowed_tools } }).job;
     },
     responses: (mode: string, names: readonly string[]) => {
-      const tool_choice = { type: 'allowed_tools', mode, tools: [...names.map(ofResponses), search] };
-      return responses({ tools: ['a', 'b', 'c'].map(ofResponses), tool_choice }).job;
+      const tool_choice = { type: 'allowed_tools', mode, tools: [...names.map(responsesTool), search] };
+      return responses({ tools: ['a', 'b', 'c'].map(responsesTool), tool_choice }).job;
     },
   };
 
@@ -50,22 +50,6 @@ describe('The tool choice allowed_tools', () => {
     expect(choose[door]('auto', []).offer).toMatchObject({ choice: 'none' });
     expect(faultOf(() => choose[door]('required', []))).toBe('tool_choice: must allow a tool of the client');
     expect(faultOf(() => choose[door]('auto', ['x']))).toBe('tool_choice: must allow only tools of this request');
-  });
-});
-
-describe('An image', () => {
-  const picture = { type: 'image', mediaType: 'image/png', data: png };
-
-  it.each([
-    `data:image/png;charset=utf-8;base64,${png}`,
-    `data:image/png;name="a b.png";base64,${png}`,
-    `data:image/png;base64,${png.replace(/.{20}/g, '$&\r\n')}`,
-  ])('may have parameters and line breaks in its data URL: %j', (url) => {
-    expect(imageOfUrl(url, 'here')).toEqual(picture);
-  });
-
-  it('may have line breaks in its base64', () => {
-    expect(imageOf('image/png', png.replace(/.{20}/g, '$&\n'), 'here')).toEqual(picture);
   });
 });
 
@@ -83,10 +67,10 @@ describe('An Anthropic client tool', () => {
 
 describe('A token count', () => {
   it.each<[string, object[]]>([
-    ['an answer at the end', [...hi, { role: 'assistant', content: 'Hello' }]],
-    ['an open call', [...hi, { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'b', input: {} }] }]],
-    ['a document', [{ role: 'user', content: [{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }] }]],
-    ['a result without a call', [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'x' }] }]],
+    ['an answer at the end', [...hi, assistant('Hello')]],
+    ['an open call', [...hi, assistant([{ type: 'tool_use', id: 'a', name: 'b', input: {} }])]],
+    ['a document', [user([{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }])]],
+    ['a result without a call', [user([{ type: 'tool_result', tool_use_id: 'a', content: 'x' }])]],
   ])('accepts a conversation with %s', (_, said) => {
     expect(() => parseCountedMessages(message({ messages: said }))).not.toThrow();
     expect(faultOf(() => messages({ messages: said, tools: [{ name: 'b' }] }))).toContain('messages');
@@ -108,13 +92,12 @@ describe('A fault in a request', () => {
   });
 });
 
+const chatCall = (name: string) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } });
+const chatResult = (name: string) => ({ role: 'tool', tool_call_id: 'call_0', content: `of ${name}` });
+
 describe('A conversation with repeated call ids, without tools', () => {
   it('has each result under the name of its call', () => {
-    const called = (name: string) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } });
-    const round = (name: string) => [
-      { role: 'assistant', content: null, tool_calls: [called(name)] },
-      { role: 'tool', tool_call_id: 'call_0', content: `of ${name}` },
-    ];
+    const round = (name: string) => [assistant(null, { tool_calls: [chatCall(name)] }), chatResult(name)];
     const { history, text } = chat({ messages: [...hi, ...round('look'), ...round('find')] }).job;
     expect([history?.at(2)?.text, text]).toEqual(['Result of look:\n\nof look', 'Result of find:\n\nof find']);
   });
@@ -123,16 +106,11 @@ describe('A conversation with repeated call ids, without tools', () => {
 describe('A message whose calls share one id', () => {
   const names = ['look', 'find'];
   const ids = ['call_0', 'call_0_2'];
-  const inputs = names.map((name) => ({ name }));
+  const calls = names.map((name) => ({ type: 'tool_use', id: 'call_0', name, input: {} }));
+  const results = names.map((name) => ({ type: 'tool_result', tool_use_id: 'call_0', content: `of ${name}` }));
+  const messagesBody = { messages: [...hi, assistant(calls), user(results)] };
   const chatBody = {
-    messages: [
-      ...hi,
-      {
-        ...{ role: 'assistant', content: null },
-        tool_calls: names.map((name) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } })),
-      },
-      ...names.map((name) => ({ role: 'tool', tool_call_id: 'call_0', content: `of ${name}` })),
-    ],
+    messages: [...hi, assistant(null, { tool_calls: names.map(chatCall) }), ...names.map(chatResult)],
   };
   const responsesBody = {
     input: [
@@ -141,40 +119,33 @@ describe('A message whose calls share one id', () => {
       ...names.map((name) => ({ type: 'function_call_output', call_id: 'call_0', output: `of ${name}` })),
     ],
   };
-  const messagesBody = {
-    messages: [
-      ...hi,
-      { role: 'assistant', content: inputs.map((more) => ({ type: 'tool_use', id: 'call_0', input: {}, ...more })) },
-      {
-        role: 'user',
-        content: names.map((name) => ({ type: 'tool_result', tool_use_id: 'call_0', content: `of ${name}` })),
-      },
+
+  it.each([
+    ['chat', () => chat({ ...chatBody, tools: names.map(chatTool) }).job, () => chat(chatBody).job],
+    [
+      'responses',
+      () => responses({ ...responsesBody, tools: names.map(responsesTool) }).job,
+      () => responses(responsesBody).job,
     ],
-  };
-  const functions = names.map((name) => ({ type: 'function', function: { name } }));
-
-  it.each([
-    ['chat', () => chat({ ...chatBody, tools: functions }).job],
-    ['responses', () => responses({ ...responsesBody, tools: names.map((name) => ({ type: 'function', name })) }).job],
-    ['messages', () => messages({ ...messagesBody, tools: inputs }).job],
-  ])('has the first result for the first call: %s', (_, parse) => {
-    const { history, results } = parse();
-    const calls = history?.at(-1)?.calls ?? [];
-    expect(calls.map(({ id, name }) => [id, name])).toEqual(ids.map((id, at) => [id, names[at]]));
-    expect(results?.map(({ id, text }) => [id, text])).toEqual(ids.map((id, at) => [id, `of ${names[at]}`]));
-  });
-
-  it.each([
-    ['chat', () => chat(chatBody).job],
-    ['responses', () => responses(responsesBody).job],
-    ['messages', () => messages(messagesBody).job],
-  ])('has the name of its call for each result, without tools: %s', (_, parse) => {
-    expect(parse().text).toBe('Result of look:\n\nof look\n\nResult of find:\n\nof find');
-  });
+    [
+      'messages',
+      () => messages({ ...messagesBody, tools: names.map((name) => ({ name })) }).job,
+      () => messages(messagesBody).job,
+    ],
+  ])(
+    'has the first result for the first call, and without tools the name of its call for each result: %s',
+    (_, parse, parseText) => {
+      const { history, results } = parse();
+      const calls = history?.at(-1)?.calls ?? [];
+      expect(calls.map(({ id, name }) => [id, name])).toEqual(ids.map((id, at) => [id, names[at]]));
+      expect(results?.map(({ id, text }) => [id, text])).toEqual(ids.map((id, at) => [id, `of ${names[at]}`]));
+      expect(parseText().text).toBe('Result of look:\n\nof look\n\nResult of find:\n\nof find');
+    },
+  );
 
   it('has the first result for the first call if calls have no ids', () => {
     const made = ['a', 'b'].map((q) => ({ function_call: { name: 'look', arguments: JSON.stringify({ q }) } }));
-    const calls = made.map((call) => ({ role: 'assistant', content: null, ...call }));
+    const calls = made.map((call) => assistant(null, call));
     const results = ['of a', 'of b'].map((content) => ({ role: 'function', name: 'look', content }));
     const { job } = chat({ messages: [...hi, ...calls, ...results], functions: [{ name: 'look' }] });
     const called = job.history?.at(-1)?.calls?.map(({ id, input }) => [id, input]);

@@ -2,7 +2,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { SentBody } from '../../../../src/worker/http/responses.js';
 import { AnswerText, type SpillFile, SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { storedBody } from '../../../../src/worker/jobs/background.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -57,11 +56,8 @@ describe('The text of an answer', () => {
 
   it('is replaced if the model CLI corrects itself, without a trace of the first', async () => {
     await using house = await folder();
-    for (const [first, second] of [
-      [long, `${long}!`],
-      [long, 'short'],
-      ['short', long],
-    ] as const) {
+    const cases = [[long, `${long}!`] as const, [long, 'short'] as const, ['short', long] as const];
+    for (const [first, second] of cases) {
       await using text = new AnswerText(house.spill);
       await addAll(text, first, 5000);
       await text.replace(second);
@@ -145,14 +141,13 @@ describe('A folder for long answers', () => {
   });
 
   it('that is missing is logged once, and again after a success', async () => {
-    const { path, log, spill, ...house } = await folder();
-    const gone = new SpillFolder(join(path, 'gone'), log);
+    await using house = await folder();
+    const gone = new SpillFolder(join(house.path, 'gone'), house.log);
     expect([await gone.file(), await gone.file()]).toEqual([null, null]);
-    expect(log.entries).toEqual([{ level: 'warn', event: 'answer_not_spilled', fields: { error: 'ENOENT' } }]);
+    expect(house.log.entries).toEqual([{ level: 'warn', event: 'answer_not_spilled', fields: { error: 'ENOENT' } }]);
     gone.report(null);
     await gone.file();
-    expect(log.entries).toHaveLength(2);
-    await house[Symbol.asyncDispose]();
+    expect(house.log.entries).toHaveLength(2);
   });
 });
 
@@ -172,12 +167,6 @@ interface StoredAs {
   readonly isStructured?: boolean;
 }
 
-async function sent(body: SentBody): Promise<string> {
-  let all = '';
-  for await (const piece of body.pieces()) all += String(piece);
-  return all;
-}
-
 describe('The answer of a background job', () => {
   it.each<[string, string, number]>([
     ['short', line, 5],
@@ -185,7 +174,7 @@ describe('The answer of a background job', () => {
   ])('is inserted as often as the body contains it, for any size of the pieces: %s', async (name, text, length) => {
     const write: Write = ({ text: mark, end }) => JSON.stringify({ text: mark, again: [mark], end });
     const { body } = await stored(text, write, { length });
-    expect(JSON.parse(await sent(body))).toEqual({ text, again: [text], end });
+    expect(JSON.parse((await joined(body.pieces())).toString())).toEqual({ text, again: [text], end });
     expect(body.short === null).toBe(name === 'long');
     expect((await body.length()) === null).toBe(name === 'long');
     if (body.short !== null) expect(JSON.parse(body.short)).toEqual({ text, again: [text], end });
@@ -206,7 +195,7 @@ describe('The answer of a background job', () => {
   ])('of a job with a schema is also the value, on one line: %s', async (_, json) => {
     const write: Write = ({ text, value }) => JSON.stringify({ text, structured: value });
     const { body } = await stored(json, write, { length: 1000, isStructured: true });
-    const all = await sent(body);
+    const all = (await joined(body.pieces())).toString();
     expect(JSON.parse(all)).toEqual({ text: json, structured: JSON.parse(json) });
     expect(all).not.toMatch(/[\r\n]/);
   });

@@ -1,8 +1,9 @@
 import type { Request } from 'express';
 import { RelayError } from '../../../../src/shared/errors.js';
+import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { acceptJob } from '../../../../src/worker/jobs/background.js';
 import { prefersAsync } from '../../../../src/worker/jobs/job-request.js';
-import { serveWith } from '../../../support/doors/express-server.js';
+import { answerOf } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
 
@@ -12,30 +13,14 @@ function prefers(prefer: string | undefined): boolean {
 
 describe('A Prefer header', () => {
   it.each([
-    'respond-async',
-    'Respond-Async',
-    ' respond-async ',
-    'wait=10, respond-async',
-    'respond-async; x=y',
-    'a="b", respond-async',
-    'respond-async=""',
-    'respond-async = ; x=y',
+    ...['respond-async', 'Respond-Async', ' respond-async ', 'wait=10, respond-async'],
+    ...['respond-async; x=y', 'a="b", respond-async', 'respond-async=""', 'respond-async = ; x=y'],
   ])('requests a background job: %s', (prefer) => expect(prefers(prefer)).toBe(true));
 
   it.each([
-    undefined,
-    '',
-    'wait=10',
-    'respond-asynchronously',
-    'respond-async2',
-    'x=respond-async',
-    'x="a, respond-async, b"',
-    'x="\\", respond-async',
-    'x="',
-    '"respond-async"',
-    'respond-async=1',
+    ...[undefined, '', 'wait=10', 'respond-asynchronously', 'respond-async2', 'x=respond-async', '""respond-async2'],
+    ...['x="a, respond-async, b"', 'x="\\", respond-async', 'x="', '"respond-async"', 'respond-async=1'],
     'respond-async="no"',
-    '""respond-async2',
   ])('requests no background job: %s', (prefer) => expect(prefers(prefer)).toBe(false));
 
   it('of any length is parsed quickly', () => {
@@ -51,10 +36,9 @@ const form = { route: '/ask', model: null, tool: null } as const;
 describe('A background job', () => {
   it('is passed to the primary, and its caller receives its address', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
-    await using server = await serveWith([
-      (_req, res) => acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id })),
-    ]);
-    const { status, headers, body } = await server.get('X-Request-Id: mine');
+    const accept: AsyncHandler = (_req, res) =>
+      acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id }));
+    const { status, headers, body } = await answerOf([accept], ['X-Request-Id: mine']);
     expect([status, headers.location, headers['preference-applied']]).toEqual([202, '/jobs/some-id', 'respond-async']);
     expect(body).toEqual({
       beside: 'some-id',
@@ -71,8 +55,8 @@ describe('A background job', () => {
   it('is not accepted if the primary refuses it', async () => {
     const refusal = new RelayError('concurrency_limited', 'too many', { retryAfterSeconds: 30 });
     const primary = new FakePrimary({ accept: refusal });
-    await using server = await serveWith([(_req, res) => acceptJob(primary.asPrimary, res, order, form)]);
-    const { status, headers, body } = await server.get();
+    const accept: AsyncHandler = (_req, res) => acceptJob(primary.asPrimary, res, order, form);
+    const { status, headers, body } = await answerOf([accept]);
     expect([status, headers['retry-after'], body.error]).toEqual([429, '30', 'concurrency_limited']);
     expect([headers.location, headers['preference-applied']]).toEqual([undefined, undefined]);
   });

@@ -23,21 +23,15 @@ function request(order: Partial<RequestedJob>, fault: string | null = null) {
 
 describe('The job request of a route', () => {
   it('has only the requested options', async () => {
-    expect(await request({}).made).toMatchObject({
-      client: 'key ada',
-      schema: null,
-      history: [],
-      chain: null,
-      stop: [],
-    });
+    const made = { client: 'key ada', schema: null, history: [], chain: null, stop: [] };
+    expect(await request({}).made).toMatchObject(made);
   });
 
   it('has a schema that the primary has validated', async () => {
     const { made, primary } = request({ schema: { path: 'schema', value: { type: 'object' } } });
     expect((await made).schema).toBe('{"type":"object"}');
-    expect(primary.calls).toEqual([
-      { name: 'schemaFault', request: { schema: '{"type":"object"}', client: 'key ada' } },
-    ]);
+    const asked = { schema: '{"type":"object"}', client: 'key ada' };
+    expect(primary.calls).toEqual([{ name: 'schemaFault', request: asked }]);
   });
 
   it('is rejected with an invalid schema, with its path in the request', async () => {
@@ -67,26 +61,21 @@ describe('The ignored fields', () => {
 
   it('are at most forty, and an invalid name is not shown', () => {
     expect(ignoredFields(many, new Set())).toHaveLength(40);
-    expect(ignoredFields({ a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 }, new Set(['c']))).toEqual([
-      'a',
-      '(odd name)',
-    ]);
+    const odd = { a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 };
+    expect(ignoredFields(odd, new Set(['c']))).toEqual(['a', '(odd name)']);
   });
 
   it('are listed once for all parts of a list, without empty ones', () => {
     const parts = [{ a: 1, known: 1 }, null, { a: 2, b: {}, c: [], d: null, 'e f': 1 }, undefined];
-    expect(ignoredIn('messages', parts, new Set(['known']))).toEqual([
-      'messages.a',
-      'messages.b',
-      'messages.(odd name)',
-    ]);
+    const names = ['messages.a', 'messages.b', 'messages.(odd name)'];
+    expect(ignoredIn('messages', parts, new Set(['known']))).toEqual(names);
     expect(ignoredIn('messages', [many, many], new Set()).length).toBe(40);
   });
 });
 
 describe('Omitted tools', () => {
-  function noted(droppedTools: readonly string[], route = '/v1/messages') {
-    const primary = new FakePrimary({ toolsIgnored: {} });
+  function noted(droppedTools: readonly string[], route = '/v1/messages', toolsIgnored: object = {}) {
+    const primary = new FakePrimary({ toolsIgnored });
     const res = { locals: { client: 'key ada', route } } as unknown as Reply;
     noteDroppedTools(primary.asPrimary, res, { droppedTools });
     return primary.calls;
@@ -99,9 +88,7 @@ describe('Omitted tools', () => {
   });
 
   it('cause no error if the primary has gone', async () => {
-    const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
-    const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
-    expect(() => noteDroppedTools(primary.asPrimary, res, { droppedTools: ['web_search'] })).not.toThrow();
+    expect(() => noted(['web_search'], '/v1/responses', new Error('gone'))).not.toThrow();
     await new Promise(setImmediate); // an unhandled rejection would end the test here
   });
 });
@@ -119,12 +106,9 @@ describe('A failure of a request to an SDK endpoint', () => {
 
   it('explains how to send a schema if an object was requested without one', () => {
     const failure = cliError('schema_mismatch', 'the answer does not fit', { stderr: 'x' });
-    expect(inWordsOf(words, failure)).toMatchObject({
-      code: 'cli_error',
-      reason: 'schema_mismatch',
-      stderr: 'x',
-      message: expect.stringMatching(/^the answer does not fit\. json_object does not .* FORMAT$/),
-    });
+    const message = expect.stringMatching(/^the answer does not fit\. json_object does not .* FORMAT$/);
+    const explained = { code: 'cli_error', reason: 'schema_mismatch', stderr: 'x', message };
+    expect(inWordsOf(words, failure)).toMatchObject(explained);
     expect(inWordsOf(plain, failure)).toBe(failure);
   });
 

@@ -1,4 +1,4 @@
-import { RelayError } from '../../../../src/shared/errors.js';
+import { type ErrorCode, RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
 import {
   type CallOrResult,
@@ -18,8 +18,8 @@ import {
   stopSequences,
   textAt,
 } from '../../../../src/worker/jobs/message-parts.js';
+import { png } from '../../../support/doors/sdk-messages.js';
 
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image = { mediaType: 'image/png', data: png } as const;
 const text = (value: string): Part => ({ type: 'text', text: value });
 const picture: Part = { type: 'image', ...image };
@@ -86,6 +86,15 @@ describe('An image', () => {
     expect(imageOfUrl(`DATA:IMAGE/PNG;base64,${png}`, 'here')).toEqual(picture);
   });
 
+  it.each(['charset=utf-8;', 'name="a b.png";', ''])(
+    'may have parameters and line breaks in its data URL: %j',
+    (more) => {
+      const split = png.replace(/.{20}/g, '$&\r\n');
+      expect(imageOfUrl(`data:image/png;${more}base64,${split}`, 'here')).toEqual(picture);
+      expect(imageOf('image/png', split, 'here')).toEqual(picture);
+    },
+  );
+
   it.each([
     ['of another type', `data:image/jpeg;base64,${png}`, 'here: is not a file of the type image/jpeg'],
     ['of no type of ours', `data:image/tiff;base64,${png}`, 'here: must be one of image/png'],
@@ -124,18 +133,16 @@ it('Stop sequences are limited in number and length', () => {
 });
 
 it('A model is unknown only if the request named one', () => {
-  const fault = (
-    message: string,
-    path = 'model',
-    code: 'validation_error' | 'not_found' | 'timeout' = 'validation_error',
-  ) => isOfUnknownModel(new RelayError(code, message, { details: [{ path, message }] }));
+  const fault = (message: string, path = 'model', code: ErrorCode = 'validation_error') =>
+    isOfUnknownModel(new RelayError(code, message, { details: [{ path, message }] }));
   expect([fault('must be one of a, b'), fault('no such model', 'model', 'not_found')]).toEqual([true, true]);
-  expect([
+  const others = [
     fault('must be sent'),
     fault('must be a string'),
     fault('bad', 'n'),
     fault('bad', 'model', 'timeout'),
-  ]).toEqual([false, false, false, false]);
+  ];
+  expect(others).toEqual([false, false, false, false]);
 });
 
 describe('The calls of results', () => {
@@ -157,25 +164,20 @@ describe('The calls of results', () => {
 
 describe('The calls in a history', () => {
   const calls = (...ids: string[]): Message => ({
-    role: 'assistant',
-    text: '',
+    ...model(''),
     calls: ids.map((id) => ({ id, name: 'a', input: '{}' })),
   });
   const results = (...ids: string[]): Message => ({
-    role: 'user',
-    text: '',
+    ...user(''),
     results: ids.map((id) => ({ id, text: 'x', isError: false })),
   });
-  const hi: Message = { role: 'user', text: 'Hi' };
+  const hi = user('Hi');
 
-  it('have their results in the next message, in any order', () => {
-    expect(() =>
-      checkCalls([hi, calls('1', '2'), results('2', '1'), calls('1'), results('1')], 'messages'),
-    ).not.toThrow();
-  });
-
-  it('may share one id, if there are as many results with it', () => {
-    expect(() => checkCalls([hi, calls('1', '1', '2'), results('1', '2', '1')], 'messages')).not.toThrow();
+  it.each([
+    ['the next message, in any order', [hi, calls('1', '2'), results('2', '1'), calls('1'), results('1')]],
+    ['it even if they share one id, if there are as many', [hi, calls('1', '1', '2'), results('1', '2', '1')]],
+  ])('have their results in %s', (_, messages) => {
+    expect(() => checkCalls(messages, 'messages')).not.toThrow();
   });
 
   it.each<[string, readonly Message[], string]>([
@@ -201,9 +203,9 @@ describe('The instructions of a client', () => {
   const said = (message: Message): SentPiece => ({ message });
   const user = (text: string): SentPiece => said({ role: 'user', text });
   const model = (text: string): SentPiece => said({ role: 'assistant', text });
-  const result = (id: string, text: string) => ({ id, text, isError: false });
   const results = (...texts: readonly string[]): SentPiece =>
-    said({ role: 'user', text: '', results: texts.map((text, index) => result(`${index}`, text)) });
+    said({ role: 'user', text: '', results: texts.map((text, index) => ({ id: `${index}`, text, isError: false })) });
+  const set = (text: string) => `<system-reminder>\n${text}\n</system-reminder>`;
 
   /** Returns a line for each text and result in the messages. */
   function lines(spoken: readonly Message[]): string[] {
@@ -216,7 +218,7 @@ describe('The instructions of a client', () => {
   it.each<[string, readonly SentPiece[], readonly string[], readonly string[]]>([
     ['before everything are the system text', [note('a'), note('b'), user('Hi')], ['a', 'b'], ['user: Hi']],
     [
-      'before the first answer are the system text',
+      'before an answer are the system text',
       [user('Hi'), note('a'), model('Yes')],
       ['a'],
       ['user: Hi', 'assistant: Yes'],
@@ -226,30 +228,19 @@ describe('The instructions of a client', () => {
       'after an answer stand at their places, set apart from what the user says',
       [note('a'), model('Yes'), note('b'), user('So?'), note('c')],
       ['a'],
-      [
-        'assistant: Yes',
-        'user: <system-reminder>\nb\n</system-reminder>',
-        'user: So?',
-        'user: <system-reminder>\nc\n</system-reminder>',
-      ],
+      ['assistant: Yes', `user: ${set('b')}`, 'user: So?', `user: ${set('c')}`],
     ],
     [
-      'that are set apart already stay as they are',
-      [model('Yes'), note('<system-reminder>\nb\n</system-reminder>')],
+      'that are set apart stay as they are',
+      [model('Yes'), note(set('b'))],
       [],
-      ['assistant: Yes', 'user: <system-reminder>\nb\n</system-reminder>'],
+      ['assistant: Yes', `user: ${set('b')}`],
     ],
     [
       'behind results belong to the last of them, which needs no text of its own',
       [model('Yes'), results('one', 'two'), note('b'), model('No'), results(''), note('c')],
       [],
-      [
-        'assistant: Yes',
-        '0: one',
-        '1: two\n\n<system-reminder>\nb\n</system-reminder>',
-        'assistant: No',
-        '0: <system-reminder>\nc\n</system-reminder>',
-      ],
+      ['assistant: Yes', '0: one', `1: two\n\n${set('b')}`, 'assistant: No', `0: ${set('c')}`],
     ],
     ['that are blank are none', [model('Yes'), results('one'), note(' \n')], [], ['assistant: Yes', '0: one']],
   ])('%s', (_, all, instructions, spoken) => {
@@ -260,7 +251,7 @@ describe('The instructions of a client', () => {
   it('have their positions in a request that continues an answer', () => {
     const { instructions, spoken } = instructed([note('a'), user('So?')], true);
     expect(instructions).toEqual([]);
-    expect(lines(spoken)).toEqual(['user: <system-reminder>\na\n</system-reminder>', 'user: So?']);
+    expect(lines(spoken)).toEqual([`user: ${set('a')}`, 'user: So?']);
   });
 
   it('do not modify the messages', () => {
@@ -278,15 +269,13 @@ describe('The instructions of a client', () => {
 
 describe('A message part that only another provider supports', () => {
   const source = { type: 'text', media_type: 'text/plain', data: 'a page' };
+  const page = { title: 'Rain', url: 'https://example.com', encrypted_content: 'x' };
 
   it.each<[string, object]>([
     ['', { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'rain' } }],
     [
       'Rain (https://example.com)',
-      {
-        type: 'web_search_tool_result',
-        content: [{ type: 'web_search_result', title: 'Rain', url: 'https://example.com', encrypted_content: 'x' }],
-      },
+      { type: 'web_search_tool_result', content: [{ ...page, type: 'web_search_result' }] },
     ],
     ['out\n\nerr', { type: 'code_execution_tool_result', content: { stdout: 'out', stderr: 'err', return_code: 0 } }],
     ['a page', { type: 'web_fetch_tool_result', content: { url: 'x', content: { type: 'document', source } } }],
@@ -311,9 +300,7 @@ describe('A message part that only another provider supports', () => {
   it('is listed once by its type', () => {
     const parts = ['text', 'compaction', 'compaction', 'a b'].map((type) => ({ type }));
     const known = new Set(['text']);
-    expect(foreignTypes('messages.content', parts, known)).toEqual([
-      'messages.content.compaction',
-      'messages.content.(odd name)',
-    ]);
+    const types = ['compaction', '(odd name)'].map((type) => `messages.content.${type}`);
+    expect(foreignTypes('messages.content', parts, known)).toEqual(types);
   });
 });

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
 import type { AnswerFormat, CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, JobReport } from '../../../../src/worker/jobs/run-job.js';
@@ -65,15 +65,8 @@ describe('The answer to a job', () => {
   it('is streamed in its format, event by event', async () => {
     const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
     const written = await textOf([admitted, queued, started, ...said, jobDone()]);
-    expect(written.split('\n')).toEqual([
-      'queued 2',
-      'started 0',
-      'begin routed',
-      'delta Hel',
-      'delta lo',
-      'end Hello whole',
-      '',
-    ]);
+    const lines = ['queued 2', 'started 0', 'begin routed', 'delta Hel', 'delta lo', 'end Hello whole'];
+    expect(written.split('\n')).toEqual([...lines, '']);
   });
 
   it('is streamed with the model that answers, if its CLI reports it in time', async () => {
@@ -84,9 +77,8 @@ describe('The answer to a job', () => {
   });
 
   it('ends its stream with a failure in its format', async () => {
-    expect(await textOf([admitted, started, jobFailed('timeout')])).toMatch(
-      /started 0\nbegin routed\nfailure timeout\n$/,
-    );
+    const text = await textOf([admitted, started, jobFailed('timeout')]);
+    expect(text).toMatch(/started 0\nbegin routed\nfailure timeout\n$/);
   });
 
   it('is a refusal by the model for SDKs, and an error otherwise', async () => {
@@ -127,15 +119,7 @@ describe('The answer to a job', () => {
 });
 
 describe('The report of a job', () => {
-  const end: JobEnd = {
-    type: 'job-end',
-    outcome: 'timeout',
-    failure: { code: 'timeout', message: 'too long' },
-    queueMs: 5,
-    executionMs: 70,
-    processorMs: 60,
-    peakMemoryBytes: 4096,
-  };
+  const figures = { queueMs: 5, executionMs: 70, processorMs: 60, peakMemoryBytes: 4096 };
 
   it('counts a job without any event as not admitted', async () => {
     const clock = new FakeClock();
@@ -151,13 +135,8 @@ describe('The report of a job', () => {
     report.follow({ type: 'job-queued', position: 1, reason: 'slot' });
     await clock.advance(30);
     expect(report.wasAdmitted).toBe(true);
-    expect(report.figures()).toEqual({
-      outcome: 'cancelled',
-      queueMs: 30,
-      executionMs: 0,
-      processorMs: null,
-      peakMemoryBytes: null,
-    });
+    const unknown = { processorMs: null, peakMemoryBytes: null };
+    expect(report.figures()).toEqual({ outcome: 'cancelled', queueMs: 30, executionMs: 0, ...unknown });
   });
 
   it('counts a running job as cancelled, for the time since its start', async () => {
@@ -174,15 +153,9 @@ describe('The report of a job', () => {
     const clock = new FakeClock();
     const report = new JobReport(clock);
     report.follow({ type: 'job-start', queueMs: 5 });
-    report.follow(end);
+    report.follow(jobFailed('timeout', figures));
     await clock.advance(1000);
     expect(report.wasAdmitted).toBe(true);
-    expect(report.figures()).toMatchObject({
-      outcome: 'timeout',
-      queueMs: 5,
-      executionMs: 70,
-      processorMs: 60,
-      peakMemoryBytes: 4096,
-    });
+    expect(report.figures()).toMatchObject({ outcome: 'timeout', ...figures });
   });
 });
