@@ -1,6 +1,6 @@
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../../src/worker/http/responses.js';
-import { serveWith } from '../../../support/doors/express-server.js';
+import { answerOf } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const told: Handler = (_req, res) => {
@@ -8,8 +8,7 @@ const told: Handler = (_req, res) => {
 };
 
 async function keyOf(...headers: string[]): Promise<unknown> {
-  await using server = await serveWith([idempotency(new FakePrimary().asPrimary), told]);
-  const { status, body } = await server.get(...headers);
+  const { status, body } = await answerOf([idempotency(new FakePrimary().asPrimary), told], headers);
   return status === 200 ? body.key : { status, details: body.details };
 }
 
