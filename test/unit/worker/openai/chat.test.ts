@@ -9,27 +9,12 @@ const withTools = { ...opening, hasTools: true };
 const call = { id: 'c1', name: 'f', input: '{"a":1}', isCustom: false };
 const custom = { id: 'c2', name: 'run', input: 'ls', isCustom: true };
 const usage = { input: 10, output: 5, cacheRead: 4, cacheWrite: 1 };
-const toldUsage = {
-  prompt_tokens: 10,
-  completion_tokens: 5,
-  total_tokens: 15,
-  prompt_tokens_details: { cached_tokens: 4 },
-};
+const tokens = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+const toldUsage = { ...tokens, prompt_tokens_details: { cached_tokens: 4 } };
 
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
-  return {
-    ...opening,
-    calls: [],
-    parts: [],
-    text: 'good day',
-    hasText: true,
-    value: undefined,
-    ending: 'whole',
-    stopSequence: null,
-    usage,
-    end: jobDone(),
-    ...differences,
-  };
+  const text = { text: 'good day', hasText: true, value: undefined, parts: [], calls: [] };
+  return { ...opening, ...text, ending: 'whole', stopSequence: null, usage, end: jobDone(), ...differences };
 }
 
 function chunk(delta: object, finish: string | null = null) {
@@ -49,13 +34,9 @@ describe('A chat completion', () => {
 
   it('streams thoughts before the text, separated by blank lines', () => {
     const stream = chatCompletionFormat(7, false).stream({ ...opening, hasThoughts: true });
-    const text = [
-      stream.thoughtDelta?.('H'),
-      stream.thoughtDelta?.('m'),
-      stream.thoughtEnd?.({}),
-      stream.thoughtEnd?.({}),
-    ];
-    text.push(stream.thoughtDelta?.('Well'), stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi'));
+    const text = ['H', 'm'].map((piece) => stream.thoughtDelta?.(piece));
+    text.push(stream.thoughtEnd?.({}), stream.thoughtEnd?.({}), stream.thoughtDelta?.('Well'));
+    text.push(stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi'));
     expect(streamed(text.join(''))).toEqual([
       chunk({ reasoning_content: 'H' }),
       chunk({ reasoning_content: 'm' }),
@@ -103,9 +84,8 @@ describe('A chat completion', () => {
     ['refusal', 'content_filter'],
     ['length', 'length'],
   ])('that ended as %s has the finish reason %s', (ending, reason) => {
-    expect(chatCompletionFormat(7, false).body(told({ ending }))).toMatchObject({
-      choices: [{ finish_reason: reason }],
-    });
+    const { choices } = chatCompletionFormat(7, false).body(told({ ending })) as { choices: unknown };
+    expect(choices).toMatchObject([{ finish_reason: reason }]);
   });
 });
 
@@ -134,14 +114,9 @@ describe('A streamed chat completion', () => {
   it('has each call with its index, and the input of a custom tool in one piece', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
     const text = [
-      stream.begin(),
-      stream.delta('Well'),
-      stream.callStart(call),
-      stream.callDelta('{"a"'),
-      stream.callDelta(':1}'),
-      stream.callStart(custom),
-      stream.callDelta('{"inp'),
-      stream.callDelta('ut":"ls"}'),
+      ...[stream.begin(), stream.delta('Well')],
+      ...[stream.callStart(call), stream.callDelta('{"a"'), stream.callDelta(':1}')],
+      ...[stream.callStart(custom), stream.callDelta('{"inp'), stream.callDelta('ut":"ls"}')],
       stream.end(told({ ending: 'tool-call' })),
     ].join('');
     const begun = { index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } };

@@ -85,6 +85,36 @@ function call(status: string, text: string) {
   return { id: 'fc_r1', type: 'function_call', status, call_id: 'c1', name: 'f', arguments: text };
 }
 
+function run(status: string, input: string) {
+  return { id: 'fc_r1_1', type: 'custom_tool_call', status, call_id: 'c2', name: 'run', namespace: 'shell', input };
+}
+
+/** Events of the message as a whole: its start, its deltas, and its end with these pieces. */
+function messageEvents(...pieces: readonly string[]): (readonly [string, object])[] {
+  const text = pieces.join('');
+  return [
+    ['output_item.added', { ...first, item: message('in_progress') }],
+    ['content_part.added', { ...ofText, part: part('') }],
+    ...pieces.map((delta) => ['output_text.delta', { ...ofText, delta, logprobs: [] }] as const),
+    ['output_text.done', { ...ofText, text, logprobs: [] }],
+    ['content_part.done', { ...ofText, part: part(text) }],
+    ['output_item.done', { ...first, item: message('completed', part(text)) }],
+  ];
+}
+
+/** First and last events of a stream. */
+function startEvents(differences: object = {}): (readonly [string, object])[] {
+  const begun = { response: { ...response, ...differences, status: 'in_progress' } };
+  return [
+    ['created', begun],
+    ['in_progress', begun],
+  ];
+}
+
+function completed(output: readonly object[], differences: object = {}): object {
+  return { ...response, ...differences, completed_at: 7, status: 'completed', output, usage: toldUsage };
+}
+
 /** Returns the events with their expected sequence numbers. */
 function numbered(...events: readonly (readonly [string, object])[]) {
   return events.map(([type, content], index) => ({ type: `response.${type}`, sequence_number: index, ...content }));
@@ -95,39 +125,16 @@ const first = { output_index: 0 };
 
 describe('A response', () => {
   it('matches the OpenAI API', () => {
-    expect(responseFormat(frameOf(7)).body(told())).toEqual({
-      ...response,
-      completed_at: 7,
-      status: 'completed',
-      output: [message('completed', part('good day'))],
-      usage: toldUsage,
-    });
+    expect(responseFormat(frameOf(7)).body(told())).toEqual(completed([message('completed', part('good day'))]));
   });
 
   it('has calls as separate items after the message', () => {
-    const run = {
-      id: 'fc_r1_1',
-      type: 'custom_tool_call',
-      status: 'completed',
-      call_id: 'c2',
-      name: 'run',
-      input: 'ls',
-    };
-    const answer = told({ ...withTools, calls: [made, custom], ending: 'tool-call' });
-    expect(responseFormat(frameOf(7)).body(answer)).toEqual({
-      ...response,
-      completed_at: 7,
-      status: 'completed',
-      parallel_tool_calls: true,
-      output: [message('completed', part('good day')), call('completed', '{}'), { ...run, namespace: 'shell' }],
-      usage: toldUsage,
-    });
-    const [first] = (
-      responseFormat(frameOf(7)).body(told({ calls: answer.calls, ending: 'tool-call', text: '', hasText: false })) as {
-        output: object[];
-      }
-    ).output;
-    expect(first).toEqual(call('completed', '{}'));
+    const answer = { ...withTools, calls: [made, custom], ending: 'tool-call' } as const;
+    const items = [call('completed', '{}'), run('completed', 'ls')];
+    const whole = completed([message('completed', part('good day')), ...items], { parallel_tool_calls: true });
+    expect(responseFormat(frameOf(7)).body(told(answer))).toEqual(whole);
+    const silent = told({ ...answer, text: '', hasText: false });
+    expect(responseFormat(frameOf(7)).body(silent)).toMatchObject({ output: items });
   });
 
   it.each([
@@ -145,24 +152,11 @@ describe('A streamed response', () => {
   it('consists of named and numbered events, with the whole text at the end', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
-    const begun = { ...response, status: 'in_progress' };
-    const item = message('completed', part('good day'));
     expect(streamed(text)).toEqual(
-      numbered(
-        ['created', { response: begun }],
-        ['in_progress', { response: begun }],
-        ['output_item.added', { ...first, item: message('in_progress') }],
-        ['content_part.added', { ...ofText, part: part('') }],
-        ['output_text.delta', { ...ofText, delta: 'good ', logprobs: [] }],
-        ['output_text.delta', { ...ofText, delta: 'day', logprobs: [] }],
-        ['output_text.done', { ...ofText, text: 'good day', logprobs: [] }],
-        ['content_part.done', { ...ofText, part: part('good day') }],
-        ['output_item.done', { ...first, item }],
-        [
-          'completed',
-          { response: { ...response, completed_at: 7, status: 'completed', output: [item], usage: toldUsage } },
-        ],
-      ),
+      numbered(...startEvents(), ...messageEvents('good ', 'day'), [
+        'completed',
+        { response: completed([message('completed', part('good day'))]) },
+      ]),
     );
   });
 
@@ -177,54 +171,35 @@ describe('A streamed response', () => {
       stream.callDelta('{"input":"ls"}'),
       stream.end(told({ ...withTools, calls: [made, custom], ending: 'tool-call' })),
     ].join('');
-    const begun = { ...response, parallel_tool_calls: true, status: 'in_progress' };
+    const parallel = { parallel_tool_calls: true };
     const ofCall = { item_id: 'fc_r1', output_index: 1 };
     const ofRun = { item_id: 'fc_r1_1', output_index: 2 };
-    const run = { id: 'fc_r1_1', type: 'custom_tool_call', call_id: 'c2', name: 'run', namespace: 'shell' };
-    const items = [
-      message('completed', part('Well')),
-      call('completed', '{}'),
-      { ...run, status: 'completed', input: 'ls' },
-    ];
+    const items = [message('completed', part('Well')), call('completed', '{}'), run('completed', 'ls')];
     expect(streamed(text)).toEqual(
       numbered(
-        ['created', { response: begun }],
-        ['in_progress', { response: begun }],
-        ['output_item.added', { ...first, item: message('in_progress') }],
-        ['content_part.added', { ...ofText, part: part('') }],
-        ['output_text.delta', { ...ofText, delta: 'Well', logprobs: [] }],
-        ['output_text.done', { ...ofText, text: 'Well', logprobs: [] }],
-        ['content_part.done', { ...ofText, part: part('Well') }],
-        ['output_item.done', { ...first, item: items[0] }],
+        ...startEvents(parallel),
+        ...messageEvents('Well'),
         ['output_item.added', { output_index: 1, item: call('in_progress', '') }],
         ['function_call_arguments.delta', { ...ofCall, delta: '{}' }],
         ['function_call_arguments.done', { ...ofCall, name: 'f', arguments: '{}' }],
         ['output_item.done', { output_index: 1, item: items[1] }],
-        ['output_item.added', { output_index: 2, item: { ...run, status: 'in_progress', input: '' } }],
+        ['output_item.added', { output_index: 2, item: run('in_progress', '') }],
         ['custom_tool_call_input.delta', { ...ofRun, delta: 'ls' }],
         ['custom_tool_call_input.done', { ...ofRun, input: 'ls' }],
         ['output_item.done', { output_index: 2, item: items[2] }],
-        [
-          'completed',
-          { response: { ...begun, completed_at: 7, status: 'completed', output: items, usage: toldUsage } },
-        ],
+        ['completed', { response: completed(items, parallel) }],
       ),
     );
   });
 
   it('is one message if the model could call tools and does not', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
-    const events = streamed(stream.begin() + stream.delta('good ') + stream.end(told(withTools))) as Sent[];
-    expect(events.map(({ type }) => type).slice(2)).toEqual([
-      'response.output_item.added',
-      'response.content_part.added',
-      'response.output_text.delta',
-      'response.output_text.done',
-      'response.content_part.done',
-      'response.output_item.done',
-      'response.completed',
-    ]);
-    expect(events.at(-1)?.response).toMatchObject({ output: [message('completed', part('good day'))] });
+    const parallel = { parallel_tool_calls: true };
+    const text = stream.begin() + stream.delta('good day') + stream.end(told(withTools));
+    const whole = completed([message('completed', part('good day'))], parallel);
+    expect(streamed(text)).toEqual(
+      numbered(...startEvents(parallel), ...messageEvents('good day'), ['completed', { response: whole }]),
+    );
     const silent = responseFormat(frameOf(7)).stream(withTools);
     const ended = streamed(silent.begin() + silent.end(told({ ...withTools, text: '', hasText: false }))) as Sent[];
     expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
@@ -302,13 +277,11 @@ describe('A response with thoughts', () => {
       stream.callDelta('{}'),
       stream.end(told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) })),
     ].join('');
-    const of = { item_id: 'rs_r1', output_index: 0 };
-    const ofPart = { ...of, summary_index: 0 };
+    const ofPart = { item_id: 'rs_r1', output_index: 0, summary_index: 0 };
     const events = streamed(text) as Sent[];
     expect(events.slice(2, 9)).toEqual(
       numbered(
-        ['created', {}],
-        ['in_progress', {}],
+        ...startEvents(),
         ['output_item.added', { output_index: 0, item: reasoning('rs_r1') }],
         ['reasoning_summary_part.added', { ...ofPart, part: summary('') }],
         ['reasoning_summary_text.delta', { ...ofPart, delta: 'H' }],

@@ -2,7 +2,7 @@ import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/openai/responses.js';
-import { serveWith } from '../../../support/doors/express-server.js';
+import { answerOf } from '../../../support/doors/express-server.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
@@ -15,9 +15,13 @@ function response(differences: Partial<JobView>): JobView {
   return backgroundView({ form, ...differences });
 }
 
-/** Serves a handler at the path of this response. */
-function serve(handler: AsyncHandler, id = 'resp_some-id') {
-  return serveWith([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
+/** Sends a request to a handler at the path of this response. */
+function ask(handler: AsyncHandler, id = 'resp_some-id') {
+  return answerOf([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
+}
+
+function shown(job: JobView) {
+  return ask(getResponse(new FakePrimary({ job, jobAnswer }).asPrimary));
 }
 
 describe('A background response', () => {
@@ -26,23 +30,21 @@ describe('A background response', () => {
     ['running', 'in_progress'],
     ['cancelled', 'cancelled'],
   ] as const)('that is %s is shown as %s, with the time as a number', async (status, expected) => {
-    await using server = await serve(getResponse(new FakePrimary({ job: response({ status }) }).asPrimary));
-    const { body } = await server.get();
+    const { body } = await shown(response({ status }));
     expect(body).toMatchObject({ id: 'resp_some-id', object: 'response', status: expected, created_at: 1, output: [] });
     expect([body.background, body.error, body.model]).toEqual([true, null, 'eliza']);
   });
 
   it('that has failed shows the reason', async () => {
     const failure = { code: 'timeout', message: 'too long' } as const;
-    await using server = await serve(
-      getResponse(new FakePrimary({ job: response({ status: 'failed', failure }) }).asPrimary),
-    );
-    expect((await server.get()).body).toMatchObject({ status: 'failed', error: failure });
+    expect((await shown(response({ status: 'failed', failure }))).body).toMatchObject({
+      status: 'failed',
+      error: failure,
+    });
   });
 
   it('that is complete shows its answer', async () => {
-    await using server = await serve(getResponse(new FakePrimary({ job: response({}), jobAnswer }).asPrimary));
-    const { body } = await server.get();
+    const { body } = await shown(response({}));
     expect(body).toMatchObject({ id: 'resp_some-id', status: 'completed', background: true, created_at: 1 });
     expect(body.output).toMatchObject([{ type: 'message', content: [{ type: 'output_text', text: 'Hello' }] }]);
   });
@@ -55,36 +57,27 @@ describe('A background response', () => {
   ])('is not found under another id, for another client, or of another endpoint: %s', async (id, job) => {
     const gone = new RelayError('not_found', 'no such response');
     const primary = new FakePrimary({ job, jobAnswer, responsePiece: gone, deleteResponse: gone });
-    for (const handler of [
-      getResponse(primary.asPrimary),
-      cancelResponse(primary.asPrimary),
-      deleteResponse(primary.asPrimary),
-    ]) {
-      await using server = await serve(handler, id);
-      expect(await server.get()).toMatchObject({
-        status: 404,
-        body: { error: 'not_found', message: 'no such response' },
-      });
+    for (const handler of [getResponse, cancelResponse, deleteResponse]) {
+      const body = { error: 'not_found', message: 'no such response' };
+      expect(await ask(handler(primary.asPrimary), id)).toMatchObject({ status: 404, body });
     }
   });
 
   it('is cancelled, and shown in its new state', async () => {
-    const primary = new FakePrimary({
-      job: response({ status: 'running' }),
-      cancelJob: response({ status: 'cancelled' }),
-    });
-    await using server = await serve(cancelResponse(primary.asPrimary));
-    expect((await server.get()).body.status).toBe('cancelled');
+    const [job, cancelJob] = [response({ status: 'running' }), response({ status: 'cancelled' })];
+    const primary = new FakePrimary({ job, cancelJob });
+    expect((await ask(cancelResponse(primary.asPrimary))).body.status).toBe('cancelled');
   });
 
   it('is deleted in any state', async () => {
     const fates = ['cancelled', null];
-    const primary = new FakePrimary({
-      job: response({ status: 'running' }),
-      deleteJob: () => ({ status: fates.shift() }),
+    const deleteJob = () => ({ status: fates.shift() });
+    const primary = new FakePrimary({ job: response({ status: 'running' }), deleteJob });
+    expect((await ask(deleteResponse(primary.asPrimary))).body).toEqual({
+      id: 'resp_some-id',
+      object: 'response',
+      deleted: true,
     });
-    await using server = await serve(deleteResponse(primary.asPrimary));
-    expect((await server.get()).body).toEqual({ id: 'resp_some-id', object: 'response', deleted: true });
     expect(primary.calls.map(({ name }) => name)).toEqual(['job', 'deleteJob', 'deleteJob']);
   });
 });
