@@ -6,12 +6,9 @@ import {
   parseMessages,
 } from '../../../../src/worker/anthropic/messages-request.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
+import { assistant, png, pngAt, system, textPart as text, user } from '../../../support/doors/sdk-messages.js';
 
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
-const text = (said: string) => ({ type: 'text', text: said });
-const user = (content: unknown) => ({ role: 'user', content });
-const assistant = (content: unknown) => ({ role: 'assistant', content });
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'Tells it', input_schema: ofCity };
 const cook = { name: 'cook', input_schema: { type: 'object' } };
@@ -19,13 +16,40 @@ const search = { type: 'web_search_20250305', name: 'web_search' };
 const format = { type: 'json_schema', schema: ofCity };
 const weatherTool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
 const cookTool = { name: 'cook', description: '', schema: '{"type":"object"}' };
-const asksWeather = { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } };
-const answersWeather = { type: 'tool_result', tool_use_id: '1', content: 'windy' };
+const call = (id: string, name = 'weather', input: object | undefined = { city: 'Bonn' }) => ({
+  ...{ type: 'tool_use', id, name, input },
+});
+const result = (id: string, content: unknown = 'windy', more: object = {}) => ({
+  ...{ type: 'tool_result', tool_use_id: id, content, ...more },
+});
+/** Fields of a request with a tool, whose last messages are an answer and what the user sends after it. */
+const following = (answer: unknown, ...next: unknown[]) => ({
+  messages: [user('Hi'), assistant(answer), ...next.map(user)],
+});
+const afterCalls = (answer: unknown, ...next: unknown[]) => ({ tools: [weather], ...following(answer, ...next) });
+/** History of such a request. */
+const answered = (text: string, ...calls: object[]) => ({
+  history: [
+    { role: 'user', text: 'Hi' } as const,
+    { role: 'assistant', text, ...(calls.length > 0 && { calls }) } as never,
+  ],
+});
+const made = (id: string, name = 'weather', input = '{"city":"Bonn"}') => ({ id, name, input });
 
 function asked(fields: object): ParsedRequest {
   const body = { model: 'eliza', messages: [user('Hi')], ...fields };
   return parseMessages(messagesRequest.parse(body) as MessagesRequest);
 }
+
+const choosing = (tool_choice: object | null, ...tools: object[]) => ({
+  ...{ tools: tools.length > 0 ? tools : [weather], tool_choice },
+});
+const thinks = (budget_tokens: number) => ({ type: 'enabled', budget_tokens });
+const says = (...parts: unknown[]) => ({ messages: [user(parts)] });
+const sends = (source: unknown) => says({ type: 'image', source });
+const reminder = '<system-reminder>\n99 left\n</system-reminder>';
+const found = (tool_name: string) => ({ type: 'tool_reference', tool_name });
+const callable = (name: string) => `The tool ${name} can be called now.`;
 
 describe('A request to the Messages API', () => {
   it('becomes a job with all of its values', () => {
@@ -44,7 +68,7 @@ describe('A request to the Messages API', () => {
       operation: 'ask',
       isEffortNeeded: false,
       text: 'Who is it?',
-      images: [{ mediaType: 'image/png', data: png, at: 0 }],
+      images: pngAt(0),
       history: [
         { role: 'user', text: 'Hi' },
         { role: 'assistant', text: 'Hello.' },
@@ -67,7 +91,7 @@ describe('A request to the Messages API', () => {
     ['no system text', { system: null }, { system: undefined }],
     [
       'a message of the role system',
-      { system: 'Be kind.', messages: [user('Hi'), { role: 'system', content: [text('Be brief.')] }, user('Well?')] },
+      { system: 'Be kind.', messages: [user('Hi'), system([text('Be brief.')]), user('Well?')] },
       { system: 'Be kind.\n\nBe brief.', text: 'Hi\n\nWell?', history: [] },
     ],
     [
@@ -75,142 +99,60 @@ describe('A request to the Messages API', () => {
       {
         tools: [weather],
         messages: [
-          user('Hi'),
-          { role: 'system', content: 'You are at home.' },
-          assistant([asksWeather]),
-          user([{ type: 'tool_result', tool_use_id: asksWeather.id, content: 'rain' }]),
-          { role: 'system', content: [text('<system-reminder>\n99 left\n</system-reminder>')] },
+          ...[user('Hi'), system('You are at home.'), assistant([call('1')]), user([result('1', 'rain')])],
+          system([text(reminder)]),
         ],
       },
-      {
-        system: 'You are at home.',
-        text: '',
-        results: [
-          { id: asksWeather.id, text: 'rain\n\n<system-reminder>\n99 left\n</system-reminder>', isError: false },
-        ],
-      },
+      { system: 'You are at home.', text: '', results: [{ id: '1', text: `rain\n\n${reminder}`, isError: false }] },
     ],
     [
       'tools that the client has found for the model',
-      {
-        tools: [weather],
-        messages: [
-          user('Hi'),
-          assistant([asksWeather]),
-          user([
-            {
-              type: 'tool_result',
-              tool_use_id: asksWeather.id,
-              content: [
-                { type: 'tool_reference', tool_name: 'WebFetch' },
-                { type: 'tool_reference', tool_name: 'Monitor' },
-              ],
-            },
-          ]),
-        ],
-      },
-      {
-        results: [
-          {
-            id: asksWeather.id,
-            text: 'The tool WebFetch can be called now.\n\nThe tool Monitor can be called now.',
-            isError: false,
-          },
-        ],
-      },
+      afterCalls([call('1')], [result('1', ['WebFetch', 'Monitor'].map(found))]),
+      { results: [{ id: '1', text: ['WebFetch', 'Monitor'].map(callable).join('\n\n'), isError: false }] },
     ],
     [
       'two messages of a role in a row',
       { messages: [user('One'), user([text('Two'), image]), assistant(''), user('Three')] },
-      { text: 'One\n\nTwo\n\nThree', images: [{ mediaType: 'image/png', data: png, at: 8 }], history: [] },
+      { text: 'One\n\nTwo\n\nThree', images: pngAt(8), history: [] },
     ],
     [
       'a call of a tool that is offered no more, which is told as text',
-      {
-        messages: [
-          user('Hi'),
-          assistant([text('I see.'), { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } }]),
-          user('So?'),
-        ],
-      },
-      {
-        history: [
-          { role: 'user', text: 'Hi' },
-          { role: 'assistant', text: 'I see.\n\n{"city":"Bonn"}' },
-        ],
-      },
+      following([text('I see.'), call('1')], 'So?'),
+      answered('I see.\n\n{"city":"Bonn"}'),
     ],
     [
       'the results of such calls, which are told as text',
-      {
-        messages: [
-          user('Hi'),
-          assistant([
-            { type: 'tool_use', id: '1', name: 'weather', input: {} },
-            { type: 'tool_use', id: '2', name: 'map', input: {} },
-          ]),
-          user([
-            { type: 'tool_result', tool_use_id: '2', content: [text('Here'), image] },
-            { type: 'tool_result', tool_use_id: '1', content: 'no wind', is_error: true },
-            { type: 'tool_result', tool_use_id: '3' },
-            text('So?'),
-          ]),
+      following(
+        [call('1', 'weather', {}), call('2', 'map', {})],
+        [
+          result('2', [text('Here'), image]),
+          result('1', 'no wind', { is_error: true }),
+          { type: 'tool_result', tool_use_id: '3' },
+          text('So?'),
         ],
-      },
+      ),
       {
-        history: [
-          { role: 'user', text: 'Hi' },
-          { role: 'assistant', text: '{}\n\n{}' },
-        ],
+        ...answered('{}\n\n{}'),
         text: 'Result of map:\n\nHere\n\nError of weather:\n\nno wind\n\nResult of the function:\n\nSo?',
-        images: [{ mediaType: 'image/png', data: png, at: 20 }],
+        images: pngAt(20),
       },
     ],
     [
       'thoughts of the model',
-      {
-        messages: [
-          user('Hi'),
-          assistant([{ type: 'thinking', thinking: 'Hm', signature: 'x' }, text('Yes.')]),
-          user('So?'),
-        ],
-      },
-      {
-        history: [
-          { role: 'user', text: 'Hi' },
-          { role: 'assistant', text: 'Yes.' },
-        ],
-      },
+      following([{ type: 'thinking', thinking: 'Hm', signature: 'x' }, text('Yes.')], 'So?'),
+      answered('Yes.'),
     ],
     [
       'calls of its tools and their results, as what they are',
+      afterCalls(
+        [text('I see.'), call('1'), { type: 'tool_use', id: '2', name: 'map' }],
+        [result('2', [text('Here'), image, text('it is')]), result('1', 'windy', { is_error: true }), text('So?')],
+      ),
       {
-        tools: [weather],
-        messages: [
-          user('Hi'),
-          assistant([text('I see.'), asksWeather, { type: 'tool_use', id: '2', name: 'map' }]),
-          user([
-            { type: 'tool_result', tool_use_id: '2', content: [text('Here'), image, text('it is')] },
-            { ...answersWeather, is_error: true },
-            text('So?'),
-          ]),
-        ],
-      },
-      {
-        history: [
-          { role: 'user', text: 'Hi' },
-          {
-            role: 'assistant',
-            text: 'I see.',
-            calls: [
-              { id: '1', name: 'weather', input: '{"city":"Bonn"}' },
-              { id: '2', name: 'map', input: '{}' },
-            ],
-          },
-        ],
+        ...answered('I see.', made('1'), made('2', 'map', '{}')),
         text: 'So?',
         results: [
-          { id: '2', text: 'Hereit is', images: [{ mediaType: 'image/png', data: png, at: 4 }], isError: false },
+          { id: '2', text: 'Hereit is', images: pngAt(4), isError: false },
           { id: '1', text: 'windy', isError: true },
         ],
       },
@@ -220,25 +162,12 @@ describe('A request to the Messages API', () => {
       {
         tools: [weather],
         messages: [
-          user('Hi'),
-          assistant([asksWeather]),
-          assistant([{ ...asksWeather, id: '2' }]),
-          user([answersWeather]),
+          ...[user('Hi'), assistant([call('1')]), assistant([call('2')]), user([result('1')])],
           user([{ type: 'tool_result', tool_use_id: '2' }]),
         ],
       },
       {
-        history: [
-          { role: 'user', text: 'Hi' },
-          {
-            role: 'assistant',
-            text: '',
-            calls: [
-              { id: '1', name: 'weather', input: '{"city":"Bonn"}' },
-              { id: '2', name: 'weather', input: '{"city":"Bonn"}' },
-            ],
-          },
-        ],
+        ...answered('', made('1'), made('2')),
         text: '',
         results: [
           { id: '1', text: 'windy', isError: false },
@@ -257,9 +186,9 @@ describe('A request to the Messages API', () => {
     ['no format', { output_config: { format: null }, output_format: null }, { schema: undefined }],
     ['an effort', { output_config: { effort: 'medium' } }, { effort: 'medium' }],
     ['more effort than there is', { output_config: { effort: 'max' } }, { effort: 'high' }],
-    ['few tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4095 } }, { effort: 'low' }],
-    ['some tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { effort: 'medium' }],
-    ['many tokens to think with', { thinking: { type: 'enabled', budget_tokens: 16_384 } }, { effort: 'high' }],
+    ['few tokens to think with', { thinking: thinks(4095) }, { effort: 'low' }],
+    ['some tokens to think with', { thinking: thinks(4096) }, { effort: 'medium' }],
+    ['many tokens to think with', { thinking: thinks(16_384) }, { effort: 'high' }],
     ['thinking as it likes', { thinking: { type: 'adaptive' } }, { effort: undefined, thinking: 'summarized' }],
     ['thoughts without text', { thinking: { type: 'adaptive', display: 'omitted' } }, { thinking: 'omitted' }],
     ['an effort, and so its thoughts', { output_config: { effort: 'low' } }, { thinking: 'summarized' }],
@@ -277,19 +206,19 @@ describe('A request to the Messages API', () => {
   it.each<[string, object, Partial<ToolOffer>]>([
     [
       'a named tool',
-      { tools: [cook, weather], tool_choice: { type: 'tool', name: 'weather' } },
+      choosing({ type: 'tool', name: 'weather' }, cook, weather),
       { tools: [cookTool, weatherTool], choice: { name: 'weather' }, isParallel: true },
     ],
-    ['any tool', { tools: [cook, weather], tool_choice: { type: 'any' } }, { choice: 'required' }],
-    ['a tool if it likes', { tools: [weather], tool_choice: { type: 'auto' } }, { choice: 'auto' }],
-    ['no tool for now', { tools: [weather], tool_choice: { type: 'none' } }, { choice: 'none' }],
-    ['tools without a choice', { tools: [weather], tool_choice: null }, { choice: 'auto', isParallel: true }],
+    ['any tool', choosing({ type: 'any' }, cook, weather), { choice: 'required' }],
+    ['a tool if it likes', choosing({ type: 'auto' }), { choice: 'auto' }],
+    ['no tool for now', choosing({ type: 'none' }), { choice: 'none' }],
+    ['tools without a choice', choosing(null), { choice: 'auto', isParallel: true }],
     ['a tool of the type custom', { tools: [{ ...weather, type: 'custom' }] }, { tools: [weatherTool] }],
     ['a tool without a schema', { tools: [{ name: 'cook' }] }, { tools: [cookTool] }],
     ['its own tool beside one of a server', { tools: [search, weather] }, { tools: [weatherTool], choice: 'auto' }],
     [
       'one call at a time',
-      { tools: [weather], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+      choosing({ type: 'any', disable_parallel_tool_use: true }),
       { choice: 'required', isParallel: false },
     ],
   ])('with a choice of %s passes it to the model', (_what, fields, offer) => {
@@ -325,11 +254,11 @@ describe('A request to the Messages API', () => {
   });
 
   it.each<[object, string[]]>([
-    [{ tools: [weather], tool_choice: { type: 'any' } }, []],
-    [{ tools: [weather, search], tool_choice: { type: 'any' } }, ['tools.web_search_20250305']],
+    [choosing({ type: 'any' }), []],
+    [choosing({ type: 'any' }, weather, search), ['tools.web_search_20250305']],
     [{ tools: [], tool_choice: { type: 'auto' } }, ['tool_choice']],
     [{ tools: [] }, []],
-    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, []],
+    [{ ...choosing({ type: 'any' }), output_config: { format } }, []],
     [
       {
         tools: [
@@ -345,19 +274,13 @@ describe('A request to the Messages API', () => {
     ],
     [{ output_config: { format }, stop_sequences: ['x'] }, ['stop_sequences']],
     [{ thinking: { type: 'disabled' } }, ['thinking']],
-    [
-      { thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } },
-      ['thinking.budget_tokens'],
-    ],
+    [{ thinking: thinks(2000), output_config: { effort: 'low' } }, ['thinking.budget_tokens']],
     [
       { messages: [{ ...user([{ ...text('Hi'), cache_control: {}, citations: null, spans: [] }]), name: 'ada' }] },
       ['messages.name', 'messages.content.cache_control'],
     ],
     [
-      {
-        tools: [{ ...weather, cache_control: {} }],
-        tool_choice: { type: 'any', disable_parallel_tool_use: true, odd: 1 },
-      },
+      choosing({ type: 'any', disable_parallel_tool_use: true, odd: 1 }, { ...weather, cache_control: {} }),
       ['tools.cache_control', 'tool_choice.odd'],
     ],
     [{ max_tokens: 5, temperature: 1, top_p: 1, top_k: 1 }, ['top_k']],
@@ -367,17 +290,14 @@ describe('A request to the Messages API', () => {
   });
 
   it('records the field of its first image', () => {
-    const result = { type: 'tool_result', tool_use_id: '1', content: [image] };
-    expect(asked({ messages: [user('Hi'), assistant('Hi'), user([text('a'), image])] }).imageField).toBe(
-      'messages.2.content.1',
-    );
-    expect(asked({ messages: [user([text('a'), result])] }).imageField).toBe('messages.0.content.1.content.0');
+    expect(asked(following('Hi', [text('a'), image])).imageField).toBe('messages.2.content.1');
+    expect(asked(says(text('a'), result('1', [image]))).imageField).toBe('messages.0.content.1.content.0');
     expect(asked({}).imageField).toBeNull();
   });
 
   it('records the field of the effort', () => {
     expect(asked({ output_config: { effort: 'low' } }).effortField).toBe('output_config.effort');
-    expect(asked({ thinking: { type: 'enabled', budget_tokens: 1 } }).effortField).toBe('thinking');
+    expect(asked({ thinking: thinks(1) }).effortField).toBe('thinking');
     expect(asked({}).effortField).toBeNull();
   });
 
@@ -385,36 +305,24 @@ describe('A request to the Messages API', () => {
     ['messages', { messages: [] }],
     ['messages', { messages: [user('')] }],
     ['messages', { messages: [user(' ')] }],
-    ['messages', { messages: [user('Hi'), assistant('I')] }],
+    ['messages', following('I')],
     ['messages.0.role', { messages: [{ role: 'tool', content: 'x' }] }],
-    ['messages.0.content.0.text', { messages: [user([{ type: 'text' }])] }],
-    ['messages.0.content.0.type', { messages: [user([{ type: 'document', source: {} }])] }],
-    ['messages.0.content.0.content', { messages: [user([{ type: 'tool_result', content: 5 }])] }],
-    ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'tool_result' }]), user('?')] }],
-    ['messages.0.content.0.source', { messages: [user([{ type: 'image' }])] }],
-    [
-      'messages.0.content.0.source.type',
-      { messages: [user([{ type: 'image', source: { type: 'url', url: 'http://x' } }])] },
-    ],
-    [
-      'messages.0.content.0.source.type',
-      { messages: [user([{ type: 'image', source: { type: 'file', file_id: 'x' } }])] },
-    ],
-    [
-      'messages.0.content.0.source',
-      { messages: [user([{ ...image, source: { ...image.source, media_type: 'image/bmp' } }])] },
-    ],
-    [
-      'messages.0.content.0.source',
-      { messages: [user([{ ...image, source: { ...image.source, data: 'aGVsbG8=' } }])] },
-    ],
-    ['messages.0.content.0.type', { messages: [user([{ type: 'tool_use', id: 'a', name: 'b' }])] }],
-    ['messages.0.content.0.type', { messages: [user([{ type: 'tool_reference', tool_name: 'weather' }])] }],
+    ['messages.0.content.0.text', says({ type: 'text' })],
+    ['messages.0.content.0.type', says({ type: 'document', source: {} })],
+    ['messages.0.content.0.content', says({ type: 'tool_result', content: 5 })],
+    ['messages.1.content.0.type', following([{ type: 'tool_result' }], '?')],
+    ['messages.0.content.0.source', sends(undefined)],
+    ['messages.0.content.0.source.type', sends({ type: 'url', url: 'http://x' })],
+    ['messages.0.content.0.source.type', sends({ type: 'file', file_id: 'x' })],
+    ['messages.0.content.0.source', sends({ ...image.source, media_type: 'image/bmp' })],
+    ['messages.0.content.0.source', sends({ ...image.source, data: 'aGVsbG8=' })],
+    ['messages.0.content.0.type', says({ type: 'tool_use', id: 'a', name: 'b' })],
+    ['messages.0.content.0.type', says({ type: 'tool_reference', tool_name: 'weather' })],
     ['system.0.type', { system: [image] }],
-    ['messages.0.content.0.type', { messages: [{ role: 'system', content: [image] }, user('Hi')] }],
+    ['messages.0.content.0.type', { messages: [system([image]), user('Hi')] }],
     ['tools', { tools: [search] }],
-    ['tools', { tools: [search], tool_choice: { type: 'any' } }],
-    ['tools', { tools: [search], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['tools', choosing({ type: 'any' }, search)],
+    ['tools', choosing({ type: 'tool', name: 'web_search' }, search)],
     ['tools', { tools: Array.from({ length: 129 }, (_, index) => ({ ...cook, name: `cook${index}` })) }],
     ['tools', { tools: [{ ...cook, description: 'x'.repeat(256 * 1024) }] }],
     ['tools.1.name', { tools: [cook, { ...cook }] }],
@@ -422,31 +330,19 @@ describe('A request to the Messages API', () => {
     ['tools.0.name', { tools: [{ ...cook, name: 'x'.repeat(129) }] }],
     ['tools.0', { tools: [{ name: 'cook', input_schema: { type: 'string' } }] }],
     ['tool_choice', { tool_choice: { type: 'any' } }],
-    ['tool_choice', { tools: [search, weather], tool_choice: { type: 'tool', name: 'web_search' } }],
-    ['tool_choice', { tools: [weather], tool_choice: { type: 'tool', name: 'cook' } }],
-    ['tool_choice.name', { tools: [weather], tool_choice: { type: 'tool' } }],
-    ['tool_choice.type', { tools: [weather], tool_choice: { type: 'odd' } }],
+    ['tool_choice', choosing({ type: 'tool', name: 'web_search' }, search, weather)],
+    ['tool_choice', choosing({ type: 'tool', name: 'cook' })],
+    ['tool_choice.name', choosing({ type: 'tool' })],
+    ['tool_choice.type', choosing({ type: 'odd' })],
     ['tools.1.name', { tools: [search, { input_schema: {} }] }],
-    ['messages', { tools: [weather], messages: [user('Hi'), assistant([asksWeather]), user('So?')] }],
-    ['messages', { tools: [weather], messages: [user([answersWeather])] }],
-    ['messages', { tools: [weather], messages: [user('Hi'), assistant('I'), user([answersWeather])] }],
-    [
-      'messages',
-      { tools: [weather], messages: [user('Hi'), assistant([asksWeather]), user([answersWeather, answersWeather])] },
-    ],
-    [
-      'messages',
-      { tools: [weather], messages: [user('Hi'), assistant([asksWeather, asksWeather]), user([answersWeather])] },
-    ],
-    [
-      'messages.1.content.0.id',
-      { tools: [weather], messages: [user('Hi'), assistant([{ type: 'tool_use', name: 'weather' }]), user('?')] },
-    ],
-    [
-      'messages.1.content.0.name',
-      { tools: [weather], messages: [user('Hi'), assistant([{ type: 'tool_use', id: '1' }]), user('?')] },
-    ],
-    ['messages.0.content.0.tool_use_id', { tools: [weather], messages: [user([{ type: 'tool_result' }])] }],
+    ['messages', afterCalls([call('1')], 'So?')],
+    ['messages', { tools: [weather], ...says(result('1')) }],
+    ['messages', afterCalls('I', [result('1')])],
+    ['messages', afterCalls([call('1')], [result('1'), result('1')])],
+    ['messages', afterCalls([call('1'), call('1')], [result('1')])],
+    ['messages.1.content.0.id', afterCalls([{ type: 'tool_use', name: 'weather' }], '?')],
+    ['messages.1.content.0.name', afterCalls([{ type: 'tool_use', id: '1' }], '?')],
+    ['messages.0.content.0.tool_use_id', { tools: [weather], ...says({ type: 'tool_result' }) }],
     ['output_config.format.type', { output_config: { format: { type: 'json_object' } } }],
     ['output_config.format.schema', { output_config: { format: { type: 'json_schema' } } }],
     ['output_format.type', { output_format: { type: 'text' } }],

@@ -1,11 +1,12 @@
 import { keyClient } from '../../../../src/shared/client.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
-import type { FailedOutcome, JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import type { FailedOutcome, JobDone, JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { begun, eventsOf, MessagesDoor, messageEvents } from '../../../support/doors/messages-door.js';
+import { assistant, png, textPart, user } from '../../../support/doors/sdk-messages.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
-const hello = { model: 'eliza', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] };
+const hello = { model: 'eliza', max_tokens: 100, messages: [user('Hi')] };
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const calling = { tools: [{ name: 'weather', input_schema: ofCity }], tool_choice: { type: 'any' } };
 const mine = { 'x-request-id': 'mine' };
@@ -14,12 +15,11 @@ const usage = { input_tokens: 10, cache_creation_input_tokens: 30, cache_read_in
 const nothing = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
 const message = { id: 'msg_mine', type: 'message', role: 'assistant', model: 'eliza', container: null };
 const end = { stop_reason: 'end_turn', stop_sequence: null, stop_details: null };
+const toolUse = { ...end, stop_reason: 'tool_use' };
 const refusal = {
-  ...end,
-  stop_reason: 'refusal',
+  ...{ ...end, stop_reason: 'refusal' },
   stop_details: { type: 'refusal', category: null, explanation: null },
 };
-const call = { type: 'tool_use', id: 'toolu_1', name: 'weather', caller: { type: 'direct' } };
 
 function says(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
@@ -29,16 +29,15 @@ function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: 
   return jobFailed(outcome, { failure: { code: outcome, message: 'it failed', reason, details } });
 }
 
-const done = jobDone({ model: 'eliza', usage: used });
 const made = { id: 'toolu_1', name: 'weather', input: '{"city":"Bonn"}' };
-const calls = jobDone({ model: 'eliza', usage: used, calls: [made] });
+const ended = (differences: Partial<JobDone>) => jobDone({ model: 'eliza', usage: used, ...differences });
+const done = ended({});
 /** Events of a model that starts a call and continues it in two pieces. */
 const begins: JobEvent[] = [
   { type: 'call-start', id: made.id, name: made.name },
   { type: 'call-delta', text: '{"city"' },
   { type: 'call-delta', text: ':"Bonn"}' },
 ];
-const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
 const refused = failing('cli_error', 'refused');
 const thinking = { thinking: { type: 'adaptive' } };
 /** Events with a signed thought, text, an encrypted thought, and text again. */
@@ -49,9 +48,7 @@ const thinks: JobEvent[] = [
   ...says('Good '),
   { type: 'thought-end', redacted: 'sealed' },
   ...says('day'),
-  jobDone({
-    model: 'eliza',
-    usage: used,
+  ended({
     thoughts: [
       { text: 'Hm', signature: 'proof', at: 0, calls: 0 },
       { text: '', redacted: 'sealed', at: 5, calls: 0 },
@@ -63,96 +60,144 @@ function open(...events: readonly JobEvent[]): Promise<MessagesDoor> {
   return MessagesDoor.open(() => eventsOf(...events));
 }
 
+/** A part of a message: as a whole, and as the events of a stream. */
+interface Block {
+  readonly whole: object;
+  readonly start: object;
+  readonly deltas: readonly object[];
+}
+
+function textBlock(...pieces: readonly string[]): Block {
+  const deltas = pieces.map((text) => ({ type: 'text_delta', text }));
+  return { whole: { type: 'text', text: pieces.join('') }, start: { type: 'text', text: '' }, deltas };
+}
+
+function thoughtBlock(signature: string, ...pieces: readonly string[]): Block {
+  const thought = (thinking: string, signature: string) => ({ type: 'thinking', thinking, signature });
+  const deltas = [
+    ...pieces.map((thinking) => ({ type: 'thinking_delta', thinking })),
+    { type: 'signature_delta', signature },
+  ];
+  return { whole: thought(pieces.join(''), signature), start: thought('', ''), deltas };
+}
+
+function sealedBlock(data: string): Block {
+  const block = { type: 'redacted_thinking', data };
+  return { whole: block, start: block, deltas: [] };
+}
+
+function callBlock(id: string, ...pieces: readonly string[]): Block {
+  const call = (input: object) => ({ type: 'tool_use', id, name: 'weather', input, caller: { type: 'direct' } });
+  const deltas = pieces.map((partial_json) => ({ type: 'input_json_delta', partial_json }));
+  return { whole: call(JSON.parse(pieces.join('') || '{}')), start: call({}), deltas };
+}
+
+/** Returns the events of these blocks. */
+function blockEvents(blocks: readonly Block[]): unknown[] {
+  const event = (type: string, fields: object) => [type, { type, ...fields }];
+  return blocks.flatMap(({ start, deltas }, index) => [
+    event('content_block_start', { index, content_block: start }),
+    ...deltas.map((delta) => event('content_block_delta', { index, delta })),
+    event('content_block_stop', { index }),
+  ]);
+}
+
+/** First event of a stream, with the number of prompt tokens before the model CLI reports it. */
+const started = [
+  'message_start',
+  {
+    type: 'message_start',
+    message: {
+      ...message,
+      content: [],
+      ...end,
+      stop_reason: null,
+      usage: { ...nothing, input_tokens: expect.any(Number) },
+    },
+  },
+];
+
+const callOf = (id: string, input: object = {}) => ({ type: 'tool_use', id, name: 'weather', input });
+const resultOf = (id: string, content: unknown) => ({ type: 'tool_result', tool_use_id: id, content });
+
 describe('A message', () => {
-  it.each<[string, object, JobEvent[], object]>([
-    ['text', {}, [...says('Good ', 'day'), done], { content: [{ type: 'text', text: 'Good day' }], ...end, usage }],
+  const cityBlock = callBlock('toolu_1', '{"city"', ':"Bonn"}');
+  const second: JobEvent = { type: 'call-start', id: 'b', name: 'weather' };
+
+  it.each<[string, object, JobEvent[], Block[], object]>([
+    ['text', {}, [...says('Good ', 'day'), done], [textBlock('Good ', 'day')], end],
+    ['no text', {}, [done], [textBlock()], end],
     [
       'thoughts and text, each at its place',
       thinking,
       thinks,
-      {
-        content: [
-          { type: 'thinking', thinking: 'Hm', signature: 'proof' },
-          { type: 'text', text: 'Good ' },
-          { type: 'redacted_thinking', data: 'sealed' },
-          { type: 'text', text: 'day' },
-        ],
-        ...end,
-        usage,
-      },
+      [thoughtBlock('proof', 'H', 'm'), textBlock('Good '), sealedBlock('sealed'), textBlock('day')],
+      end,
     ],
     [
       'a thought and a call',
       { ...calling, ...thinking },
-      [jobDone({ model: 'eliza', usage: used, calls: [made], thoughts: [{ text: 'Hm', at: 0, calls: 0 }] })],
-      {
-        content: [
-          { type: 'thinking', thinking: 'Hm', signature: '' },
-          { ...call, input: { city: 'Bonn' } },
-        ],
-        ...end,
-        stop_reason: 'tool_use',
-        usage,
-      },
+      [
+        { type: 'thought-delta', text: 'Hm' },
+        { type: 'thought-end' },
+        ...begins,
+        ended({ calls: [made], thoughts: [{ text: 'Hm', at: 0, calls: 0 }] }),
+      ],
+      [thoughtBlock('', 'Hm'), cityBlock],
+      toolUse,
     ],
     [
       'text before a stop sequence',
       { stop_sequences: ['END'] },
-      [...says('Good'), cut],
-      {
-        content: [{ type: 'text', text: 'Good' }],
-        ...end,
-        stop_reason: 'stop_sequence',
-        stop_sequence: 'END',
-        usage,
-      },
+      [...says('Good'), ended({ stopSequence: 'END' })],
+      [textBlock('Good')],
+      { ...end, stop_reason: 'stop_sequence', stop_sequence: 'END' },
     ],
     [
       'a call of a tool, with its input as a value',
       calling,
-      [calls],
-      { content: [{ ...call, input: { city: 'Bonn' } }], ...end, stop_reason: 'tool_use', usage },
+      [...begins, ended({ calls: [made] })],
+      [cityBlock],
+      toolUse,
     ],
     [
       'text, and several calls behind it',
       calling,
-      [...says('I see.'), jobDone({ model: 'eliza', usage: used, calls: [made, { ...made, id: 'b', input: '' }] })],
-      {
-        content: [
-          { type: 'text', text: 'I see.' },
-          { ...call, input: { city: 'Bonn' } },
-          { ...call, id: 'b', input: {} },
-        ],
-        ...end,
-        stop_reason: 'tool_use',
-        usage,
-      },
+      [...says('I see.'), ...begins, second, ended({ calls: [made, { ...made, id: 'b', input: '' }] })],
+      [textBlock('I see.'), cityBlock, callBlock('b')],
+      toolUse,
     ],
-    [
-      'a call whose input is no JSON',
-      calling,
-      [jobDone({ model: 'eliza', usage: used, calls: [{ ...made, input: '{"city' }] })],
-      { content: [{ ...call, input: {} }], ...end, stop_reason: 'tool_use', usage },
-    ],
-    [
-      'text though there are tools',
-      calling,
-      [...says('{"city":"Bonn"}'), done],
-      { content: [{ type: 'text', text: '{"city":"Bonn"}' }], ...end, usage },
-    ],
+    ['text though there are tools', calling, [...says('{"city":"Bonn"}'), done], [textBlock('{"city":"Bonn"}')], end],
     [
       'text that has as many tokens as were wanted',
       {},
-      [...says('Good'), jobDone({ model: 'eliza', usage: used, isCutShort: true })],
-      { content: [{ type: 'text', text: 'Good' }], ...end, stop_reason: 'max_tokens', usage },
+      [...says('Good'), ended({ isCutShort: true })],
+      [textBlock('Good')],
+      { ...end, stop_reason: 'max_tokens' },
     ],
-    ['a refusal', {}, [...says('I'), refused], { content: [{ type: 'text', text: 'I' }], ...refusal, usage: nothing }],
-    ['a refused call of a tool', calling, [refused], { content: [], ...refusal, usage: nothing }],
-  ])('is %s', async (_what, fields, events, expected) => {
+    ['a refusal', {}, [...says('I'), refused], [textBlock('I')], refusal],
+    ['a refused call of a tool', calling, [refused], [], refusal],
+  ])('is %s, as one body and as named events', async (_what, fields, events, blocks, ending) => {
     await using door = await open(...begun, ...events);
+    const used = ending === refusal ? nothing : usage;
     const { status, headers, body } = await door.post({ ...hello, ...fields }, '/v1/messages', mine);
-    expect([status, body]).toEqual([200, { ...message, ...expected }]);
+    const content = blocks.map(({ whole }) => whole);
+    expect([status, body]).toEqual([200, { ...message, content, ...ending, usage: used }]);
     expect([headers.get('request-id'), headers.get('x-session')]).toEqual(['mine', 'replay']);
+    const stream = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
+    expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    expect([stream.headers.get('request-id'), stream.headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
+    expect(messageEvents(stream.text)).toEqual([
+      ...[started, ...blockEvents(blocks)],
+      ['message_delta', { type: 'message_delta', delta: { ...ending, container: null }, usage: used }],
+      ['message_stop', { type: 'message_stop' }],
+    ]);
+  });
+
+  it('has a call without input if the input of the model is no JSON', async () => {
+    await using door = await open(...begun, ended({ calls: [{ ...made, input: '{"city' }] }));
+    const { body } = await door.post({ ...hello, ...calling }, '/v1/messages', mine);
+    expect(body).toEqual({ ...message, content: [callBlock('toolu_1').whole], ...toolUse, usage });
   });
 
   it('lists the ignored fields, including the effort if the model does not support it', async () => {
@@ -172,11 +217,7 @@ describe('A message', () => {
 
   it('passes its tools, options and results of calls to the job', async () => {
     await using door = await open(...begun, done);
-    const messages = [
-      ...hello.messages,
-      { role: 'assistant', content: [{ type: 'tool_use', id: '1', name: 'weather', input: {} }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content: 'windy' }] },
-    ];
+    const messages = [...hello.messages, assistant([callOf('1')]), user([resultOf('1', 'windy')])];
     await door.post({ ...hello, ...calling, messages, temperature: 0.5 });
     expect(door.job).toMatchObject({
       text: '',
@@ -195,14 +236,6 @@ describe('A message', () => {
     });
   });
 
-  it('omits provider-hosted tools, and reports them', async () => {
-    await using door = await open(...begun, done);
-    const search = { type: 'web_search_20250305', name: 'web_search' };
-    const { headers } = await door.post({ ...hello, tools: [...calling.tools, search] });
-    expect(headers.get('x-ignored-parameters')).toBe('tools.web_search_20250305');
-    expect(door.job.offer?.tools.map(({ name }) => name)).toEqual(['weather']);
-  });
-
   it('has tokens counted by the tokenizer if the model reports none', async () => {
     await using door = await open(...begun, jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
     expect((await door.post(hello)).body.usage).toEqual({ ...nothing, input_tokens: 3, output_tokens: 2 });
@@ -210,159 +243,39 @@ describe('A message', () => {
 });
 
 describe('A streamed message', () => {
-  /** Number of prompt tokens, which a stream contains before the model CLI reports it. */
-  const estimate = expect.any(Number);
-  const start = [
-    'message_start',
-    {
-      type: 'message_start',
-      message: { ...message, content: [], ...end, stop_reason: null, usage: { ...nothing, input_tokens: estimate } },
-    },
-  ];
-
   it('starts with an estimate of the prompt tokens, and ends with the tokens that the model CLI reports', async () => {
     const tokensOf = async (body: object) => {
       await using door = await open(...begun, ...says('Hi'), done);
       const events = messageEvents((await door.post({ ...hello, ...body, stream: true })).text);
       return (events[0] as [string, { message: { usage: { input_tokens: number } } }])[1].message.usage.input_tokens;
     };
-    const ofHistory = ['x'.repeat(4000), 'y'.repeat(400), 'z'.repeat(40)].map((content, index) => ({
-      role: index === 1 ? 'assistant' : 'user',
-      content,
-    }));
+    const ofHistory = [user('x'.repeat(4000)), assistant('y'.repeat(400)), user('z'.repeat(40))];
     expect(await tokensOf({})).toBe(1);
     expect(await tokensOf({ system: 'x'.repeat(4000) })).toBe(1001);
     expect(await tokensOf({ messages: ofHistory })).toBe(1110);
     expect(await tokensOf(calling)).toBeGreaterThan(10);
   });
 
-  const block = (content_block: object, index = 0) => [
-    'content_block_start',
-    { type: 'content_block_start', index, content_block },
-  ];
-  const textBlock = block({ type: 'text', text: '' });
-  const delta = (delta: object, index = 0) => ['content_block_delta', { type: 'content_block_delta', index, delta }];
-  const textDelta = (text: string) => delta({ type: 'text_delta', text });
-  const inputDelta = (partial_json: string, index = 0) => delta({ type: 'input_json_delta', partial_json }, index);
-  const stopOf = (index: number) => ['content_block_stop', { type: 'content_block_stop', index }];
-  const blockStop = stopOf(0);
-  const stop = ['message_stop', { type: 'message_stop' }];
-  const last = (ending: object, used: object = usage) => [
-    ['message_delta', { type: 'message_delta', delta: { ...ending, container: null }, usage: used }],
-    stop,
-  ];
-
-  it.each<[string, object, JobEvent[], unknown[]]>([
-    [
-      'text',
-      {},
-      [...says('Good ', 'day'), done],
-      [textBlock, textDelta('Good '), textDelta('day'), blockStop, ...last(end)],
-    ],
-    ['no text', {}, [done], [textBlock, blockStop, ...last(end)]],
-    [
-      'thoughts and text, each at its place',
-      thinking,
-      thinks,
-      [
-        block({ type: 'thinking', thinking: '', signature: '' }),
-        delta({ type: 'thinking_delta', thinking: 'H' }),
-        delta({ type: 'thinking_delta', thinking: 'm' }),
-        delta({ type: 'signature_delta', signature: 'proof' }),
-        blockStop,
-        block({ type: 'text', text: '' }, 1),
-        delta({ type: 'text_delta', text: 'Good ' }, 1),
-        stopOf(1),
-        block({ type: 'redacted_thinking', data: 'sealed' }, 2),
-        stopOf(2),
-        block({ type: 'text', text: '' }, 3),
-        delta({ type: 'text_delta', text: 'day' }, 3),
-        stopOf(3),
-        ...last(end),
-      ],
-    ],
-    [
-      'text before a stop sequence',
-      { stop_sequences: ['END'] },
-      [...says('Good'), cut],
-      [
-        textBlock,
-        textDelta('Good'),
-        blockStop,
-        ...last({ ...end, stop_reason: 'stop_sequence', stop_sequence: 'END' }),
-      ],
-    ],
-    [
-      'a call of a tool',
-      calling,
-      [...begins, calls],
-      [
-        block({ ...call, input: {} }),
-        inputDelta('{"city"'),
-        inputDelta(':"Bonn"}'),
-        blockStop,
-        ...last({ ...end, stop_reason: 'tool_use' }),
-      ],
-    ],
-    [
-      'text, and several calls behind it',
-      calling,
-      [
-        ...says('I see.'),
-        ...begins,
-        { type: 'call-start', id: 'b', name: 'weather' },
-        jobDone({ model: 'eliza', usage: used, calls: [made, { ...made, id: 'b', input: '{}' }] }),
-      ],
-      [
-        textBlock,
-        textDelta('I see.'),
-        blockStop,
-        block({ ...call, input: {} }, 1),
-        inputDelta('{"city"', 1),
-        inputDelta(':"Bonn"}', 1),
-        stopOf(1),
-        block({ ...call, id: 'b', input: {} }, 2),
-        stopOf(2),
-        ...last({ ...end, stop_reason: 'tool_use' }),
-      ],
-    ],
-    [
-      'text that has as many tokens as were wanted',
-      {},
-      [...says('Good'), jobDone({ model: 'eliza', usage: used, isCutShort: true })],
-      [textBlock, textDelta('Good'), blockStop, ...last({ ...end, stop_reason: 'max_tokens' })],
-    ],
-    ['a refusal', {}, [...says('I'), refused], [textBlock, textDelta('I'), blockStop, ...last(refusal, nothing)]],
-    ['a refused call of a tool', calling, [refused], last(refusal, nothing)],
-    [
-      'a failure in its midst',
-      {},
-      [...says('Good'), failing('cli_error', 'overloaded')],
-      [
-        textBlock,
-        textDelta('Good'),
-        ['error', { type: 'error', error: { type: 'overloaded_error', message: 'it failed' }, request_id: 'mine' }],
-      ],
-    ],
-  ])('sends %s as named events', async (_what, fields, events, expected) => {
-    await using door = await open(...begun, ...events);
-    const { status, headers, text } = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
-    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
-    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
-    expect(messageEvents(text)).toEqual([start, ...expected]);
+  it('ends with a failure in its midst', async () => {
+    await using door = await open(...begun, ...says('Good'), failing('cli_error', 'overloaded'));
+    const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
+    const error = { type: 'overloaded_error', message: 'it failed' };
+    expect(messageEvents(text)).toEqual([
+      ...[started, ...blockEvents([textBlock('Good')]).slice(0, -1)],
+      ['error', { type: 'error', error, request_id: 'mine' }],
+    ]);
   });
 
   it('starts when the job is admitted, and sends the queue position as a comment', async () => {
-    const [admitted, started] = begun as [JobEvent, JobEvent];
-    await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, started, done);
+    const [admitted, start] = begun as [JobEvent, JobEvent];
+    await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, start, done);
     const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
-    expect(messageEvents(text).slice(0, 3)).toEqual([': queued 3', start, textBlock]);
+    expect(messageEvents(text).slice(0, 3)).toEqual([': queued 3', started, blockEvents([textBlock()])[0]]);
   });
 
   it('is an ordinary error response if the job was refused', async () => {
-    await using door = await MessagesDoor.open(
-      refusing(new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 9 })),
-    );
+    const full = new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 9 });
+    await using door = await MessagesDoor.open(refusing(full));
     const { status, headers, body } = await door.post({ ...hello, stream: true });
     expect([status, headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([429, '9', null]);
     expect(body).toMatchObject({ type: 'error', error: { type: 'rate_limit_error', message: 'full' } });
@@ -404,41 +317,28 @@ describe('A failure', () => {
     await using door = await MessagesDoor.open(refusing(refusal));
     const { headers, ...answer } = await door.post(hello);
     expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }]);
-    expect([headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([
-      refusal.retryAfterSeconds === undefined ? null : '9',
-      null,
-    ]);
+    const retryAfter = refusal.retryAfterSeconds === undefined ? null : '9';
+    expect([headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([retryAfter, null]);
   });
 
-  it.each<[string, object | string, number, string, string]>([
-    ['what is no JSON', '{', 400, 'invalid_request_error', 'body: must be valid JSON'],
-    ['no model', { messages: [] }, 400, 'invalid_request_error', 'model: must be sent'],
-    ['no name of a model', { model: 5 }, 400, 'invalid_request_error', 'model: must be a string'],
-    [
-      'what can be no model',
-      { ...hello, model: '-x' },
-      404,
-      'not_found_error',
-      'model: must be a model name: letters, digits and . _ : / @ [ ] -',
-    ],
-    ['no messages', { model: 'eliza' }, 400, 'invalid_request_error', 'messages: must be sent'],
-    [
-      'too much',
-      { ...hello, system: 'x'.repeat(100_000) },
-      413,
-      'request_too_large',
-      'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)',
-    ],
-    [
-      'tools of servers alone',
-      { ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
-      400,
-      'invalid_request_error',
-      "tools: must have a tool of the client: web_search_20250305 can only run on the provider's servers",
-    ],
-  ])('is reported for %s, for a count as for a message', async (_what, body, status, type, text) => {
+  const types = { 400: 'invalid_request_error', 404: 'not_found_error', 413: 'request_too_large' };
+  const search = { type: 'web_search_20250305', name: 'web_search' };
+  const oddModel = 'model: must be a model name: letters, digits and . _ : / @ [ ] -';
+  const onServers = "tools: must have a tool of the client: web_search_20250305 can only run on the provider's servers";
+  const tooLarge = 'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)';
+
+  it.each<[string, object | string, keyof typeof types, string]>([
+    ['what is no JSON', '{', 400, 'body: must be valid JSON'],
+    ['no model', { messages: [] }, 400, 'model: must be sent'],
+    ['no name of a model', { model: 5 }, 400, 'model: must be a string'],
+    ['what can be no model', { ...hello, model: '-x' }, 404, oddModel],
+    ['no messages', { model: 'eliza' }, 400, 'messages: must be sent'],
+    ['too much', { ...hello, system: 'x'.repeat(100_000) }, 413, tooLarge],
+    ['tools of servers alone', { ...hello, tools: [search] }, 400, onServers],
+  ])('is reported for %s, for a count as for a message', async (_what, body, status, text) => {
     await using door = await open();
     for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
+      const type = types[status];
       const answer = await door.post(body, path);
       expect([answer.status, answer.body]).toMatchObject([status, { error: { type, message: text } }]);
     }
@@ -460,16 +360,11 @@ describe('A request for zero tokens', () => {
 });
 
 describe('A token count', () => {
-  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
 
   it('covers all input of the model, with 1,600 for each image, and runs no job', async () => {
     await using door = await open();
-    const messages = [
-      { role: 'user', content: [image, { type: 'text', text: 'One' }] },
-      { role: 'assistant', content: 'Two' },
-      { role: 'user', content: [image, image, { type: 'text', text: 'Three' }] },
-    ];
+    const messages = [user([image, textPart('One')]), assistant('Two'), user([image, image, textPart('Three')])];
     const body = { ...hello, ...calling, top_k: 5, system: 'Be kind.', messages };
     const { status, headers, body: answer } = await door.post(body, '/v1/messages/count_tokens', mine);
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
@@ -483,20 +378,11 @@ describe('A token count', () => {
   it('covers calls, and results with their images too', async () => {
     await using door = await open();
     const messages = [
-      { role: 'user', content: 'One' },
-      {
-        role: 'assistant',
-        content: [
-          { type: 'text', text: 'Two' },
-          { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } },
-        ],
-      },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content: [image] }] },
-      { role: 'assistant', content: [{ type: 'tool_use', id: '2', name: 'weather', input: {} }] },
-      {
-        role: 'user',
-        content: [{ type: 'tool_result', tool_use_id: '2', content: [{ type: 'text', text: 'windy' }, image] }],
-      },
+      user('One'),
+      assistant([textPart('Two'), callOf('1', { city: 'Bonn' })]),
+      user([resultOf('1', [image])]),
+      assistant([callOf('2')]),
+      user([resultOf('2', [textPart('windy'), image])]),
     ];
     const { body } = await door.post({ ...hello, ...calling, messages }, '/v1/messages/count_tokens');
     expect(body).toEqual({ input_tokens: 7 + 2 * 1600 });
