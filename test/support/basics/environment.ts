@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import vm from 'node:vm';
 import type { EnvironmentContext, JestEnvironmentConfig } from '@jest/environment';
 import { TestEnvironment } from 'jest-environment-node';
-import { openApiJson } from '../documents/openapi-json.js';
+import { openApiJson } from '../documents/openapi.js';
 
 const built = join(__dirname, '..', '..', '..', 'src', 'console');
 

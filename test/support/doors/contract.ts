@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { openApiJson } from '../documents/openapi-json.js';
+import { openApiJson } from '../documents/openapi.js';
 
 interface Content {
   readonly [mediaType: string]: { readonly schema: object };
