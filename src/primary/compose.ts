@@ -128,7 +128,7 @@ export function compose(input: StartInput) {
   const parts = { ...earlier, ...jobs, ...workers, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
-  addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.keyNames));
+  addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.budgets));
   return parts;
 }
 
@@ -180,7 +180,7 @@ function createAccess({ config, host, store }: StartInput) {
   const rateLimit = store.windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, store.windows);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const budgets = new Budgets(clock, (holder) => clients.budgetOf(holder));
+  const budgets = new Budgets(clock, (client) => clients.budgetsOf(client));
   return { clients, rateLimit, keyAttempts, redactor, budgets };
 }
 

@@ -143,7 +143,6 @@ function handlersOf(parts: Parts) {
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),
     clientMetrics: metrics.clients,
-    keyNames: () => clients.keyNames,
     usage: {
       countRefusal: (client) => usage.countRefusal(client),
       report: (client, period) => usageJournal.report(client, period),

@@ -1,6 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { dayQuery } from '../../shared/api/usage.js';
-import { type ApiKey, digestOf, type PeriodLimit } from '../../shared/config/api-keys.js';
+import {
+  type ApiKey,
+  type Budget,
+  digestOf,
+  type PeriodLimit,
+  type SharedBudget,
+} from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
@@ -25,6 +31,7 @@ const optionFlags = {
     description: 'tokens in a day, week or month, such as 1000000/day',
   },
   cost: { type: 'string', placeholder: '<n/period>', description: 'US dollars in a day, week or month, such as 5/day' },
+  group: { type: 'string', placeholder: '<name>', description: 'shares the budget of this group' },
   subclients: { type: 'boolean', description: 'the key holder may name sub-clients' },
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
@@ -109,9 +116,10 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
-    const { keys: found, faults } = readKeysFile(await context.readKeysFile(file));
-    if (args.has('json')) await context.terminal.writeJson({ keys: found.map(keyJson) });
-    else await context.terminal.writeLines(renderKeys(found, context.clock.now(), context.terminal.paint));
+    const { keys: found, budgets, faults } = readKeysFile(await context.readKeysFile(file));
+    const { terminal, clock } = context;
+    if (args.has('json')) await terminal.writeJson({ keys: found.map(keyJson), budgets: budgets.map(budgetJson) });
+    else await terminal.writeLines([...renderKeys(found, clock.now(), terminal.paint), ...budgets.map(budgetLine)]);
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
@@ -191,12 +199,34 @@ function keyJson(key: ApiKey) {
     queue: key.maxQueued,
     weight: key.weight,
     models: key.models,
-    ...Object.fromEntries(budgetPeriods.map((period) => [`tokens_per_${period}`, amountIn(period, key.tokens)])),
-    ...Object.fromEntries(budgetPeriods.map((period) => [`cost_per_${period}`, amountIn(period, key.costUsd)])),
+    ...amountsJson(key),
+    group: key.group,
     subclients: key.hasSubclients,
     expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
     previous_expires: key.previous && dayOf(key.previous.expiresAt),
   };
+}
+
+function budgetJson({ name, ...budget }: SharedBudget) {
+  return { name, ...amountsJson(budget) };
+}
+
+function amountsJson({ tokens, costUsd }: Budget) {
+  return {
+    ...Object.fromEntries(budgetPeriods.map((period) => [`tokens_per_${period}`, amountIn(period, tokens)])),
+    ...Object.fromEntries(budgetPeriods.map((period) => [`cost_per_${period}`, amountIn(period, costUsd)])),
+  };
+}
+
+function budgetLine(budget: SharedBudget): string {
+  return `@${budget.name}  ${amountsOf(budget).join(' ')}`;
+}
+
+function amountsOf({ tokens, costUsd }: Budget): string[] {
+  return [
+    ...(tokens === null ? [] : [`tokens=${tokens.max}/${tokens.period}`]),
+    ...(costUsd === null ? [] : [`cost=${costUsd.max}/${costUsd.period}`]),
+  ];
 }
 
 function amountIn(period: BudgetPeriod, limit: PeriodLimit | null): number | null {
@@ -221,8 +251,8 @@ function limitsOf(key: ApiKey): string[] {
     ...(key.maxQueued === null ? [] : [`queue=${key.maxQueued}`]),
     ...(key.weight === null ? [] : [`weight=${key.weight}`]),
     ...(models === null ? [] : [`models=${models.join('+')}`]),
-    ...(key.tokens === null ? [] : [`tokens=${key.tokens.max}/${key.tokens.period}`]),
-    ...(key.costUsd === null ? [] : [`cost=${key.costUsd.max}/${key.costUsd.period}`]),
+    ...amountsOf(key),
+    ...(key.group === null ? [] : [`group=${key.group}`]),
     ...(key.hasSubclients ? ['subclients'] : []),
     ...(expiresAt === null ? [] : [`expires=${dayOf(expiresAt)}`]),
     ...(previous === null ? [] : [`previous=…/${dayOf(previous.expiresAt)}`]),

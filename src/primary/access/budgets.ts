@@ -1,11 +1,12 @@
 import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { holderOf, keyClient, readClientId } from '../../shared/client.js';
+import { holderOf, keyClient } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import type { Budget, PeriodLimit } from '../../shared/config/api-keys.js';
+import type { PeriodLimit } from '../../shared/config/api-keys.js';
 import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Bill, Charge } from '../store/contract/usage.js';
+import type { LimitedUse } from './clients.js';
 
 interface UsageCounter {
   jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
@@ -32,19 +33,23 @@ const nothing: Spent = { tokens: 0, costUsd: 0 };
 /** Time between two reads of a week or month from a store that several hosts share: they are long reports. */
 const betweenLongReadsMs = 60_000;
 
+/** Name under which the usage of all clients is counted. No client has it. */
+const allClients = '';
+
 /**
- * Counts what each key with a budget has used in this day, week and month (UTC), including its sub-clients. The budget
- * is checked when a job is admitted, and again when it gets a slot. Running jobs may therefore exceed the budget, but
+ * Counts what each key and the whole service have used in this day, week and month (UTC). A key is counted with its
+ * sub-clients, and a group is the sum of its keys. A budget is checked when a job is admitted, and again when it gets a slot. Running jobs may therefore exceed the budget, but
  * waiting jobs may not.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #budgetOf: (holder: string) => Budget | null;
+  readonly #budgetsOf: (client: string) => readonly LimitedUse[];
   readonly #periods: Readonly<Record<BudgetPeriod, PeriodUsage>>;
 
-  constructor(clock: Pick<Clock, 'now'>, budgetOf: (holder: string) => Budget | null) {
+  /** `budgetsOf` returns the budgets that limit a client. */
+  constructor(clock: Pick<Clock, 'now'>, budgetsOf: (client: string) => readonly LimitedUse[]) {
     this.#clock = clock;
-    this.#budgetOf = budgetOf;
+    this.#budgetsOf = budgetsOf;
     this.#periods = {
       day: new PeriodUsage(clock, 'day', 0),
       week: new PeriodUsage(clock, 'week', betweenLongReadsMs),
@@ -52,26 +57,30 @@ export class Budgets {
     };
   }
 
-  /** Throws `rate_limited` if the budget of the client is used up. */
+  /** Throws `rate_limited` if a budget that limits the client is used up. */
   checkBudget(client: string): void {
-    const { tokens, costUsd } = this.#useBy(holderOf(client));
+    for (const budget of this.#budgetsOf(client)) this.#check(budget);
+  }
+
+  #check(budget: LimitedUse): void {
+    const { tokens, costUsd } = this.#useOf(budget);
     for (const [use, amounts] of [
       [tokens, tokens && `${tokens.used} of its ${tokens.max} tokens`],
       [costUsd, costUsd && `$${costUsd.used.toFixed(2)} of its $${costUsd.max}`],
     ] as const) {
       if (use === null || use.used < use.max) continue;
       const retryAfterSeconds = retryAfter('budget', Date.parse(use.resets_at) - this.#clock.now());
-      const message = `the API key has used ${amounts} a ${use.period}, and its requests are refused until ${use.resets_at}`;
+      const used = `${subjectOf(budget)} has used ${amounts} a ${use.period}`;
+      const message = `${used}, and its requests are refused until ${use.resets_at}`;
       throw new RelayError('rate_limited', message, { reason: 'budget', retryAfterSeconds });
     }
   }
 
   /** Counts the usage of an ended job, for any outcome. */
   jobEnded({ client }: Pick<JobRequest, 'client'>, { inputTokens, outputTokens, costUsd }: Charge): void {
-    const holder = holderOf(client);
-    if (readClientId(holder).kind !== 'key') return; // counted without a budget too: a key may get one later
     const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 };
-    for (const period of Object.values(this.#periods)) period.add(holder, spent);
+    // counted without a budget too: a key may get one later
+    for (const period of Object.values(this.#periods)) period.add(client, spent);
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
@@ -93,20 +102,19 @@ export class Budgets {
     for (const period of Object.values(this.#periods)) await period.refresh(journal);
   }
 
-  /** Returns the use of the budgets of these keys, without keys that have no budget. */
-  usesOf(names: readonly string[]): BudgetUse[] {
-    return names.flatMap((name) => {
-      const { tokens, costUsd } = this.#useBy(keyClient(name));
+  /** Returns the use of these budgets. */
+  usesOf(budgets: readonly LimitedUse[]): BudgetUse[] {
+    return budgets.flatMap((budget) => {
+      const { tokens, costUsd } = this.#useOf(budget);
       const resets = [tokens, costUsd].flatMap((use) => use?.resets_at ?? []).sort();
-      return resets[0] === undefined ? [] : [{ client: name, resets_at: resets[0], tokens, cost_usd: costUsd }];
+      return resets[0] === undefined ? [] : [{ client: budget.name, resets_at: resets[0], tokens, cost_usd: costUsd }];
     });
   }
 
-  #useBy(holder: string): { readonly tokens: BudgetAmount | null; readonly costUsd: BudgetAmount | null } {
-    const { tokens = null, costUsd = null } = this.#budgetOf(holder) ?? {};
+  #useOf({ tokens, costUsd, holders }: LimitedUse) {
     return {
-      tokens: tokens && this.#amountOf(tokens, (period) => period.spentBy(holder).tokens),
-      costUsd: costUsd && this.#amountOf(costUsd, (period) => period.spentBy(holder).costUsd),
+      tokens: tokens && this.#amountOf(tokens, (period) => period.spentBy(holders).tokens),
+      costUsd: costUsd && this.#amountOf(costUsd, (period) => period.spentBy(holders).costUsd),
     };
   }
 
@@ -116,7 +124,12 @@ export class Budgets {
   }
 }
 
-/** Owns what each key has used in the current day, week or month. */
+function subjectOf({ name, holders }: LimitedUse): string {
+  if (holders === null) return 'the service';
+  return name.startsWith('@') ? `the group ${name.slice(1)}` : 'the API key';
+}
+
+/** Owns what each client, and all of them, have used in the current day, week or month. */
 class PeriodUsage {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #period: BudgetPeriod;
@@ -137,16 +150,18 @@ class PeriodUsage {
     this.#betweenReadsMs = betweenReadsMs;
   }
 
-  add(holder: string, spent: Spent): void {
+  add(client: string, spent: Spent): void {
     this.#checkPeriod();
-    add(this.#newUsage, holder, spent);
+    addTo(this.#newUsage, client, spent);
   }
 
-  spentBy(holder: string): Spent {
+  /** Returns the sum of what these key holders have used; with null, of all clients. */
+  spentBy(holders: readonly string[] | null): Spent {
     this.#checkPeriod();
-    return [this.#storedUsage, this.#pendingUsage, this.#newUsage]
-      .map((spent) => spent.get(holder))
-      .reduce<Spent>(sumOf, nothing);
+    const usages = [this.#storedUsage, this.#pendingUsage, this.#newUsage];
+    let spent = nothing;
+    for (const holder of holders ?? [allClients]) for (const usage of usages) spent = sumOf(spent, usage.get(holder));
+    return spent;
   }
 
   /** Reads the usage from the store, unless it has read it a short time ago. */
@@ -192,15 +207,20 @@ function sumOf(a = nothing, b = nothing): Spent {
   return { tokens: a.tokens + b.tokens, costUsd: a.costUsd + b.costUsd };
 }
 
-function add(spent: Map<string, Spent>, holder: string, more: Spent): void {
-  spent.set(holder, sumOf(spent.get(holder), more));
+/** Adds usage to one name. */
+function add(spent: Map<string, Spent>, name: string, more: Spent): void {
+  spent.set(name, sumOf(spent.get(name), more));
+}
+
+/** Adds the usage of a client to all clients and to its key holder. Other clients have no budget of their own. */
+function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
+  add(spent, allClients, more);
+  if (client.startsWith(keyClient(''))) add(spent, holderOf(client), more);
 }
 
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
   const spent = new Map<string, Spent>();
-  for (const { kind, client, tokens, cost_usd: costUsd } of rows) {
-    if (kind !== 'key' || client === undefined) continue;
-    add(spent, holderOf(keyClient(client)), { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
-  }
+  for (const { kind, client, tokens, cost_usd: costUsd } of rows)
+    addTo(spent, `${kind} ${client}`, { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
   return spent;
 }

@@ -7,6 +7,8 @@ import {
   type KeyOptions,
   plainOptions,
   type Rate,
+  type SharedBudget,
+  wholeService,
 } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
@@ -14,7 +16,18 @@ import type { WorkerKey } from '../../shared/ipc/protocol.js';
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models'>;
 
-export type ClientSettings = Pick<Config, 'apiKeys' | 'namedKeys' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'>;
+export type ClientSettings = Pick<
+  Config,
+  'apiKeys' | 'namedKeys' | 'sharedBudgets' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
+>;
+
+/** A budget, with those whose usage counts for it. */
+export interface LimitedUse extends Budget {
+  /** Name in reports: of a key, `@` and the name of a group, or `@*` for the whole service. */
+  readonly name: string;
+  /** Key holders whose usage counts; null for all clients. */
+  readonly holders: readonly string[] | null;
+}
 
 /** Owns the valid API keys. */
 export class Clients {
@@ -24,16 +37,21 @@ export class Clients {
   #named: readonly ApiKey[];
   #byClient: ReadonlyMap<string, ApiKey>;
   #digests: ReadonlySet<string>;
+  #sharedBudgets: readonly SharedBudget[];
+  /** Budgets of groups and of the whole service, by name. */
+  #sharedUses: ReadonlyMap<string, LimitedUse>;
 
   readonly #rate: Rate;
 
-  constructor({ apiKeys, namedKeys, needsKey, rateMaxRequests, rateWindowMs }: ClientSettings) {
+  constructor({ apiKeys, namedKeys, sharedBudgets, needsKey, rateMaxRequests, rateWindowMs }: ClientSettings) {
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
     this.#byClient = byClient([...apiKeys, ...namedKeys]);
     this.#digests = allDigests(this.#byClient);
+    this.#sharedBudgets = sharedBudgets;
+    this.#sharedUses = sharedUses(sharedBudgets, this.#byClient);
   }
 
   /** Keys that a change of the keys file cannot affect. */
@@ -44,6 +62,23 @@ export class Clients {
   /** Names of all keys. */
   get keyNames(): string[] {
     return [...this.#byClient.values()].map(({ name }) => name);
+  }
+
+  /** Budgets of groups and of the whole service, as the keys file has them. */
+  get sharedBudgets(): readonly SharedBudget[] {
+    return this.#sharedBudgets;
+  }
+
+  /** All budgets: those that several clients share, then those of keys. */
+  get budgets(): LimitedUse[] {
+    return [...this.#sharedUses.values(), ...[...this.#byClient.values()].flatMap(useOf)];
+  }
+
+  /** Returns the budgets that limit a client: of its key, of the group of its key, and of the whole service. */
+  budgetsOf(client: string): LimitedUse[] {
+    const key = this.#byClient.get(holderOf(client));
+    const shared = [key?.group, wholeService].flatMap((name) => this.#sharedUses.get(name ?? '') ?? []);
+    return key === undefined ? shared : [...useOf(key), ...shared];
   }
 
   get keyCount(): number {
@@ -60,11 +95,13 @@ export class Clients {
     return this.#named;
   }
 
-  /** Replaces the keys of the keys file. */
-  replaceNamedKeys(keys: readonly ApiKey[]): void {
+  /** Replaces the keys and the shared budgets of the keys file. */
+  replaceNamedKeys(keys: readonly ApiKey[], budgets: readonly SharedBudget[]): void {
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
     this.#digests = allDigests(this.#byClient);
+    this.#sharedBudgets = budgets;
+    this.#sharedUses = sharedUses(budgets, this.#byClient);
   }
 
   /**
@@ -73,12 +110,6 @@ export class Clients {
    */
   optionsOf(client: string): ClientOptions {
     return this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? plainOptions;
-  }
-
-  /** Returns the budget of a key; null if the key has no budget. */
-  budgetOf(holder: string): Budget | null {
-    const { tokens = null, costUsd = null } = this.#byClient.get(holder) ?? {};
-    return tokens === null && costUsd === null ? null : { tokens, costUsd };
   }
 
   /** Returns the rate limit of a client. `maxRequests` 0 means no limit. */
@@ -115,6 +146,26 @@ function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
 
 function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
   return new Set([...keys.values()].flatMap(digestsOf));
+}
+
+/** Returns the budget of a key in an array; an empty array if the key has none. */
+function useOf({ name, tokens, costUsd }: ApiKey): LimitedUse[] {
+  return tokens === null && costUsd === null ? [] : [{ name, tokens, costUsd, holders: [keyClient(name)] }];
+}
+
+function sharedUses(
+  budgets: readonly SharedBudget[],
+  keys: ReadonlyMap<string, ApiKey>,
+): ReadonlyMap<string, LimitedUse> {
+  const holders = new Map<string, string[]>();
+  for (const [client, { group }] of keys) {
+    if (group !== null) holders.set(group, [...(holders.get(group) ?? []), client]);
+  }
+  const uses = budgets.map(({ name, ...budget }) => {
+    const members = name === wholeService ? null : (holders.get(name) ?? []);
+    return [name, { ...budget, name: `@${name}`, holders: members }] as const;
+  });
+  return new Map(uses);
 }
 
 /** Returns the earlier of two times; null means never. */

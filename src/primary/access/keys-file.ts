@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, delay, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { budgetFaults, readKeysFileInSlices } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
@@ -29,12 +30,14 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
   return {
     read: async (text) => {
-      const { keys, faults: keyFaults } = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
-      const faults = reportsCost ? keyFaults : [...keyFaults, ...budgetFaults(keys)];
+      const content = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
+      const { keys, budgets } = content;
+      const faults = reportsCost ? content.faults : [...content.faults, ...budgetFaults(keys, budgets)];
       if (faults.length > 0) return refuse(faults.join('; '));
-      const hasChanged = !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
+      const hasSameBudgets = isDeepStrictEqual(budgets, clients.sharedBudgets);
+      const hasChanged = !hasSameBudgets || !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
       if (hasChanged) {
-        clients.replaceNamedKeys(keys);
+        clients.replaceNamedKeys(keys, budgets);
         onChange();
       }
       if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.keyCount });

@@ -11,6 +11,7 @@ import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } fr
 import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { Budgets } from '../access/budgets.js';
+import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
@@ -114,8 +115,7 @@ export interface Services {
   readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
-  /** Returns the names of the API keys in force. */
-  keyNames(): readonly string[];
+  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
@@ -366,7 +366,10 @@ async function usageText(services: Services, { client, scopes, ...order }: Reque
   const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, order);
   const { kind, name } = readClientId(holderOf(client));
-  const budgets = services.budgets.usesOf(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
+  const { clients } = services;
+  // what all clients have used together concerns only the operator
+  const own = () => clients.budgetsOf(client).filter(({ holders }) => holders !== null);
+  const budgets = services.budgets.usesOf(isAdmin ? clients.budgets : own());
   return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }
 

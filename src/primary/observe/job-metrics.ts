@@ -207,10 +207,10 @@ export class ClientMetrics {
   }
 }
 
-/** Adds a gauge for the keys with a budget. `budgets` is called at each scrape. The number of labels is limited. */
+/** Adds a gauge for the budgets. `budgets` is called at each scrape. The number of labels is limited. */
 export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
   const help =
-    'Used share of the budget of an API key in its day, week or month (UTC); more than 1 if jobs were running when it was used up.';
+    'Used share of the budget of an API key, a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.';
   const shares = () => Object.fromEntries(budgets().slice(0, maxKeys).map(shareOf));
   addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'budget');
 }

@@ -86,7 +86,10 @@ export type BudgetAmount = z.infer<typeof amount>;
 
 const budgetUse = z
   .strictObject({
-    client: z.string().meta({ description: 'Name of the API key. Its sub-clients are counted with it.' }),
+    client: z.string().meta({
+      description:
+        'Name of the API key, whose sub-clients are counted with it; or `@` and the name of a group, or `@*` for the whole service.',
+    }),
     resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
     tokens: amount
       .nullable()
@@ -114,7 +117,8 @@ export const usageReport = z
     caller: usageCaller.meta({ description: 'The identity of the caller.' }),
     usage: z.array(usageRow),
     budgets: z.array(budgetUse).optional().meta({
-      description: "Budgets with their use. With the scope `admin`, of all keys; otherwise of the caller's key.",
+      description:
+        "Budgets with their use. With the scope `admin`, all of them; otherwise those of the caller's key and of its group.",
     }),
   })
   .meta({ id: 'UsageReport' });

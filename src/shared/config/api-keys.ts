@@ -24,6 +24,14 @@ export interface Budget {
   readonly costUsd: PeriodLimit | null;
 }
 
+/** Name of the budget of the whole service, among the names of groups. */
+export const wholeService = '*';
+
+/** Budget that all keys of a group share, or with the name `*` all clients of the service. */
+export interface SharedBudget extends Budget {
+  readonly name: string;
+}
+
 /** Options of a key. If an option is null, the general setting of the service applies. */
 export interface KeyOptions {
   readonly scopes: readonly Scope[];
@@ -37,6 +45,8 @@ export interface KeyOptions {
   readonly models: readonly string[] | null;
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
+  /** Name of the group whose budget the key shares. */
+  readonly group: string | null;
   /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
@@ -69,6 +79,7 @@ export const plainOptions: KeyOptions = {
   models: null,
   tokens: null,
   costUsd: null,
+  group: null,
   hasSubclients: false,
   expiresAt: null,
   previous: null,

@@ -55,7 +55,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   faults.push(...contradictions(parsed, keys), ...clisFaults(parsed), ...portFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
-  const { apiKeys, namedKeys, needsKey } = keys;
+  const { apiKeys, namedKeys, sharedBudgets, needsKey } = keys;
   return frozen({
     ...settingsOf(values),
     conversationTtlMs:
@@ -66,6 +66,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     oauthToken,
     spanExport: spanExportOf(values),
     namedKeys,
+    sharedBudgets,
     needsKey,
     production,
     warnings: [

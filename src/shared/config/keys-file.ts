@@ -9,20 +9,24 @@ import {
   plainOptions,
   type Rate,
   type Scope,
+  type SharedBudget,
   scopes,
+  wholeService,
 } from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
-/** Keys of a keys file in their order, and all faults of the file, each with the number of its line. */
+/** Keys and shared budgets of a keys file in their order, and all faults of the file, each with the number of its line. */
 export interface KeysFileContent {
   readonly keys: readonly ApiKey[];
+  readonly budgets: readonly SharedBudget[];
   /** Faults, which never contain a digest or text that may be a key. */
   readonly faults: readonly string[];
 }
 
 /**
- * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. Blank lines
- * and lines that begin with `#` are ignored. `others` are keys from other sources: names and keys must be unique.
+ * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. A line that
+ * begins with `@` and the name of a group, or with `@*`, is a shared budget. Blank lines and lines that begin with `#`
+ * are ignored. `others` are keys from other sources: names and keys must be unique.
  */
 export function readKeysFile(text: string, otherKeys: readonly ApiKey[] = []): KeysFileContent {
   const reading = keysFileReader(text, otherKeys);
@@ -52,6 +56,7 @@ export async function readKeysFileInSlices(
 /** Parses keys, and yields once for each line. */
 function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<void, KeysFileContent, void> {
   const keys: ApiKey[] = [];
+  const budgets: SharedBudget[] = [];
   const faults: string[] = [];
   const taken = new TakenKeys(others);
   let number = 0;
@@ -60,6 +65,10 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
     yield;
     if (/^\s*(#|$)/.test(line)) continue;
     try {
+      if (line.startsWith('@')) {
+        budgets.push(readSharedBudget(line.trimEnd(), budgets));
+        continue;
+      }
       const key = readKey(line.trimEnd());
       taken.addUnique(key);
       keys.push(key);
@@ -67,7 +76,7 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
       faults.push(`line ${number}: ${(error as Error).message}`);
     }
   }
-  return { keys, faults };
+  return { keys, budgets, faults };
 }
 
 /** Owns the names and digests in use. */
@@ -99,15 +108,29 @@ class TakenKeys {
 const digestPattern = /^[0-9a-f]{64}$/i;
 const emptyDigest = digestOf('');
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const nameForm = 'must be 1 to 64 letters, digits and . _ -';
 
 function readKey(line: string): ApiKey {
   const [name = '', method, digest = '', ...rest] = line.split(':');
   if (method !== 'sha256') throw new Error('must begin with name:sha256:');
-  if (!namePattern.test(name)) throw new Error('the name must be 1 to 64 letters, digits and . _ -');
+  if (!namePattern.test(name)) throw new Error(`the name ${nameForm}`);
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
   // The name of a model may contain colons.
   return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
+}
+
+/** Parses a line such as `@biology tokens=1000000/day,cost=200/month`. */
+function readSharedBudget(line: string, others: readonly SharedBudget[]): SharedBudget {
+  const [, name = '', options = ''] = /^@(\S*)\s*(.*)$/.exec(line) ?? [];
+  if (name !== wholeService && !namePattern.test(name))
+    throw new Error(`after @ there must be * or the name of a group, which ${nameForm}`);
+  if (others.some((other) => other.name === name)) throw new Error('another line already has this budget');
+  const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : optionsIn(options.split(/[\s,]+/));
+  const isBudget = Object.keys(rest).length === 0 && (tokens !== null || costUsd !== null);
+  if (!isBudget)
+    throw new Error('after the name and a blank there must be tokens=, cost= or both, and no other option');
+  return { name, tokens, costUsd };
 }
 
 /** Parsers of the options. Each throws an error whose message does not repeat the value. */
@@ -120,6 +143,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   models: (value) => ({ models: readModels(value ?? '') }),
   tokens: (value) => ({ tokens: readTokens(value ?? '') }),
   cost: (value) => ({ costUsd: readCost(value ?? '') }),
+  group: (value) => ({ group: readGroup(value ?? '') }),
   subclients: (value) => {
     if (value !== null) throw new Error('takes no value');
     return { hasSubclients: true };
@@ -131,10 +155,14 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
 export const optionNames = Object.keys(optionReaders);
 
 function readOptions(text: string): KeyOptions {
-  const read = text.split(',').map(readOption);
+  return { ...plainOptions, ...optionsIn(text.split(',')) };
+}
+
+function optionsIn(texts: readonly string[]): Partial<KeyOptions> {
+  const read = texts.map(readOption);
   const twice = read.find(([name], index) => read.findIndex(([other]) => other === name) < index);
   if (twice !== undefined) throw new Error(`the option ${twice[0]} is given twice`);
-  return Object.assign({}, plainOptions, ...read.map(([, option]) => option)) as KeyOptions;
+  return Object.assign({}, ...read.map(([, option]) => option)) as Partial<KeyOptions>;
 }
 
 function readOption(text: string): [name: string, option: Partial<KeyOptions>] {
@@ -200,11 +228,21 @@ function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
   return isRight ? { max: Number(amount), period } : null;
 }
 
-/** Returns a fault for each key with a cost budget. Applies if not every model CLI reports what a job costs. */
-export function budgetFaults(keys: readonly ApiKey[]): string[] {
-  return keys.flatMap(({ name, costUsd }) =>
-    costUsd === null ? [] : [`the key ${name} has the option cost, but not each model CLI reports what a job costs`],
+/** Returns a fault for each cost budget. Applies if not every model CLI reports what a job costs. */
+export function budgetFaults(keys: readonly ApiKey[], budgets: readonly SharedBudget[]): string[] {
+  const named = [...keys.map((key) => [`the key ${key.name}`, key] as const), ...budgets.map(lineOf)];
+  return named.flatMap(([name, { costUsd }]) =>
+    costUsd === null ? [] : [`${name} has the option cost, but not each model CLI reports what a job costs`],
   );
+}
+
+function lineOf(budget: SharedBudget): [name: string, budget: SharedBudget] {
+  return [`the line @${budget.name}`, budget];
+}
+
+function readGroup(text: string): string {
+  if (namePattern.test(text)) return text;
+  throw new Error(nameForm);
 }
 
 function readModels(text: string): string[] {

@@ -1,6 +1,15 @@
 import { join } from 'node:path';
 import { fileFault } from '../text/system-error.js';
-import { type ApiKey, isShort, isTooShort, minKeyLength, readApiKey, readApiKeys, readClearKeys } from './api-keys.js';
+import {
+  type ApiKey,
+  isShort,
+  isTooShort,
+  minKeyLength,
+  readApiKey,
+  readApiKeys,
+  readClearKeys,
+  type SharedBudget,
+} from './api-keys.js';
 import type { Environment } from './config.js';
 import { readKeysFile } from './keys-file.js';
 
@@ -29,6 +38,8 @@ export interface LoadedKeys {
   readonly apiKeys: readonly ApiKey[];
   /** Keys of the keys file, which may change. */
   readonly namedKeys: readonly ApiKey[];
+  /** Budgets of groups and of the whole service, in the keys file. */
+  readonly sharedBudgets: readonly SharedBudget[];
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
@@ -53,6 +64,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
   return {
     apiKeys,
     namedKeys: named.keys,
+    sharedBudgets: named.budgets,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
     faults: [...faults, ...named.faults],
     tooShort,
@@ -69,12 +81,13 @@ const unread = 'MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set';
 
 interface Loaded {
   readonly keys: readonly ApiKey[];
+  readonly budgets: readonly SharedBudget[];
   readonly faults: readonly string[];
   readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
-const nothing: Loaded = { keys: [], faults: [], tooShort: [], warnings: [] };
+const nothing: Loaded = { keys: [], budgets: [], faults: [], tooShort: [], warnings: [] };
 
 /** Source of the keys in clear text: its name for messages, and the key or the path of the file. */
 type KeySource =
@@ -116,9 +129,9 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
 async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
   const name = 'MODEL_API_KEYS_FILE';
   try {
-    const { keys, faults } = readKeysFile(await files.read(path), otherKeys);
+    const { keys, budgets, faults } = readKeysFile(await files.read(path), otherKeys);
     const warnings = await openOnes(name, path, files);
-    return { ...nothing, keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
+    return { ...nothing, keys, budgets, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };
   }

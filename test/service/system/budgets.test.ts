@@ -1,3 +1,4 @@
+import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
 import { runCommand } from '../../support/clients/command.js';
@@ -61,6 +62,37 @@ const spent = shared(async () => {
       await key[Symbol.asyncDispose]();
     },
   };
+});
+
+async function usedTokens(service: Service, headers: Readonly<Record<string, string>>): Promise<number> {
+  const { body } = await service.get('/usage', headers);
+  const [{ tokens }] = body.budgets as [{ tokens: { used: number } }];
+  return tokens.used;
+}
+
+describe('The budget of a group, and of the whole service', () => {
+  it('refuses all of its clients once it is used up, and shows the members what the group has used', async () => {
+    const bob = 'a-key-of-another-member';
+    const ofBob = `bob:sha256:${digestOf(bob)}:group=biology,scopes=ask+admin\n`;
+    await using key = await writeBudgetKey('group=biology', `${ofBob}@biology tokens=5/day\n@* tokens=100000/day\n`);
+    await using service = await startService({ env: key.env });
+    const asBob = { 'X-API-Key': bob };
+    expect((await service.post('/ask', { prompt: 'Hello' }, asBob)).status).toBe(200);
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' }, key.headers);
+    expect([status, body.reason]).toEqual([429, 'budget']);
+    expect(body.message).toMatch(/^the group biology has used \d+ of its 5 tokens a day, and its requests are refused/);
+    const names = async (headers: Record<string, string>) =>
+      ((await service.get('/usage', headers)).body.budgets as { client: string }[]).map(({ client }) => client);
+    expect(await names(key.headers)).toEqual(['@biology']);
+    expect(await names(asBob)).toEqual(['@biology', '@*']);
+    expect((await service.get('/metrics')).text).toMatch(/budget_used_ratio\{client="@\*",budget="tokens"\} 0\.000/);
+    const env = { MODEL_API_PORT: String(service.port), MODEL_API_KEY: bob };
+    expect((await runCommand(['usage'], { env })).stdout).toMatch(/^@biology +\d+ of 5 tokens a day +\d{4}-/m);
+    await key.change('weight=2', `${ofBob}@* tokens=5/month\n`);
+    await service.log('keys_loaded');
+    const refused = await service.post('/ask', { prompt: 'Hello' }, key.headers);
+    expect(refused.body.message).toMatch(/^the service has used \d+ of its 5 tokens a month/);
+  });
 });
 
 describe('A key with a budget', () => {
@@ -165,6 +197,33 @@ describe('A key with a budget', () => {
     for await (const bytes of response.body ?? []) if (Buffer.from(bytes).includes('Hello')) break;
     leaving.abort();
     await until(charged, 'the charge of a job whose client has left');
+  });
+
+  it('is charged for a background job that was cancelled, and for each round of tools, even if no result is sent', async () => {
+    await using key = await writeBudgetKey('tokens=1000000/day');
+    const command = `sh -c 'read x; echo Hello; exec sleep 9'`;
+    {
+      await using service = await startService({
+        env: { ...key.env, MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command },
+      });
+      const background = { ...key.headers, Prefer: 'respond-async' };
+      const { body: job } = await service.post('/ask', { prompt: 'Hello' }, background);
+      const { body } = await fetch(`${service.url}/jobs/${job.job_id}/events`, { headers: key.headers });
+      for await (const bytes of body ?? []) if (Buffer.from(bytes).includes('Hello')) break;
+      await service.delete(`/jobs/${job.job_id}`, key.headers);
+      await until(async () => (await usedTokens(service, key.headers)) > 0, 'the charge of the cancelled job');
+    }
+    await using service = await startService({ env: { ...key.env, MODEL_API_CLI: 'demo' } });
+    const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+    let before = 0;
+    for (const _ of [1, 2]) {
+      const sent = { model: 'default', messages: [{ role: 'user', content: 'call look' }], tools };
+      const { body } = await service.post('/v1/chat/completions', sent, key.headers);
+      expect(body).toMatchObject({ choices: [{ finish_reason: 'tool_calls' }] });
+      const used = await usedTokens(service, key.headers);
+      expect(used).toBeGreaterThan(before);
+      before = used;
+    }
   });
 
   it('in dollars prevents the start if the model CLI reports no cost', async () => {

@@ -59,7 +59,7 @@ export async function chooseAdapters(
   const names = new ModelNames(config, clis);
   const budgets = names.reportCosts
     ? []
-    : budgetFaults(config.namedKeys).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
+    : budgetFaults(config.namedKeys, config.sharedBudgets).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);

@@ -1,7 +1,9 @@
 import { Budgets } from '../../../../src/primary/access/budgets.js';
+import type { LimitedUse } from '../../../../src/primary/access/clients.js';
 import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
 import { withResolvers } from '../../../../src/shared/async.js';
+import { holderOf } from '../../../../src/shared/client.js';
 import type { Budget } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
@@ -20,10 +22,23 @@ function daily(budget: { readonly tokens?: number; readonly costUsd?: number }):
   return { tokens: limit(budget.tokens), costUsd: limit(budget.costUsd) };
 }
 
+function limitedUse(holder: string, keys: ReadonlyMap<string, Budget>): LimitedUse[] {
+  const budget = keys.get(holder);
+  const isSet = budget !== undefined && (budget.tokens !== null || budget.costUsd !== null);
+  return isSet ? [{ ...budget, name: holder.slice('key '.length), holders: [holder] }] : [];
+}
+
 function budgetsOf(budget: Parameters<typeof daily>[0]) {
   const clock = new FakeClock();
   const keys = new Map<string, Budget>([['key ada', daily(budget)]]);
-  return { clock, keys, budgets: new Budgets(clock, (holder) => keys.get(holder) ?? null) };
+  const budgetsOf = (client: string) => limitedUse(holderOf(client), keys);
+  const budgets = new Budgets(clock, budgetsOf);
+  return {
+    clock,
+    keys,
+    budgets,
+    usesOf: (names: string[]) => budgets.usesOf(names.flatMap((name) => budgetsOf(`key ${name}`))),
+  };
 }
 
 describe('The budget of a key', () => {
@@ -48,7 +63,7 @@ describe('The budget of a key', () => {
   });
 
   it('resets at midnight UTC, and the error gives that time, but advises to retry after five minutes at most', async () => {
-    const { budgets, clock } = budgetsOf({ tokens: 1 });
+    const { budgets, usesOf, clock } = budgetsOf({ tokens: 1 });
     budgets.jobEnded({ client: 'key ada' }, charge(1));
     const refusal = () => {
       try {
@@ -64,18 +79,18 @@ describe('The budget of a key', () => {
     await clock.advance(60_000);
     expect(refusal()).toBeNull();
     const resets_at = '2026-01-03T00:00:00.000Z';
-    expect(budgets.usesOf(['ada', 'bob'])).toEqual([
+    expect(usesOf(['ada', 'bob'])).toEqual([
       { client: 'ada', resets_at, tokens: { max: 1, used: 0, period: 'day', resets_at }, cost_usd: null },
     ]);
   });
 
   it('includes the usage in the store, from other hosts and earlier services', async () => {
-    const { budgets } = budgetsOf({ tokens: 100 });
+    const { budgets, usesOf } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store before it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
-    expect(budgets.usesOf(['ada'])[0]?.tokens).toMatchObject({ max: 100, used: 50 });
+    expect(usesOf(['ada'])[0]?.tokens).toMatchObject({ max: 100, used: 50 });
     budgets.jobEnded({ client: 'key ada' }, charge(5));
-    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(55);
+    expect(usesOf(['ada'])[0]?.tokens?.used).toBe(55);
   });
 
   it('includes what a key used earlier that day, before it had a budget', () => {
@@ -88,7 +103,7 @@ describe('The budget of a key', () => {
   });
 
   it('loses nothing while the store is queried, and sends one query at a time', async () => {
-    const { budgets } = budgetsOf({ tokens: 100 });
+    const { budgets, usesOf } = budgetsOf({ tokens: 100 });
     const { promise, resolve } = withResolvers<UsageRow[]>();
     let asked = 0;
     const journal = { report: () => (asked++ === 0 ? promise : []) };
@@ -99,11 +114,11 @@ describe('The budget of a key', () => {
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
     expect(asked).toBe(3); // for the day, the week and the month
-    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(110);
+    expect(usesOf(['ada'])[0]?.tokens?.used).toBe(110);
   });
 
   it('ignores the usage of the previous day if the store answers after midnight', async () => {
-    const { budgets, clock } = budgetsOf({ tokens: 100 });
+    const { budgets, usesOf, clock } = budgetsOf({ tokens: 100 });
     const { promise, resolve } = withResolvers<UsageRow[]>();
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refresh = budgets.refresh({ report: () => promise });
@@ -111,20 +126,20 @@ describe('The budget of a key', () => {
     budgets.checkBudget('key ada');
     resolve([row('ada', 70)]);
     await refresh;
-    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(0);
+    expect(usesOf(['ada'])[0]?.tokens?.used).toBe(0);
   });
 
   it('continues to count while the store does not respond', async () => {
-    const { budgets } = budgetsOf({ tokens: 100 });
+    const { budgets, usesOf } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10));
     await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');
-    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(10);
+    expect(usesOf(['ada'])[0]?.tokens?.used).toBe(10);
   });
 });
 
 describe('The budget of a week or month', () => {
   const limit = (period: 'week' | 'month') => ({ tokens: { max: 100, period }, costUsd: null });
-  const used = (budgets: Budgets) => budgets.usesOf(['ada'])[0]?.tokens?.used;
+  const used = (usesOf: ReturnType<typeof budgetsOf>['usesOf']) => usesOf(['ada'])[0]?.tokens?.used;
 
   it.each([
     ['week', '2026-01-01T00:00:00.000Z', '2026-01-05T00:00:00.000Z'],
@@ -134,27 +149,27 @@ describe('The budget of a week or month', () => {
     ['month', '2028-02-29T23:59:59.000Z', '2028-03-01T00:00:00.000Z'],
     ['month', '2026-12-31T23:59:59.000Z', '2027-01-01T00:00:00.000Z'],
   ] as const)('is in UTC: a %s at %s ends at %s', async (period, now, end) => {
-    const { budgets, clock, keys } = budgetsOf({});
+    const { budgets, usesOf, clock, keys } = budgetsOf({});
     keys.set('key ada', limit(period));
     await clock.advance(Date.parse(now) - clock.now());
     budgets.jobEnded({ client: 'key ada/x' }, charge(100));
     expect(() => budgets.checkBudget('key ada')).toThrow(
       `100 of its 100 tokens a ${period}, and its requests are refused until ${end}`,
     );
-    expect(budgets.usesOf(['ada'])[0]?.resets_at).toBe(end);
+    expect(usesOf(['ada'])[0]?.resets_at).toBe(end);
     await clock.advance(Date.parse(end) - clock.now() - 1);
     expect(() => budgets.checkBudget('key ada')).toThrow('refused until');
     await clock.advance(1);
-    expect(used(budgets)).toBe(0);
+    expect(used(usesOf)).toBe(0);
   });
 
   it('may be in another period than the budget for the cost, and the use of both has its own end', () => {
-    const { budgets, keys } = budgetsOf({});
+    const { budgets, usesOf, keys } = budgetsOf({});
     keys.set('key ada', { tokens: { max: 100, period: 'month' }, costUsd: { max: 5, period: 'day' } });
     budgets.jobEnded({ client: 'key ada' }, charge(9, 1));
     const day = '2026-01-02T00:00:00.000Z';
     const month = '2026-02-01T00:00:00.000Z';
-    expect(budgets.usesOf(['ada'])).toEqual([
+    expect(usesOf(['ada'])).toEqual([
       {
         client: 'ada',
         resets_at: day,
@@ -165,7 +180,7 @@ describe('The budget of a week or month', () => {
   });
 
   it('is read from the store from its first day on, at the start and then once a minute', async () => {
-    const { budgets, clock, keys } = budgetsOf({});
+    const { budgets, usesOf, clock, keys } = budgetsOf({});
     keys.set('key ada', limit('month'));
     await clock.advance(30 * 24 * hourMs);
     const asked: string[] = [];
@@ -180,10 +195,43 @@ describe('The budget of a week or month', () => {
     await clock.advance(5000);
     await budgets.refresh(journal);
     expect(asked).toEqual(['2026-01-31', '2026-01-26', '2026-01-01', '2026-01-31']);
-    expect(used(budgets)).toBe(75);
+    expect(used(usesOf)).toBe(75);
     await clock.advance(60_000);
     await budgets.refresh(journal);
     expect(asked).toHaveLength(7);
-    expect(used(budgets)).toBe(70);
+    expect(used(usesOf)).toBe(70);
+  });
+});
+
+describe('A budget that several clients share', () => {
+  const limits = daily({ tokens: 100 });
+  const group: LimitedUse = { ...limits, name: '@biology', holders: ['key ada', 'key bob'] };
+  const service: LimitedUse = { ...limits, name: '@*', holders: null };
+
+  it('counts all keys of a group, with their sub-clients, and no other key', async () => {
+    const budgets = new Budgets(new FakeClock(), (client) => (client === 'key eve' ? [] : [group]));
+    budgets.jobEnded({ client: 'key ada/x' }, charge(40));
+    budgets.jobEnded({ client: 'key eve' }, charge(500));
+    budgets.checkBudget('key bob');
+    budgets.jobEnded({ client: 'key bob' }, charge(60));
+    const refusal = 'the group biology has used 100 of its 100 tokens a day, and its requests are refused until 2026-';
+    for (const client of ['key ada', 'key bob/y']) expect(() => budgets.checkBudget(client)).toThrow(refusal);
+    budgets.checkBudget('key eve');
+    await budgets.refresh({ report: () => [row('ada', 30), row('bob/x', 20), row('eve', 500)] });
+    expect(budgets.usesOf([group])).toMatchObject([{ client: '@biology', tokens: { max: 100, used: 50 } }]);
+  });
+
+  it('counts every client for the whole service, also local users, addresses and clients beyond the limits', async () => {
+    const budgets = new Budgets(new FakeClock(), () => [service]);
+    for (const client of ['key ada', 'user bob', 'address local']) budgets.jobEnded({ client }, charge(30));
+    budgets.checkBudget('user eve');
+    budgets.jobEnded({ client: 'other other' }, charge(10));
+    expect(() => budgets.checkBudget('user eve')).toThrow('the service has used 100 of its 100 tokens a day');
+    const users = [
+      { ...row('bob', 7), kind: 'user' as const },
+      { ...row('other', 5), kind: 'other' as const },
+    ];
+    await budgets.refresh({ report: () => [row('ada', 30), ...users] });
+    expect(budgets.usesOf([service])).toMatchObject([{ client: '@*', tokens: { max: 100, used: 42 } }]);
   });
 });

@@ -1,5 +1,5 @@
 import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
-import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { type ApiKey, digestOf, plainOptions, type SharedBudget } from '../../../../src/shared/config/api-keys.js';
 
 function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
   return { name, digest: digestOf(name), ...plainOptions, ...options };
@@ -9,8 +9,8 @@ const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQue
 const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
 const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
-function clientsWith(namedKeys: ApiKey[]): Clients {
-  return new Clients({ ...cap, apiKeys: [keyOf('default')], namedKeys, needsKey: true });
+function clientsWith(namedKeys: ApiKey[], sharedBudgets: SharedBudget[] = []): Clients {
+  return new Clients({ ...cap, apiKeys: [keyOf('default')], namedKeys, sharedBudgets, needsKey: true });
 }
 
 describe('The options of a client', () => {
@@ -35,10 +35,43 @@ describe('The options of a client', () => {
 
   it('change with the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    clients.replaceNamedKeys([keyOf('ada'), keyOf('bob', own)]);
+    clients.replaceNamedKeys([keyOf('ada'), keyOf('bob', own)], []);
     expect(clients.optionsOf('key ada')).toMatchObject(none);
     expect(clients.optionsOf('key bob')).toMatchObject(own);
     expect(clients.keyNames).toEqual(['default', 'ada', 'bob']);
+  });
+});
+
+describe('The budgets of a client', () => {
+  const tokens = { max: 5, period: 'day' } as const;
+  const limits = { tokens, costUsd: null };
+  const biology = { ...limits, name: 'biology' };
+  const ofBiology = { ...limits, name: '@biology', holders: ['key ada', 'key bob'] };
+  const ofService = { ...limits, name: '@*', holders: null };
+  const keys = [
+    keyOf('ada', { group: 'biology', tokens }),
+    keyOf('bob', { group: 'biology' }),
+    keyOf('eve', { group: 'art' }),
+  ];
+
+  it('are those of its key, of the group of its key and of the whole service', () => {
+    const clients = clientsWith(keys, [biology, { ...limits, name: '*' }]);
+    const ofAda = { ...limits, name: 'ada', holders: ['key ada'] };
+    expect(clients.budgetsOf('key ada/x')).toEqual([ofAda, ofBiology, ofService]);
+    expect(clients.budgetsOf('key bob')).toEqual([ofBiology, ofService]);
+    for (const client of ['key eve', 'key default', 'user ada', 'address ada']) {
+      expect(clients.budgetsOf(client)).toEqual([ofService]);
+    }
+    expect(clients.budgets).toEqual([ofBiology, ofService, ofAda]);
+  });
+
+  it('change with the keys file', () => {
+    const clients = clientsWith(keys);
+    expect(clients.budgetsOf('key bob')).toEqual([]);
+    clients.replaceNamedKeys(keys, [biology]);
+    expect(clients.budgetsOf('key bob')).toEqual([ofBiology]);
+    clients.replaceNamedKeys([], [biology]);
+    expect([clients.budgetsOf('key bob'), clients.budgets]).toEqual([[], [{ ...ofBiology, holders: [] }]]);
   });
 });
 
@@ -64,11 +97,15 @@ describe('A sub-client of a key', () => {
 
 describe('The keys for the workers', () => {
   it('are null if requests need no key', () => {
-    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).workerKeys).toBeNull();
+    expect(
+      new Clients({ ...cap, apiKeys: [], namedKeys: [], sharedBudgets: [], needsKey: false }).workerKeys,
+    ).toBeNull();
   });
 
   it('are an empty list if the keys file is empty, so that no client is admitted', () => {
-    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: true }).workerKeys).toEqual([]);
+    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], sharedBudgets: [], needsKey: true }).workerKeys).toEqual(
+      [],
+    );
   });
 
   it('are the configured ones and those of the keys file', () => {
@@ -76,7 +113,7 @@ describe('The keys for the workers', () => {
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
     const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
     expect(clients.workerKeys).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
-    clients.replaceNamedKeys([]);
+    clients.replaceNamedKeys([], []);
     expect(clients.workerKeys).toEqual([fixed]);
     expect(clients.keyCount).toBe(1);
   });

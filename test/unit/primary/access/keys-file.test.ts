@@ -12,6 +12,7 @@ function createListener(reportsCost = true) {
     ...uncapped,
     apiKeys: [],
     namedKeys: readKeysFile(lineOf('ada')).keys,
+    sharedBudgets: [],
     needsKey: true,
   });
   const log = new LogBook();
@@ -41,6 +42,16 @@ describe('The reload of the keys file', () => {
     expect(names()).toEqual(['ada']);
     await listener.read(`${lineOf('bob').trim()}:tokens=5/day\n`);
     expect(names()).toEqual(['bob']);
+  });
+
+  it('activates shared budgets, also if no key has changed', async () => {
+    const { listener, log } = createListener();
+    await listener.read(`@* tokens=5/day\n${lineOf('ada')}`);
+    await listener.read(`@* tokens=5/day\n${lineOf('ada')}`);
+    expect(log.events).toEqual(['keys_loaded']);
+    const { listener: withoutCost, log: other } = createListener(false);
+    await withoutCost.read(`@biology cost=5/day\n${lineOf('ada')}`);
+    expect(JSON.stringify(other.entries)).toContain('the line @biology has the option cost');
   });
 
   it('logs nothing if nothing has changed', async () => {

@@ -24,8 +24,8 @@ function createHandlers(services: object = {}) {
   const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
-  const keyNames = () => [];
-  const figures = { jobMetrics, usage, budgets, keyNames, clientMetrics, lastHour };
+  const clients = { budgets: [], budgetsOf: () => [] };
+  const figures = { jobMetrics, usage, budgets, clients, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
@@ -199,18 +199,23 @@ describe('The live status', () => {
 });
 
 describe('The usage', () => {
+  const budget = (name: string) => ({ name, holders: name === '@*' ? null : [] });
+
   it.each([
-    [['admin'] as const, null, ['ada', 'bob']],
+    [['admin'] as const, null, ['ada', 'bob', '@biology', '@*']],
     [['ask', 'chat'] as const, 'user bob', []],
-    [['ask', 'chat'] as const, 'key ada/x', ['ada']],
+    [['ask', 'chat'] as const, 'key ada/x', ['ada', '@biology']],
     [null, 'user bob', []],
   ])(
     'contains all clients for an admin, else only the one that asks (scopes: %p, %p)',
     async (scopes, client, keys) => {
       const { handlers } = createHandlers({
         usage: { report: (...call: unknown[]) => [call] },
-        keyNames: () => ['ada', 'bob'],
-        budgets: { usesOf: (names: string[]) => names },
+        clients: {
+          budgets: ['ada', 'bob', '@biology', '@*'].map(budget),
+          budgetsOf: (asking: string) => (asking === 'key ada/x' ? ['ada', '@biology', '@*'] : ['@*']).map(budget),
+        },
+        budgets: { usesOf: (budgets: ReturnType<typeof budget>[]) => budgets.map(({ name }) => name) },
       });
       const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
       const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });

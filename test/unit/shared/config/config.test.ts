@@ -579,6 +579,7 @@ describe('The configuration', () => {
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],
+      sharedBudgets: [],
       keysFile: null,
       needsKey: false,
       metricsAuth: false,

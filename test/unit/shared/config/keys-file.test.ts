@@ -13,6 +13,7 @@ const plain = {
   maxQueued: null,
   weight: null,
   models: null,
+  group: null,
   hasSubclients: false,
   expiresAt: null,
   previous: null,
@@ -67,7 +68,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, subclients, expires, previous',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, group, subclients, expires, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -108,6 +109,15 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:previous=${'cd'.repeat(32)}`, 'the option previous must be a day'],
     [`ada:sha256:${digest}:previous=cd/2027-01-31`, 'the option previous must be the 64 hexadecimal digits'],
     [`ada:sha256:${digest}:previous=${digest}/2027-01-31`, 'ada has the same key before and after its rotation'],
+    [`ada:sha256:${digest}:group=`, 'the option group must be 1 to 64 letters, digits and . _ -'],
+    [`ada:sha256:${digest}:group=*`, 'the option group must be'],
+    ['@biology', 'after the name and a blank there must be tokens=, cost= or both'],
+    ['@biology rate=1/1', 'after the name and a blank there must be'],
+    ['@biology tokens=5/day,subclients', 'after the name and a blank there must be'],
+    ['@biology cost=200', 'the option cost must be US dollars/day'],
+    ['@biology tokens=5/day,tokens=6/week', 'the option tokens is given twice'],
+    ['@ tokens=5/day', 'after @ there must be * or the name of a group'],
+    ['@a/b tokens=5/day', 'after @ there must be'],
   ])('is faulty: %s', (line, fault) => {
     const { keys, faults } = readKeysFile(line);
     expect(keys).toEqual([]);
@@ -159,8 +169,21 @@ describe('A keys file', () => {
     expect(faults.join()).not.toMatch(/pr_|[0-9a-f]{32}/);
   });
 
+  it('may have budgets of groups and of the whole service', () => {
+    const lines = ['@biology tokens=5/day,cost=200/month', `ada:sha256:${digest}:group=biology`, '@*  cost=0.5/week\r'];
+    const { keys, budgets, faults } = readKeysFile(lines.join('\n'));
+    expect([keys[0]?.group, faults]).toEqual(['biology', []]);
+    expect(budgets).toEqual([
+      { name: 'biology', tokens: { max: 5, period: 'day' }, costUsd: { max: 200, period: 'month' } },
+      { name: '*', tokens: null, costUsd: { max: 0.5, period: 'week' } },
+    ]);
+    expect(readKeysFile('@a tokens=1/day\n@a cost=1/day').faults).toEqual([
+      'line 2: another line already has this budget',
+    ]);
+  });
+
   it('may be empty', () => {
-    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], faults: [] });
+    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], budgets: [], faults: [] });
   });
 
   it('must not repeat a name or a key from another source', () => {
