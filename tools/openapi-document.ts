@@ -50,6 +50,7 @@ import {
 } from '../src/shared/api/store.js';
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
+import { deliveryList } from '../src/shared/api/webhooks.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { message } from '../src/worker/mcp/messages.js';
@@ -133,6 +134,7 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/status': 'The service',
   '/status/stream': 'The service',
   '/setup': 'The service',
+  '/webhooks/deliveries': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/v1/models': 'For SDKs',
@@ -400,6 +402,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
     okText: 'The stream. `last_hour` comes at most every five seconds.',
+  },
+  'GET /webhooks/deliveries': {
+    id: 'listDeliveries',
+    summary: 'The newest notices, and whether their receiver has accepted them',
+    description:
+      'What the service sends to `MODEL_API_WEBHOOK_URL`. Needs the scope `admin` if API keys are configured.',
+    security: keyNeededIfConfigured,
+    ok: deliveryList,
+    okText: 'The deliveries.',
   },
   'GET /setup': {
     id: 'getSetup',

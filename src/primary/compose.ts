@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { localUrl } from '../shared/config/addresses.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
@@ -47,6 +48,9 @@ import { responseLimits, StoredResponses } from './responses/stored-responses.js
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
+import { Notices } from './webhooks/notices.js';
+import type { PostNotice } from './webhooks/post.js';
+import { Webhooks } from './webhooks/webhooks.js';
 import type { Addresses } from './workers/addresses.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 
@@ -68,6 +72,8 @@ export interface StartInput {
   readonly hosts: Hosts | null;
   /** Exports the spans of requests; null if no spans are exported. */
   readonly spans: SpanExporter | null;
+  /** Sends notices to their receiver; null if none is configured. */
+  readonly postNotice: PostNotice | null;
   readonly warnings: readonly string[];
 }
 
@@ -96,13 +102,15 @@ type Conversations = ReturnType<typeof createConversations>;
 type Observation = ReturnType<typeof createObservation>;
 type Threads = ReturnType<typeof createThreads>;
 type Models = ReturnType<typeof createModels>;
+type Notifying = ReturnType<typeof createNotices>;
 /** Parts created before the jobs. */
 type EarlierParts = StartInput &
   Access &
   Conversations &
   Observation &
   Threads &
-  Models & { readonly room: WaitingRoom };
+  Models &
+  Notifying & { readonly room: WaitingRoom };
 type Jobs = ReturnType<typeof createJobs>;
 type WorkerParts = ReturnType<typeof createWorkers>;
 
@@ -121,7 +129,8 @@ export function compose(input: StartInput) {
   const observation = createObservation(input, access, room, conversations);
   const threads = createThreads(input);
   const models = createModels(input, access, observation, signals);
-  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...threads, ...models };
+  const notifying = createNotices(input, access, models);
+  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...threads, ...models, ...notifying };
   const jobs = createJobs(earlier);
   const workers = createWorkers(earlier, signals);
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
@@ -263,12 +272,32 @@ function createModels(
   return { clis, seenClients, router, catalog, knownModels };
 }
 
+/** Creates what sends notices; both parts are null if no receiver is configured. */
+function createNotices(
+  { config, host, store, postNotice: post }: StartInput,
+  { clients, budgets }: Access,
+  { clis }: Models,
+) {
+  const { webhookUrl: receiver, webhookSecret: secret } = config;
+  if (receiver === null || secret === null || post === null) return { webhooks: null, notices: null };
+  const { clock, log, random } = host;
+  const webhooks = new Webhooks({ receiver, secret, store: store.deliveries, post, clock, log, random });
+  const notices = new Notices({
+    send: (notice) => webhooks.send(notice),
+    budgets: () => budgets.usesOf(clients.budgets),
+    clis,
+    clock,
+    host: hostname(),
+  });
+  return { webhooks, notices };
+}
+
 function createJobs(parts: EarlierParts) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, usageCounter, tokens, schemas } = parts;
+  const { metrics, lastHour, usageCounter, tokens, schemas, notices } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, log };
+  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices, log };
   const runner = new JobRunner(
     {
       room,
@@ -332,7 +361,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, spans, room, clis, runner, background, workers, usageJournal } = parts;
+  const { config, host, addresses, agent, store, spans, room, clis, runner, background, workers } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await background.idle();
@@ -360,7 +389,8 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
       await spans?.close();
-      await usageJournal.close();
+      await parts.webhooks?.close();
+      await parts.usageJournal.close();
       await store.close();
       return isAllSent;
     },

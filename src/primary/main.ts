@@ -183,7 +183,8 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...host.systemd.warnings,
   ];
   const spans = await openExporter(config, host);
-  const service = new Service({ config, host, names, ...ports, ...stored, spans, warnings: allWarnings });
+  const postNotice = await loadPoster(config, host);
+  const service = new Service({ config, host, names, ...ports, ...stored, spans, postNotice, warnings: allWarnings });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });
@@ -247,6 +248,13 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
   if (spanExport === null) return null;
   const { openSpanExporter } = await import('./observe/span-exporter.js');
   return openSpanExporter(spanExport, host);
+}
+
+/** Loads what sends notices only if they are sent, because it needs memory. */
+async function loadPoster({ webhookUrl }: Config, host: Host): Promise<StartInput['postNotice']> {
+  if (webhookUrl === null) return null;
+  const { noticePoster } = await import('./webhooks/post.js');
+  return noticePoster(host.product.version);
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock' | 'defects'>;

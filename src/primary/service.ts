@@ -1,3 +1,4 @@
+import { maxShownDeliveries } from '../shared/api/webhooks.js';
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
 import { UserConnections } from './access/user-connections.js';
@@ -8,6 +9,7 @@ import { compose, type Parts, type StartInput, urlOf } from './compose.js';
 import { toolsIgnored } from './observe/observers.js';
 import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
+import { deliveryList } from './webhooks/delivery-list.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
@@ -66,6 +68,8 @@ export class Service {
       standby.start();
     }
     host.heap.touch();
+    this.#parts.webhooks?.start();
+    this.#parts.notices?.start();
     this.#startTimers();
   }
 
@@ -125,7 +129,7 @@ export class Service {
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, clis, usage, usageJournal } = parts;
-  const { conversations, replica, journaledConversations, catalog } = parts;
+  const { conversations, replica, journaledConversations, catalog, store } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
   // Reports show the command without its arguments, which may include secrets.
@@ -150,6 +154,7 @@ function handlersOf(parts: Parts) {
     upkeep: storeUpkeep(parts),
     status,
     feeds: { named: feedOf(true), nameless: feedOf(false) },
+    deliveries: async () => deliveryList(await store.deliveries.list(maxShownDeliveries), config.webhookUrl),
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
     recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),

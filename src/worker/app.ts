@@ -36,6 +36,7 @@ import {
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { getMetrics } from './api/metrics.js';
 import {
+  getDeliveries,
   getHealth,
   getHistory,
   getModels,
@@ -209,6 +210,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
 
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
+  addRoute(app, '/webhooks/deliveries', { get: [authenticate(authority, 'admin'), getDeliveries(primary)] });
   addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
   addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
   addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });

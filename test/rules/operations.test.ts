@@ -40,6 +40,7 @@ const harmless = [
   'leaving_front',
   'handing_over',
   'trace_export_back',
+  'webhook_back',
   'shutdown_start',
   'shutdown_complete',
 ];

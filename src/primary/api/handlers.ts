@@ -1,5 +1,6 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
+import type { DeliveryList } from '../../shared/api/webhooks.js';
 import { inLine, inLines, withResolvers } from '../../shared/async.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
@@ -125,6 +126,8 @@ export interface Services {
   /** Operations of an operator on the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
+  /** Returns the newest notices. */
+  deliveries(): Promise<DeliveryList>;
   recheck(): Promise<void>;
   readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveRequest'>;
   /** Resolves when the workers have reported their figures. */
@@ -180,7 +183,7 @@ export function apiHandlers(services: Services): SharedHandlers {
   };
 }
 
-type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
+type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup' | 'deliveries';
 
 /** Returns the handlers for the state of the service. */
 function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
@@ -205,6 +208,7 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     },
     statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
     setup: () => services.setup(),
+    deliveries: () => services.deliveries(),
   };
 }
 

@@ -62,6 +62,8 @@ export class CliHealth {
   readonly #parts: HealthParts;
   readonly #evidence: Evidence;
   #saysNotReady = false;
+  /** Whether the last check found that the login is missing. */
+  #lacksLogin = false;
   #shortage: Shortage | null = null;
 
   constructor(settings: HealthSettings, parts: HealthParts) {
@@ -71,6 +73,12 @@ export class CliHealth {
     this.windows = new QuotaWindows(clock);
     this.circuits = new Circuits(settings.defaultCircuit, clock, (status) => this.#circuitChanged(status));
     this.checks = new Checks((trigger) => this.#judge(trigger), settings, parts, onChecked);
+  }
+
+  /** Whether somebody has to log in: the login is missing, or the credential is refused. */
+  get needsLogin(): boolean {
+    const { state } = this.circuits.account;
+    return this.#lacksLogin || (state.name !== 'closed' && state.reason === 'auth');
   }
 
   stop(): void {
@@ -217,6 +225,7 @@ export class CliHealth {
     if (error !== null && reason === 'auth' && isSuspected) account.recordRefusal(null, 'auth', null);
     if (error === null && this.#saysNotReady && isAuth) account.tryAgain();
     this.#saysNotReady = error !== null;
+    this.#lacksLogin = error !== null && reason === 'auth';
   }
 
   /** Reacts to a changed circuit. The CLI is checked, so that the history shows each change. */

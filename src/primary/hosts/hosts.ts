@@ -16,6 +16,7 @@ import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
 import { RedisWindows } from './redis-counters.js';
+import { RedisDeliveries } from './redis-deliveries.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
 import { RedisUpkeep } from './redis-upkeep.js';
@@ -82,6 +83,7 @@ export class RedisStore implements Store {
   readonly responses: RedisResponses;
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
+  readonly deliveries: RedisDeliveries;
   readonly upkeep: RedisUpkeep;
   readonly #redis: RedisConnection;
   #isClosed = false;
@@ -94,6 +96,7 @@ export class RedisStore implements Store {
     this.answers = new RedisAnswers(redis, clock);
     this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
+    this.deliveries = new RedisDeliveries(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
   }
 

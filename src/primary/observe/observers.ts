@@ -8,6 +8,7 @@ import type { CliObserver } from '../cli/contract/observer.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
+import type { Notices } from '../webhooks/notices.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
 import type { LastHour } from './last-hour.js';
@@ -98,11 +99,13 @@ export interface BackgroundListeners {
   readonly clients: Pick<ClientMetrics, 'countRefusal'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
+  /** Sends notices; null if none are sent. */
+  readonly notices: Pick<Notices, 'jobEnded'> | null;
   readonly log: Logger;
 }
 
 /** Returns the observer for events that only background jobs have. */
-export function observeBackground({ clients, usage, lastHour, log }: BackgroundListeners): BackgroundObserver {
+export function observeBackground({ clients, usage, lastHour, notices, log }: BackgroundListeners): BackgroundObserver {
   return {
     ended: ({ request, background, waitedMs }, end) => {
       const { requestId, trace, operation, client } = request;
@@ -112,6 +115,7 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
       const cancelled_by = end.outcome === 'ok' ? undefined : end.failure.cancelledBy;
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
+      notices?.jobEnded({ id: background.accepted.id, request, end: { ...end, queueMs: waitedMs } });
       if (error === undefined) return;
       lastHour.countRefusal();
       usage.countRefusal(client);

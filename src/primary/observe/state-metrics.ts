@@ -11,6 +11,7 @@ import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
+import type { Webhooks } from '../webhooks/webhooks.js';
 import type { Workers } from '../workers/workers.js';
 import type { SpanExporter } from './span-exporter.js';
 
@@ -93,11 +94,12 @@ export interface GaugeSources {
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
   readonly spans: Pick<SpanExporter, 'counts'> | null;
+  readonly webhooks: Pick<Webhooks, 'counts'> | null;
 }
 
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store, spans } = sources;
+  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => room.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
@@ -113,8 +115,11 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
   gauge('store_up', '1 while the store accepts data.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
-  const exported = () => spans?.counts ?? { exported: 0, dropped: 0 };
+  const exported = () => sources.spans?.counts ?? { exported: 0, dropped: 0 };
   addCounter(registry, 'trace_spans_total', 'Trace spans, by result of their export.', exported, 'result');
+  const attempts = () => sources.webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 };
+  const notices = 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.';
+  addCounter(registry, 'webhook_attempts_total', notices, attempts, 'result');
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   const defects = 'Uncaught exceptions, by process.';
   addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');

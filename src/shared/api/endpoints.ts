@@ -78,6 +78,7 @@ const list = [
   { method: 'GET', route: '/status', errors: accessErrors },
   { method: 'GET', route: '/status/stream', errors: [...accessErrors, 'concurrency_limited'] },
   { method: 'GET', route: '/setup', errors: accessErrors },
+  { method: 'GET', route: '/webhooks/deliveries', errors: [...accessErrors, 'store_unavailable'] },
   { method: 'GET', route: '/metrics', errors: accessErrors },
   { method: 'GET', route: '/version', errors: [] },
   { method: 'GET', route: '/models', errors: [] },

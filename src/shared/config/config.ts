@@ -74,6 +74,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
       ...commandWarnings(env, values),
       ...frontWarnings(values),
       ...originWarnings(values),
+      ...webhookWarnings(values),
       ...keys.warnings,
       ...(await openSecrets(env, files)),
     ],
@@ -131,6 +132,7 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   if (values.MODEL_API_LOCAL_USERS === 'off' && (values.MODEL_API_ALLOWED_USERS ?? []).length > 0) {
     faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
+  faults.push(...webhookFaults(values));
   if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
   if (values.MODEL_API_CLI === 'acp' && values.MODEL_API_CLI_COMMAND === null) {
     faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is acp');
@@ -142,6 +144,14 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   }
   return faults;
 }
+
+function webhookFaults({ MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: secret }: Parsed): string[] {
+  if (url === undefined || secret === undefined || (url === null) === (secret === null)) return [];
+  return [url === null ? 'MODEL_API_WEBHOOK_URL: must be set when MODEL_API_WEBHOOK_SECRET is' : missingSecret];
+}
+
+const missingSecret =
+  'MODEL_API_WEBHOOK_SECRET: must be set when MODEL_API_WEBHOOK_URL is: printf "whsec_%s" "$(openssl rand -base64 32)" makes one';
 
 /** Returns faults of the models of a program: an answer must never name a model that has not answered. */
 function commandContradictions(values: Parsed): string[] {
@@ -171,6 +181,11 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   return [
     'MODEL_API_ALLOWED_ORIGINS: null allows pages of any site, because any page can use a frame without an origin',
   ];
+}
+
+function webhookWarnings({ MODEL_API_WEBHOOK_URL: url }: Values): string[] {
+  if (url === null || !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''))) return [];
+  return ['MODEL_API_WEBHOOK_URL: notices are sent without encryption: use https'];
 }
 
 /** Variable that only the command reads: the URL of the service. */

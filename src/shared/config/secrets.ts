@@ -153,7 +153,7 @@ export async function openSecrets(
   env: Readonly<Record<string, string | undefined>>,
   files: KeyFiles,
 ): Promise<string[]> {
-  const secrets = ['MODEL_API_KEY', 'MODEL_CODE_OAUTH_TOKEN'].filter((name) => env[name]);
+  const secrets = ['MODEL_API_KEY', 'MODEL_API_WEBHOOK_SECRET', 'MODEL_CODE_OAUTH_TOKEN'].filter((name) => env[name]);
   if (secrets.length === 0) return [];
   const warnings = await openOnes(secrets.join(' and '), environmentFile, files);
   if (warnings.length === 0) return [];

@@ -34,6 +34,7 @@ import {
   variableNames,
   words,
 } from './values.js';
+import { webhookSecret, webhookUrl } from './webhooks.js';
 
 /**
  * Environment variable: its name in the configuration (null if the configuration does not contain its value as it is),
@@ -118,6 +119,8 @@ export const variables = {
   MODEL_API_SESSION_IDLE_SECONDS: ['sessionIdleMs', seconds(1, daySeconds), '300'],
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
+  MODEL_API_WEBHOOK_URL: ['webhookUrl', webhookUrl, null],
+  MODEL_API_WEBHOOK_SECRET: ['webhookSecret', webhookSecret, null],
   MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],

@@ -5,6 +5,7 @@ import type { Store } from '../../../src/primary/store/contract/store.js';
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
+import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun, usualLimits } from '../../support/stores/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
@@ -34,6 +35,7 @@ describeStore('Redis', true, emptied);
 describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
+describeDeliveryStore('Redis', true, emptied);
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

@@ -13,6 +13,7 @@ import { type TemporaryFolder, temporaryFolder } from '../../support/basics/fold
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
+import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun } from '../../support/stores/kept.js';
 import { describeResponseStore } from '../../support/stores/response-store-contract.js';
@@ -41,6 +42,7 @@ describeStore('SQLite', true, placeInFolder);
 describeJobStore('SQLite', true, placeInFolder);
 describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
 describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
+describeDeliveryStore('SQLite', true, placeInFolder);
 
 /** Returns all bytes of all files in a folder. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {

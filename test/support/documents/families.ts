@@ -103,6 +103,7 @@ export const families: Readonly<Record<string, Family>> = {
   worker_restarts_total: counter({ cause: ['crash', 'unresponsive', 'reload'] }),
   worker_scrape_failures_total: counter(),
   trace_spans_total: counter({ result: ['exported', 'dropped'] }),
+  webhook_attempts_total: counter({ result: ['delivered', 'retried', 'failed', 'dropped'] }),
   uncaught_exceptions_total: counter({ role: ['primary', 'worker'] }),
   log_write_errors_total: counter(),
   build_info: { type: 'gauge', labelSets: null },

@@ -156,10 +156,11 @@ function masked(text: string, from: number, found: readonly Found[]): string {
 /** Returns the secrets in the configuration of the service and in the environment of its model CLIs. */
 export function secretsOf(
   env: Environment,
-  { cliEnv, oauthToken, store }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store'>,
+  { cliEnv, oauthToken, store, webhookSecret }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store' | 'webhookSecret'>,
 ): Secret[] {
   const values: (readonly [name: string, value: string | null | undefined])[] = [
     ['MODEL_CODE_OAUTH_TOKEN', oauthToken],
+    ['MODEL_API_WEBHOOK_SECRET', webhookSecret],
     ['MODEL_API_STORE', store.kind === 'redis' ? store.password : null],
     ...cliEnv.map((name) => [name, env[name]] as const),
   ];

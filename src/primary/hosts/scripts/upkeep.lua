@@ -1,4 +1,4 @@
--- with: conversations answers responses
+-- with: conversations answers responses deliveries
 -- Checks and purges everything under the prefix in pieces, because a script blocks all hosts.
 
 -- Redis types of the keys, by the first word after the prefix.
@@ -6,7 +6,7 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-models'] = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
-  ['job-text'] = 'string', ['job-answer'] = 'string'}
+  ['job-text'] = 'string', ['job-answer'] = 'string', delivery = 'hash', deliveries = 'zset'}
 local typesOfJobs = {of = 'zset', all = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 
@@ -75,6 +75,11 @@ function purges.response(key)
   if known[2] then dropResponse(known[2]) else redis.call('UNLINK', key) end
   count('responses')
 end
+function purges.delivery(key, id)
+  if redis.call('HGET', key, 'client') ~= args.client then return end
+  dropDelivery(id)
+  count('deliveries')
+end
 function purges.usage(key)
   local removed = 0
   for thing in string.gmatch(args.things, '%S+') do removed = removed + redis.call('HDEL', key, thing .. ' ' .. args.client) end
@@ -95,7 +100,7 @@ end
 -- the number of removed keys by kind.
 function scripts.purgePage()
   local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
-    or checkResponseLists()
+    or checkResponseLists() or checkDeliveryLists()
   if fault then return fault end
   local cursor = visitPage(function(key, kind, rest, found)
     if purges[kind] and found == typeOf(kind, rest) then purges[kind](key, rest) end
@@ -140,6 +145,7 @@ checks.responses = checks.answers
 function checks.usage() count('usage_days') end
 checks['usage-models'] = function(_, day) if #day == 7 then count('usage_months') end end
 function checks.rate() count('rate_windows') end
+function checks.delivery() count('deliveries') end
 function checks.job(key, id)
   count('jobs')
   if redis.call('HGET', key, 'status') == 'queued' and not isIn('jobs:waiting', id) then

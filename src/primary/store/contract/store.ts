@@ -3,6 +3,7 @@ import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
+import type { DeliveryStore } from './deliveries.js';
 import type { JobStore } from './jobs.js';
 import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
@@ -10,7 +11,7 @@ import type { UsageStore } from './usage.js';
 /** Names of the operations in the metrics of the store. */
 export const storeOperations = [
   ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
-  ...(['job', 'usage', 'answer', 'response', 'upkeep'] as const),
+  ...(['job', 'usage', 'answer', 'response', 'delivery', 'upkeep'] as const),
 ] as const;
 export type StoreOperation = (typeof storeOperations)[number];
 
@@ -38,6 +39,8 @@ export interface Store {
   readonly answers: IdempotencyStore;
   /** Stored responses of the Responses API. */
   readonly responses: ResponseStore;
+  /** Notices on their way to a receiver. */
+  readonly deliveries: DeliveryStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;

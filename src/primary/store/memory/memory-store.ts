@@ -29,20 +29,23 @@ import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
+import { MemoryDeliveries } from './memory-deliveries.js';
 
 /** Makes a store in memory: a restart loses everything. */
 export function memoryStore(): Store {
   const answers = new MemoryAnswers();
   const responses = new MemoryResponses();
+  const deliveries = new MemoryDeliveries();
   return {
     kind: 'memory',
     conversations: noJournal,
     windows: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep(answers, responses),
+    upkeep: memoryUpkeep({ idempotency: answers, responses, deliveries }),
     answers,
     responses,
+    deliveries,
     isUp: true,
     observe: () => {},
     restore: (takeOver) => takeOver(),
@@ -64,7 +67,7 @@ interface RemovableOfClient {
   removeOf(client: string): number;
 }
 
-export function memoryUpkeep(answers: RemovableOfClient, responses: RemovableOfClient): StoreUpkeep {
+export function memoryUpkeep(stores: Readonly<Record<string, RemovableOfClient>>): StoreUpkeep {
   return {
     backup: async () => {
       throw invalid('MODEL_API_STORE', 'the store is in memory: there is no file to back up');
@@ -72,7 +75,8 @@ export function memoryUpkeep(answers: RemovableOfClient, responses: RemovableOfC
     verify: async () => {
       return { kind: 'memory', path: null, version: null, bytes: 0, faults: [], rows: {}, expired: {}, copies: [] };
     },
-    purge: async (client) => ({ idempotency: answers.removeOf(client), responses: responses.removeOf(client) }),
+    purge: async (client) =>
+      Object.fromEntries(Object.entries(stores).map(([name, store]) => [name, store.removeOf(client)])),
     copies: async () => [],
   };
 }

@@ -1,5 +1,6 @@
 import type { AnswerTable } from './answer-table.js';
 import type { ConversationTable } from './conversation-table.js';
+import type { DeliveryTable } from './delivery-table.js';
 import type { JobTable } from './job-table.js';
 import type { ResponseTable } from './response-table.js';
 import type { UsageTable } from './usage-table.js';
@@ -14,6 +15,7 @@ export interface Tables {
   readonly usage: UsageTable;
   readonly answers: AnswerTable;
   readonly responses: ResponseTable;
+  readonly deliveries: DeliveryTable;
   readonly file: WholeFile;
 }
 

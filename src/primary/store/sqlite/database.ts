@@ -3,6 +3,7 @@ import { StoreFault } from '../contract/store.js';
 import { AnswerTable } from './answer-table.js';
 import { NoSuchConversation, type SqliteAnswer, type TableCall, type Tables } from './calls.js';
 import { ConversationTable } from './conversation-table.js';
+import { DeliveryTable } from './delivery-table.js';
 import { JobTable } from './job-table.js';
 import { type SqlConnection, Statements } from './node-sqlite.js';
 import { ResponseTable } from './response-table.js';
@@ -36,6 +37,7 @@ export class Database {
       usage: new UsageTable(statements),
       answers,
       responses,
+      deliveries: new DeliveryTable(statements),
       file: new WholeFile(sql, () => {
         for (const table of [answers, responses]) table.recount();
       }),

@@ -12,7 +12,8 @@ import type { SqlConnection } from './node-sqlite.js';
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
  * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
  * earlier versions of the service. The `day` of usage is a day, or a month with the sum of days that are no longer
- * stored; `model` is empty if none is known, as for usage of earlier versions. Data of a client is in tables with a
+ * stored; `model` is empty if none is known, as for usage of earlier versions. A delivery has no `next_at` when it has
+ * ended. Data of a client is in tables with a
  * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client.
  */
 export const migrations: readonly string[] = [
@@ -123,6 +124,15 @@ export const migrations: readonly string[] = [
      SELECT day, client, '', '', jobs, refused, input_tokens, 0, output_tokens, cost_usd, model_ms FROM usage;
    DROP TABLE usage;
    ALTER TABLE usage_by_model RENAME TO usage;`,
+  `CREATE TABLE deliveries (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     next_at INTEGER,
+     record TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX deliveries_due ON deliveries (next_at) WHERE next_at IS NOT NULL;`,
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

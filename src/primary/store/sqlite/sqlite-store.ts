@@ -6,6 +6,7 @@ import { newId } from '../../../shared/ids.js';
 import type { Message } from '../../../shared/job.js';
 import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../contract/answers.js';
 import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
+import type { AddedDelivery, Delivery, DeliveryStore } from '../contract/deliveries.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type {
   BodyPiece,
@@ -38,6 +39,7 @@ export class SqliteStore implements Store {
   readonly usage: SqliteUsage;
   readonly answers: SqliteAnswers;
   readonly responses: SqliteResponses;
+  readonly deliveries: SqliteDeliveries;
   readonly upkeep: SqliteUpkeep;
   readonly #client: SqliteClient;
   readonly #onHang: () => void;
@@ -52,6 +54,7 @@ export class SqliteStore implements Store {
     this.usage = new SqliteUsage(this.#client);
     this.answers = new SqliteAnswers(this.#client);
     this.responses = new SqliteResponses(this.#client);
+    this.deliveries = new SqliteDeliveries(this.#client);
     this.upkeep = new SqliteUpkeep(path, this.#client);
   }
 
@@ -343,6 +346,31 @@ class SqliteResponses implements ResponseStore {
     this.#counts = counts;
     if (hasRemoved) this.#client.tidySoon();
     return result;
+  }
+}
+
+/** Deliveries in the file. With an unknown outcome a notice may remain, and its receiver gets it twice. */
+class SqliteDeliveries implements DeliveryStore {
+  readonly #client: SqliteClient;
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  add(delivery: Delivery): Promise<AddedDelivery> {
+    return this.#client.ask('delivery', call('deliveries', 'add', delivery));
+  }
+
+  take(now: number, until: number, limit: number): Promise<readonly Delivery[]> {
+    return this.#client.ask('delivery', call('deliveries', 'take', now, until, limit));
+  }
+
+  update(delivery: Delivery): Promise<void> {
+    return this.#client.ask('delivery', call('deliveries', 'update', delivery));
+  }
+
+  list(limit: number): Promise<readonly Delivery[]> {
+    return this.#client.ask('delivery', call('deliveries', 'list', limit));
   }
 }
 

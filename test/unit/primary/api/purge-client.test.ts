@@ -28,7 +28,7 @@ const responses = { removeOf: () => 4 };
 
 describe('A client that is purged', () => {
   it('is removed from memory and the store, while others are not', async () => {
-    const { parts, harness, done } = createParts(memoryUpkeep(answers, responses));
+    const { parts, harness, done } = createParts(memoryUpkeep({ idempotency: answers, responses }));
     for (let count = 0; count < 250; count++) harness.chat();
     const report = await purgeClient(parts, 'alice');
     expect(report).toEqual({
@@ -44,12 +44,18 @@ describe('A client that is purged', () => {
   });
 
   it('causes an error if the store does not remove it', async () => {
-    const broken = { ...memoryUpkeep(answers, responses), purge: () => Promise.reject(storeUnavailable()) };
+    const broken = {
+      ...memoryUpkeep({ idempotency: answers, responses }),
+      purge: () => Promise.reject(storeUnavailable()),
+    };
     await expect(purgeClient(createParts(broken).parts, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
   it('is counted with the data of other hosts in the shared store', async () => {
-    const shared = { ...memoryUpkeep(answers, responses), purge: async () => ({ conversations: 7, usage: 0 }) };
+    const shared = {
+      ...memoryUpkeep({ idempotency: answers, responses }),
+      purge: async () => ({ conversations: 7, usage: 0 }),
+    };
     const { removed } = await purgeClient(createParts(shared).parts, 'alice');
     expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });
   });

@@ -66,6 +66,35 @@ function refused(executionMs: number): JobFailed {
   return jobFailed('cli_error', { failure, executionMs });
 }
 
+describe('A login', () => {
+  it('is needed if a check finds none, and no longer once a check finds one', async () => {
+    const harness = new Harness();
+    expect(harness.health.needsLogin).toBe(false);
+    for (const [verdict, needsLogin] of [
+      [bad, true],
+      [good, false],
+      [{ ...bad, reason: 'overloaded' }, false],
+      [bad, true],
+    ] as const) {
+      const check = harness.checks.runCheck('forced');
+      await harness.end(verdict);
+      await check;
+      expect(harness.health.needsLogin).toBe(needsLogin);
+    }
+  });
+
+  it('is needed while the credential is refused', async () => {
+    const { health } = new Harness();
+    health.circuits.account.recordRefusal(null, 'auth', null);
+    expect(health.needsLogin).toBe(true);
+    health.circuits.tryAgain();
+    expect(health.needsLogin).toBe(true);
+    const quota = new Harness();
+    quota.health.circuits.account.recordRefusal(null, 'quota', null);
+    expect(quota.health.needsLogin).toBe(false);
+  });
+});
+
 describe('The readiness', () => {
   it('is unknown until the first check has ended', async () => {
     const harness = new Harness();

@@ -110,11 +110,14 @@ describe('The observer of background jobs', () => {
     const clients = new ClientMetrics(new Registry(), () => new Map());
     const job = { request: jobRequest(), background: { accepted: { id: 'j1' } }, waitedMs: 5 } as BackgroundJob;
     const outcome = code === 'cancelled' ? code : 'internal_error';
-    observeBackground({ clients, usage, lastHour, log }).ended(
+    const told: unknown[] = [];
+    const notices = { jobEnded: (ended: object) => told.push(ended) };
+    observeBackground({ clients, usage, lastHour, notices, log }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),
     );
     expect(log.entries).toMatchObject([{ event: 'background_job_ended', fields: { job_id: 'j1', queue_ms: 5 } }]);
     expect(lastHour.body).toMatchObject([{ refused }]);
+    expect(told).toMatchObject([{ id: 'j1', end: { outcome, queueMs: 5 } }]);
   });
 });

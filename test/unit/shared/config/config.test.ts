@@ -8,6 +8,7 @@ const usualRedis = {
   ...{ database: 0, prefix: 'prompt-relay' },
 };
 
+const webhookSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const goodKey = 'a-key-that-is-long-enough';
 const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
 
@@ -448,6 +449,25 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '1000001'],
   },
+  MODEL_API_WEBHOOK_URL: {
+    key: 'webhookUrl',
+    besides: { MODEL_API_WEBHOOK_SECRET: webhookSecret },
+    good: ['https://example.org/hook?a=b', 'http://127.0.0.1:8080/'].map((url) => [url, url]),
+    bad: [
+      '',
+      'example.org',
+      'ftp://example.org',
+      'https://me@example.org',
+      'https://me:x@example.org/',
+      'https://a/#b',
+    ],
+  },
+  MODEL_API_WEBHOOK_SECRET: {
+    key: 'webhookSecret',
+    besides: { MODEL_API_WEBHOOK_URL: 'https://example.org' },
+    good: [24, 64].map((bytes) => `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`).map((text) => [text, text]),
+    bad: ['', 'whsec_', `whsec_${Buffer.alloc(23).toString('base64')}`, Buffer.alloc(32).toString('base64'), 'whsec_ü'],
+  },
   MODEL_API_CONSOLE: {
     key: 'console',
     good: ['on', 'off'].map((position) => [position, position]),
@@ -626,6 +646,8 @@ describe('The configuration', () => {
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,
+      webhookUrl: null,
+      webhookSecret: null,
       console: 'on',
       logLevel: 'info',
       logFormat: 'auto',
@@ -689,6 +711,18 @@ describe('The configuration', () => {
   });
 });
 
+describe('A receiver of notices', () => {
+  it.each([
+    ['http://example.org', 1],
+    ['https://example.org', 0],
+    ['http://127.0.0.1:8080', 0],
+    ['http://[::1]:8080', 0],
+  ])('causes a warning only if it is on another host and without TLS: %s', async (url, count) => {
+    const env = { MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: webhookSecret };
+    expect((await load(env)).warnings).toHaveLength(count);
+  });
+});
+
 describe('An allowed origin', () => {
   it('of null causes a warning, because pages of any site can have it', async () => {
     const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
@@ -709,6 +743,8 @@ describe('A contradiction between variables', () => {
     ['an open host of IPv6 without a key', { MODEL_API_HOST: '::' }, 'MODEL_API_HOST'],
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
+    ['a receiver without a secret', { MODEL_API_WEBHOOK_URL: 'https://example.org' }, 'MODEL_API_WEBHOOK_SECRET'],
+    ['a secret without a receiver', { MODEL_API_WEBHOOK_SECRET: webhookSecret }, 'MODEL_API_WEBHOOK_URL'],
     ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
     ['{model} without a model', commandOf('llm -m {model}'), 'MODEL_API_DEFAULT_MODEL'],
     [

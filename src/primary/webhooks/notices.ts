@@ -1,0 +1,123 @@
+import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
+import { setNewest } from '../../shared/bounded-map.js';
+import { keyClient } from '../../shared/client.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import type { QuotaWindow } from '../../shared/health.js';
+import { newId } from '../../shared/ids.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { Notice } from './webhooks.js';
+
+/** State of a model CLI that a notice may be about. */
+export interface WatchedCli {
+  readonly name: string;
+  readonly health: { readonly needsLogin: boolean; readonly windows: { readonly current: readonly QuotaWindow[] } };
+}
+
+export interface NoticeParts {
+  readonly send: (notice: Notice) => void;
+  /** Returns the use of all budgets. */
+  readonly budgets: () => readonly BudgetUse[];
+  readonly clis: readonly WatchedCli[];
+  readonly clock: Pick<Clock, 'every'>;
+  /** Name of this host. Other hosts with the same store have their own logins. */
+  readonly host: string;
+}
+
+/** A background job that has ended. */
+export interface JobNotice {
+  readonly id: string;
+  readonly request: Pick<JobRequest, 'client' | 'operation' | 'requestId'>;
+  readonly end: JobEnd;
+}
+
+const checkMs = 5000;
+const nearlyUsed = 0.8;
+const quotaNearlyUsed = 0.9;
+/** Maximum number of remembered conditions. */
+const maxKnown = 2000;
+
+/** A condition of which the receiver is told when it begins. */
+interface Condition {
+  /** Identifies the condition in this service. */
+  readonly key: string;
+  /** Id of the notice; null for a new one each time the condition begins. */
+  readonly id: string | null;
+  /** Client that the notice is about; empty if it is about a group or the service. */
+  readonly client: string;
+  readonly type: string;
+  readonly data: object;
+}
+
+/**
+ * Tells the operator's receiver of budgets and quotas that are nearly used, of logins that are needed, and of background
+ * jobs that have ended. States are compared at an interval, so that no job waits for it.
+ */
+export class Notices {
+  readonly #parts: NoticeParts;
+  /** Conditions at the last check, which the receiver has been told of. */
+  readonly #known = new Map<string, true>();
+
+  constructor(parts: NoticeParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#parts.clock.every(checkMs, () => this.check());
+  }
+
+  /** Sends a notice for each condition that has begun since the last check. */
+  check(): void {
+    const conditions = [
+      ...this.#parts.budgets().flatMap(budgetConditions),
+      ...this.#parts.clis.flatMap((cli) => [...this.#quotaConditions(cli), ...this.#loginConditions(cli)]),
+    ];
+    const keys = new Set(conditions.map(({ key }) => key));
+    for (const key of this.#known.keys()) if (!keys.has(key)) this.#known.delete(key);
+    for (const { key, id, client, type, data } of conditions) {
+      if (this.#known.has(key)) continue;
+      setNewest(this.#known, key, true, maxKnown);
+      this.#parts.send({ id: id ?? newId(), client, type, data });
+    }
+  }
+
+  jobEnded({ id, request, end }: JobNotice): void {
+    const { client, operation, requestId } = request;
+    const error = end.outcome === 'ok' ? null : end.failure.code;
+    const times = { queue_ms: end.queueMs, execution_ms: end.executionMs };
+    const data = { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
+    this.#parts.send({ id: `job.${id}`, client, type: 'job.ended', data });
+  }
+
+  #quotaConditions({ name: cli, health }: WatchedCli): Condition[] {
+    const { host } = this.#parts;
+    return health.windows.current.flatMap(({ name: window, status, utilization, resetsAt }) => {
+      if (status !== 'rejected' && (utilization ?? 0) < quotaNearlyUsed) return [];
+      const key = ['quota', host, cli, window, resetsAt ?? ''].join('.');
+      const resets_at = resetsAt === null ? null : timestamp(resetsAt);
+      const data = { host, cli, window, utilization, resets_at };
+      return [{ key, id: resetsAt === null ? null : key, client: '', type: 'quota.nearly_used', data }];
+    });
+  }
+
+  #loginConditions({ name: cli, health }: WatchedCli): Condition[] {
+    if (!health.needsLogin) return [];
+    const { host } = this.#parts;
+    return [{ key: ['login', cli].join('.'), id: null, client: '', type: 'login.needed', data: { host, cli } }];
+  }
+}
+
+function budgetConditions({ client, tokens, cost_usd }: BudgetUse): Condition[] {
+  return Object.entries({ tokens, cost_usd }).flatMap(([budget, amount]) =>
+    amount === null ? [] : budgetCondition(client, budget, amount),
+  );
+}
+
+/** Returns the condition of one budget. Its key has the limit, because a raised budget can be nearly used again. */
+function budgetCondition(client: string, budget: string, amount: BudgetAmount): Condition[] {
+  const share = amount.used / amount.max;
+  if (share < nearlyUsed) return [];
+  const level = share < 1 ? 'nearly_used' : 'used_up';
+  const key = ['budget', level, client, budget, amount.period, amount.max, amount.resets_at].join('.');
+  const about = client.startsWith('@') ? '' : keyClient(client);
+  return [{ key, id: key, client: about, type: `budget.${level}`, data: { client, budget, ...amount } }];
+}

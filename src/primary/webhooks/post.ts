@@ -1,0 +1,98 @@
+import { lookup } from 'node:dns/promises';
+import http, { type IncomingMessage, type RequestOptions } from 'node:http';
+import https from 'node:https';
+
+/** Result of one attempt. `reason` is for the log, and contains nothing of the URL beyond its host. */
+export type AttemptResult =
+  | { readonly kind: 'accepted' }
+  /** `isFinal`: the receiver no longer exists, so that no further attempt is made. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isFinal: boolean };
+
+/** Sends a notice until the signal aborts. Never rejects. */
+export type PostNotice = (
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  signal: AbortSignal,
+) => Promise<AttemptResult>;
+
+/** Bytes of an answer that are read, so that the receiver can send its end. Their content has no meaning. */
+const maxAnswerBytes = 4096;
+const goneStatus = 410;
+
+/** Returns a function that sends notices over HTTP. It follows no redirects and does not keep connections open. */
+export function noticePoster(version: string): PostNotice {
+  const limited = limitedLookup();
+  return async (url, headers, body, signal) => {
+    const sent = {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+      'user-agent': `prompt-relay/${version}`,
+    };
+    try {
+      const options = { method: 'POST', agent: false, headers: sent, signal, lookup: limited } as const;
+      return resultOf(await statusOf(url, options, body));
+    } catch (error) {
+      const { code, message } = (signal.aborted ? signal.reason : error) as NodeJS.ErrnoException;
+      return { kind: 'failed', reason: signal.aborted ? message : `no connection: ${code ?? message}`, isFinal: false };
+    }
+  };
+}
+
+/** Resolves with the status of the answer, without waiting for the rest of it. */
+function statusOf(url: string, options: RequestOptions, body: string): Promise<number> {
+  const { request } = new URL(url).protocol === 'https:' ? https : http;
+  return new Promise((resolve, reject) => {
+    request(url, options)
+      .on('error', reject)
+      .on('response', (answer) => {
+        endAnswer(answer);
+        resolve(answer.statusCode ?? 0);
+      })
+      .end(body);
+  });
+}
+
+function endAnswer(answer: IncomingMessage): void {
+  let bytes = 0;
+  answer.on('error', () => {}); // the status counts, whatever becomes of the rest
+  answer.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxAnswerBytes) answer.destroy();
+  });
+}
+
+function resultOf(status: number): AttemptResult {
+  if (status >= 200 && status < 300) return { kind: 'accepted' };
+  const reason = status >= 300 && status < 400 ? `it answered ${status}, a redirect` : `it answered ${status}`;
+  return { kind: 'failed', reason, isFinal: status === goneStatus };
+}
+
+/** Largest number of names that are looked up at once: each occupies a thread that reads of files need, too. */
+const maxLookups = 2;
+
+function limitedLookup(): NonNullable<RequestOptions['lookup']> {
+  const running = new Map<string, ReturnType<typeof addressesOf>>();
+  return (name, options, done) => {
+    let found = running.get(name);
+    if (found === undefined && running.size >= maxLookups) {
+      return done(new Error('other names are still being looked up'), '', 0);
+    }
+    if (found === undefined) {
+      found = addressesOf(name).finally(() => running.delete(name));
+      running.set(name, found);
+    }
+    found.then(
+      (addresses) => {
+        if (options.all === true) done(null, addresses);
+        else done(null, addresses[0]?.address ?? '', addresses[0]?.family);
+      },
+      (error: NodeJS.ErrnoException) => done(error, '', 0),
+    );
+  };
+}
+
+function addressesOf(name: string) {
+  return lookup(name, { all: true });
+}

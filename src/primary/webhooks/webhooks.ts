@@ -1,0 +1,220 @@
+import { createHmac } from 'node:crypto';
+import { setNewest } from '../../shared/bounded-map.js';
+import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
+import type { Logger } from '../../shared/log/logger.js';
+import type { Delivery, DeliveryStore } from '../store/contract/deliveries.js';
+import type { AttemptResult, PostNotice } from './post.js';
+
+/** What a receiver is told. */
+export interface Notice {
+  /** Id that stays the same if another host or the next service sends the same notice. */
+  readonly id: string;
+  /** Client that it is about; empty if it is about a group or the service. */
+  readonly client: string;
+  readonly type: string;
+  readonly data: object;
+}
+
+export interface WebhookParts {
+  /** URL and secret of the configuration. The secret has the form of Standard Webhooks. */
+  readonly receiver: string;
+  readonly secret: string;
+  readonly store: DeliveryStore;
+  readonly post: PostNotice;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Returns a number from 0 to 1, so that several hosts do not retry at the same time. */
+  readonly random: () => number;
+}
+
+/** Interval at which due deliveries are looked for. A new notice is sent at once. */
+const checkMs = 5000;
+/** Time after which another attempt may be made for a delivery whose host has not reported one. */
+const leaseMs = 20_000;
+/** Longest attempt, to the head of the answer. */
+const attemptMs = 10_000;
+/** Time for which a receiver gets nothing after a failed attempt. */
+const restMs = 5000;
+/** Time for open attempts at the end of the service. */
+const lastMs = 2000;
+const firstPauseMs = 5000;
+const maxPauseMs = 4 * 3_600_000;
+/** Time from a notice to the last attempt. */
+const giveUpMs = 24 * 3_600_000;
+/** Deliveries in one round, and notices in memory while the store is unavailable. */
+const maxTaken = 16;
+const maxUnsaved = 100;
+const maxReceivers = 100;
+
+/**
+ * Sends notices to their receivers, and tries again for a day. Each notice is stored first, and is delivered at least
+ * once: an attempt with an unknown result is repeated with the same id. No caller waits for a receiver or the store.
+ */
+export class Webhooks {
+  readonly counts = { delivered: 0, retried: 0, failed: 0, dropped: 0 };
+  readonly #key: Buffer;
+  readonly #parts: WebhookParts;
+  /** Notices that the store did not accept yet. */
+  #unsaved: Delivery[] = [];
+  #round: Promise<void> | null = null;
+  #hasNew = false;
+  #closed: Error | null = null;
+  #stopTimer: StopTimer = () => {};
+  readonly #requests = new Set<AbortController>();
+  /** Receivers whose last attempt has failed, with the end of their rest (monotonic). */
+  readonly #resting = new Map<string, number>();
+
+  constructor(parts: WebhookParts) {
+    this.#key = Buffer.from(parts.secret.slice('whsec_'.length), 'base64');
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#stopTimer = this.#parts.clock.every(checkMs, () => this.#begin());
+    this.#begin();
+  }
+
+  /** Stores a notice and sends it. Never throws. */
+  send({ id, client, type, data }: Notice): void {
+    const now = this.#parts.clock.now();
+    const body = JSON.stringify({ type, timestamp: timestamp(now), data });
+    const begun = { status: 'pending', createdAt: now, attempts: 0, attemptedAt: null, nextAt: now } as const;
+    void this.#save({ id, client, url: null, type, body, ...begun, error: null });
+  }
+
+  /**
+   * Waits a short time for open attempts, then cuts them; the next service repeats them. Resolves when nothing uses the
+   * store any more.
+   */
+  async close(): Promise<void> {
+    this.#stopTimer();
+    const closed = new Error('the service has ended');
+    this.#closed = closed;
+    const stop = this.#parts.clock.after(lastMs, () => {
+      for (const request of this.#requests) request.abort(closed);
+    });
+    await this.#round;
+    stop();
+  }
+
+  async #save(delivery: Delivery): Promise<void> {
+    try {
+      const { isNew, dropped } = await this.#parts.store.add(delivery);
+      this.#drop(dropped);
+      this.#hasNew ||= isNew;
+      if (isNew) this.#begin();
+    } catch {
+      // the store logs its failure
+      if (this.#unsaved.length < maxUnsaved) this.#unsaved.push(delivery);
+      else this.#drop(1);
+    }
+  }
+
+  #drop(count: number): void {
+    if (count === 0) return;
+    this.counts.dropped += count;
+    this.#parts.log.warn('webhook_given_up', { error: 'too many notices are pending', count });
+  }
+
+  #begin(): void {
+    if (this.#closed !== null) return;
+    this.#round ??= this.#deliverAll()
+      .catch(() => {}) // the store logs its failure, and the next round tries again
+      .finally(() => {
+        this.#round = null;
+        if (this.#hasNew) this.#begin();
+      });
+  }
+
+  async #deliverAll(): Promise<void> {
+    const { store, clock } = this.#parts;
+    for (const delivery of this.#unsaved.splice(0)) await this.#save(delivery);
+    let hasMore = true;
+    while (hasMore && this.#closed === null) {
+      this.#hasNew = false;
+      const now = clock.now();
+      const taken = await store.take(now, now + leaseMs, maxTaken);
+      await Promise.all(this.#byReceiver(taken).map((each) => this.#deliverInOrder(each, now + leaseMs)));
+      hasMore = taken.length === maxTaken;
+    }
+  }
+
+  /** Makes the attempts of one receiver. Those that would last beyond the lease are left for a later round. */
+  async #deliverInOrder(deliveries: readonly Delivery[], leaseEnd: number): Promise<void> {
+    const { clock } = this.#parts;
+    for (const delivery of deliveries) {
+      const restEndMs = this.#resting.get(this.#receiverOf(delivery)) ?? Number.NEGATIVE_INFINITY;
+      const isResting = clock.monotonicMs() < restEndMs;
+      if (isResting || this.#closed !== null || clock.now() > leaseEnd - attemptMs) continue;
+      await this.#deliver(delivery);
+    }
+  }
+
+  async #deliver(delivery: Delivery): Promise<void> {
+    const { clock, store } = this.#parts;
+    const attemptedAt = clock.now();
+    const result = await this.#post(delivery, attemptedAt);
+    if (this.#closed !== null && result.kind === 'failed') return;
+    const attempts = delivery.attempts + 1;
+    const attempted = { ...delivery, attempts, attemptedAt };
+    await store.update({ ...attempted, ...this.#conclude(attempted, result) }).catch(() => {}); // the attempt is repeated after the lease
+  }
+
+  async #post({ id, url, body }: Delivery, now: number): Promise<AttemptResult> {
+    const { clock, post, receiver } = this.#parts;
+    const seconds = String(Math.floor(now / 1000));
+    const signature = createHmac('sha256', this.#key).update(`${id}.${seconds}.${body}`).digest('base64');
+    const headers = { 'webhook-id': id, 'webhook-timestamp': seconds, 'webhook-signature': `v1,${signature}` };
+    const request = new AbortController();
+    this.#requests.add(request);
+    const stop = clock.after(attemptMs, () => request.abort(new Error(`no answer in ${attemptMs / 1000} s`)));
+    try {
+      return await post(url ?? receiver, headers, body, request.signal);
+    } finally {
+      stop();
+      this.#requests.delete(request);
+    }
+  }
+
+  /** Decides whether a delivery has ended with this attempt, counts it, and logs a change of its receiver. */
+  #conclude(delivery: Delivery, result: AttemptResult): Pick<Delivery, 'status' | 'nextAt' | 'error'> {
+    const receiver = this.#receiverOf(delivery);
+    if (result.kind === 'accepted') {
+      this.counts.delivered++;
+      if (this.#resting.delete(receiver)) this.#parts.log.info('webhook_back', { receiver });
+      return { status: 'delivered', nextAt: null, error: null };
+    }
+    const { clock, log, random } = this.#parts;
+    const { reason: error } = result;
+    if (!this.#resting.has(receiver)) log.warn('webhook_failed', { receiver, error });
+    setNewest(this.#resting, receiver, clock.monotonicMs() + restMs, maxReceivers);
+    const pauseMs = Math.min(firstPauseMs * 5 ** (delivery.attempts - 1), maxPauseMs) * (1 + random() / 5);
+    const lastAt = delivery.createdAt + giveUpMs;
+    if (!result.isFinal && clock.now() < lastAt) {
+      const nextAt = Math.min(Math.round(clock.now() + pauseMs), lastAt);
+      this.counts.retried++;
+      return { status: 'pending', nextAt, error };
+    }
+    this.counts.failed++;
+    log.error('webhook_given_up', { webhook: delivery.id, type: delivery.type, receiver, error, count: 1 });
+    return { status: 'failed', nextAt: null, error };
+  }
+
+  #receiverOf({ url }: Delivery): string {
+    return originOf(url ?? this.#parts.receiver);
+  }
+
+  #byReceiver(deliveries: readonly Delivery[]): (readonly Delivery[])[] {
+    const groups = new Map<string, Delivery[]>();
+    for (const delivery of deliveries) {
+      const receiver = this.#receiverOf(delivery);
+      groups.set(receiver, [...(groups.get(receiver) ?? []), delivery]);
+    }
+    return [...groups.values()];
+  }
+}
+
+/** Returns scheme, host and port: the path of a URL may be a secret. */
+export function originOf(url: string): string {
+  return new URL(url).origin;
+}

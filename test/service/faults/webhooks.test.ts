@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { writeBudgetKey } from '../../support/doors/budget-key.js';
+import { Receiver } from '../../support/service/receiver.js';
+import { type Service, startService } from '../../support/service/service.js';
+
+const inBackground = { Prefer: 'respond-async' };
+
+interface Entry {
+  readonly id: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly error: string | null;
+}
+
+async function askInBackground(service: Service, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+  const { status, body } = await service.post('/ask', { prompt: 'Hello' }, { ...inBackground, ...headers });
+  expect(status).toBe(202);
+  return String(body.job_id);
+}
+
+async function deliveriesOf(service: Service, headers: Readonly<Record<string, string>> = {}): Promise<Entry[]> {
+  return (await service.get('/webhooks/deliveries', headers)).body.deliveries as Entry[];
+}
+
+describe('A receiver of notices', () => {
+  it('is told of a used budget and of the end of a background job, and only an administrator sees the deliveries', async () => {
+    await using receiver = await Receiver.start();
+    await using key = await writeBudgetKey('tokens=5/day,scopes=ask+admin');
+    await using service = await startService({ env: { ...key.env, ...receiver.env } });
+    const id = await askInBackground(service, key.headers);
+    const ended = await receiver.notice('job.ended');
+    expect(ended).toMatchObject({ path: '/secret-path', isSigned: true });
+    expect(ended.data).toMatchObject({ job_id: id, client: 'key ada', outcome: 'ok', error: null });
+    const used = await receiver.notice('budget.used_up');
+    expect(used).toMatchObject({ isSigned: true, data: { client: 'ada', budget: 'tokens', max: 5, period: 'day' } });
+    const delivered = { status: 'delivered', attempts: 1, error: null, receiver: receiver.url };
+    const all = async () => (await deliveriesOf(service, key.headers)).filter((each) => each.status === 'delivered');
+    await until(async () => (await all()).length === 2, 'the record of both deliveries');
+    expect(await all()).toMatchObject([
+      { ...delivered, type: 'budget.used_up', client: 'key ada' },
+      { ...delivered, type: 'job.ended', client: 'key ada' },
+    ]);
+    const { text } = await service.get('/metrics');
+    expect(text).toMatch(/^model_api_webhook_attempts_total\{result="delivered"\} 2$/m);
+    expect((await service.get('/webhooks/deliveries')).status).toBe(401);
+    await key.change('scopes=ask+chat');
+    await service.log('keys_loaded');
+    expect((await service.get('/webhooks/deliveries', key.headers)).status).toBe(403);
+    expect(JSON.stringify(service.logs)).not.toMatch(/secret-path|whsec_/);
+  });
+
+  it.each([
+    ['answers 500', 500, 'it answered 500'],
+    ['redirects', 307, 'it answered 307, a redirect'],
+  ])('that %s gets the notice again, and no other receiver gets it', async (_, status, error) => {
+    await using elsewhere = await Receiver.start();
+    await using receiver = await Receiver.start();
+    await using service = await startService({ env: receiver.env });
+    receiver.answer = (res) => void res.writeHead(status, { location: elsewhere.url }).end();
+    const id = await askInBackground(service);
+    const hasFailed = async () => (await deliveriesOf(service))[0]?.attempts === 1;
+    await until(hasFailed, 'a failed attempt');
+    expect(await deliveriesOf(service)).toMatchObject([{ id: `job.${id}`, status: 'pending', error }]);
+    receiver.answer = (res) => void res.writeHead(204).end();
+    await until(async () => (await deliveriesOf(service))[0]?.status === 'delivered', 'the second attempt');
+    expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job.${id}`, true]));
+    expect(elsewhere.notices).toEqual([]);
+  });
+
+  it('that hangs delays no request and no end, and gets the notice from the next service after a kill', async () => {
+    await using folder = await temporaryFolder();
+    await using receiver = await Receiver.start();
+    const env = { ...receiver.env, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+    let id: string;
+    {
+      await using service = await startService({ env });
+      receiver.answer = () => {};
+      id = await askInBackground(service);
+      await receiver.notice('job.ended');
+      expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
+      process.kill(service.pid, 'SIGKILL'); // during the attempt
+      await service.exited;
+    }
+    receiver.answer = (res) => void res.writeHead(204).end();
+    await using service = await startService({ env });
+    const isDelivered = async () =>
+      (await deliveriesOf(service)).find((each) => each.id === `job.${id}`)?.status === 'delivered';
+    await until(isDelivered, 'the delivery by the next service', 40_000);
+    receiver.answer = () => {};
+    const seen = receiver.notices.length;
+    await askInBackground(service);
+    await until(() => receiver.notices.length > seen, 'an attempt that hangs');
+    expect(await service.stop()).toBe(0);
+  });
+});

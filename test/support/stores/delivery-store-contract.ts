@@ -1,0 +1,136 @@
+import {
+  type Delivery,
+  type DeliveryStore,
+  deliveryTtlMs,
+  maxDeliveries,
+  maxOfClient,
+} from '../../../src/primary/store/contract/deliveries.js';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import type { StorePlaceForTests } from './store-contract.js';
+
+const now = Date.UTC(2026, 0, 1);
+
+export function deliveryOf(id: string, more: Partial<Delivery> = {}): Delivery {
+  const pending = { status: 'pending', attempts: 0, attemptedAt: null, nextAt: now, error: null } as const;
+  const said = { url: null, type: 'job.ended', body: '{"odd":"ü🚀\\u0000\'"}' };
+  return { id, client: '', createdAt: now, ...said, ...pending, ...more };
+}
+
+function ended(delivery: Delivery): Delivery {
+  return { ...delivery, status: 'delivered', attempts: 1, attemptedAt: now, nextAt: null };
+}
+
+const ids = (deliveries: readonly Delivery[]) => deliveries.map(({ id }) => id);
+
+async function addAll(deliveries: DeliveryStore, count: number, make: (index: number) => Delivery): Promise<void> {
+  for (let index = 0; index < count; index++) await deliveries.add(make(index));
+}
+
+/** Tests the contract of all stores for deliveries of notices. `isDurable`: deliveries survive a restart. */
+export function describeDeliveryStore(
+  name: string,
+  isDurable: boolean,
+  place: () => Promise<StorePlaceForTests>,
+): void {
+  async function withStore(test: (store: Store, next: () => Promise<Store>) => Promise<void>): Promise<void> {
+    await using at = await place();
+    let store = await at.open();
+    try {
+      await test(store, async () => {
+        await store.close();
+        store = await at.open();
+        return store;
+      });
+    } finally {
+      await store.close();
+    }
+  }
+
+  describe(`Deliveries in ${name}`, () => {
+    it('are added once for each id, and listed with the newest first', () =>
+      withStore(async ({ deliveries }) => {
+        expect(await deliveries.add(deliveryOf('a'))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.add(deliveryOf('b', { createdAt: now + 1 }))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.add(deliveryOf('a', { body: '{}' }))).toEqual({ isNew: false, dropped: 0 });
+        expect(await deliveries.list(9)).toEqual([deliveryOf('b', { createdAt: now + 1 }), deliveryOf('a')]);
+        expect(ids(await deliveries.list(1))).toEqual(['b']);
+      }));
+
+    it('are taken when they are due, and again only if their host does not report an attempt in time', () =>
+      withStore(async ({ deliveries }) => {
+        await deliveries.add(deliveryOf('later', { nextAt: now + 5 }));
+        await deliveries.add(deliveryOf('first', { nextAt: now - 5 }));
+        await deliveries.add(deliveryOf('second'));
+        expect(ids(await deliveries.take(now, now + 100, 1))).toEqual(['first']);
+        expect(ids(await deliveries.take(now, now + 100, 9))).toEqual(['second']);
+        expect(ids(await deliveries.take(now + 99, now + 200, 9))).toEqual(['later']);
+        await deliveries.update(ended(deliveryOf('first')));
+        const failed = deliveryOf('second', {
+          attempts: 1,
+          attemptedAt: now,
+          nextAt: now + 150,
+          error: 'it answered 500',
+        });
+        await deliveries.update(failed);
+        expect(await deliveries.take(now + 149, now + 500, 9)).toEqual([]);
+        expect(await deliveries.take(now + 150, now + 500, 9)).toEqual([failed]);
+        expect((await deliveries.list(9)).find(({ id }) => id === 'first')).toEqual(ended(deliveryOf('first')));
+      }));
+
+    it(`${isDurable ? 'survive' : 'do not survive'} a restart`, () =>
+      withStore(async (store, next) => {
+        await store.deliveries.add(deliveryOf('a'));
+        const { deliveries } = await next();
+        expect(ids(await deliveries.take(now, now + 1, 9))).toEqual(isDurable ? ['a'] : []);
+      }));
+
+    it('are removed after a while once they have ended', () =>
+      withStore(async ({ deliveries }) => {
+        await deliveries.add(deliveryOf('a'));
+        await deliveries.add(deliveryOf('b'));
+        await deliveries.update(ended(deliveryOf('a')));
+        await deliveries.add(deliveryOf('c', { createdAt: now + deliveryTtlMs + 1 }));
+        expect(ids(await deliveries.list(9)).toSorted()).toEqual(expect.arrayContaining(['c']));
+        expect(ids(await deliveries.list(9))).not.toContain('a');
+        await deliveries.update(ended(deliveryOf('a'))); // has no effect
+        expect(ids(await deliveries.list(9))).not.toContain('a');
+      }));
+
+    it('are limited for each client: the oldest is removed, first one that has ended', () =>
+      withStore(async ({ deliveries }) => {
+        const client = 'key ada';
+        await addAll(deliveries, maxOfClient, (index) => deliveryOf(`${index}`, { client, createdAt: now + index }));
+        await deliveries.add(deliveryOf('of the service'));
+        await deliveries.update(ended(deliveryOf('7', { client })));
+        expect(await deliveries.add(deliveryOf('x', { client }))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.add(deliveryOf('y', { client }))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxOfClient));
+        expect(left).toHaveLength(maxOfClient + 1);
+        for (const gone of ['0', '7']) expect(left).not.toContain(gone);
+        expect(left).toContain('of the service');
+      }));
+
+    it('are limited in all: those about clients go before those about the service', () =>
+      withStore(async ({ deliveries }) => {
+        const client = (index: number) => (index === 0 ? '' : `key ${index % 20}`);
+        const each = (index: number) => deliveryOf(`${index}`, { client: client(index), createdAt: now + index });
+        await addAll(deliveries, maxDeliveries, each);
+        expect(await deliveries.add(deliveryOf('new'))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxDeliveries));
+        expect(left).toHaveLength(maxDeliveries);
+        expect(left).toContain('0');
+        expect(left).not.toContain('1');
+      }));
+
+    it('are removed with their client', () =>
+      withStore(async (store) => {
+        const { deliveries, upkeep } = store;
+        await deliveries.add(deliveryOf('a', { client: 'key ada' }));
+        await deliveries.add(deliveryOf('b', { client: 'key bob' }));
+        expect(await upkeep.purge('key ada')).toMatchObject({ deliveries: 1 });
+        expect(ids(await deliveries.list(9))).toEqual(['b']);
+        const { faults } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
+        expect(faults.filter((fault) => fault.includes('deliver'))).toEqual([]);
+      }));
+  });
+}
