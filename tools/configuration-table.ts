@@ -112,7 +112,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'receiver of [notices](monitoring.md#notices), such as `https://example.org/notices`',
     'none',
   ],
-  MODEL_API_WEBHOOK_SECRET: ['secret that signs them: `whsec_` and 24 to 64 random bytes in base64', 'none'],
+  MODEL_API_WEBHOOK_SECRET: [
+    'secret that signs them, and [callbacks](api.md#callbacks): `whsec_` and 24 to 64 random bytes in base64',
+    'none',
+  ],
   MODEL_API_CONSOLE: ['`off`: no web console'],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_API_LOG_FORMAT: ['`json`; `text` for people; `auto`: `text` on a terminal, else `json`'],

@@ -48,6 +48,7 @@ import { responseLimits, StoredResponses } from './responses/stored-responses.js
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
+import { Callbacks } from './webhooks/callbacks.js';
 import { Notices } from './webhooks/notices.js';
 import type { PostNotice } from './webhooks/post.js';
 import { Webhooks } from './webhooks/webhooks.js';
@@ -272,16 +273,29 @@ function createModels(
   return { clis, seenClients, router, catalog, knownModels };
 }
 
-/** Creates what sends notices; both parts are null if no receiver is configured. */
+/** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
 function createNotices(
   { config, host, store, postNotice: post }: StartInput,
   { clients, budgets }: Access,
   { clis }: Models,
 ) {
   const { webhookUrl: receiver, webhookSecret: secret } = config;
-  if (receiver === null || secret === null || post === null) return { webhooks: null, notices: null };
+  const startOf = (client: string) => clients.optionsOf(client).webhooks;
+  if (secret === null || post === null)
+    return { webhooks: null, notices: null, callbacks: new Callbacks(null, startOf) };
   const { clock, log, random } = host;
-  const webhooks = new Webhooks({ receiver, secret, store: store.deliveries, post, clock, log, random });
+  const webhooks = new Webhooks({
+    receiver,
+    secret,
+    store: store.deliveries,
+    isShared: store.jobs.isShared,
+    post,
+    clock,
+    log,
+    random,
+  });
+  const callbacks = new Callbacks(webhooks, startOf);
+  if (receiver === null) return { webhooks, notices: null, callbacks };
   const notices = new Notices({
     send: (notice) => webhooks.send(notice),
     budgets: () => budgets.usesOf(clients.budgets),
@@ -289,15 +303,15 @@ function createNotices(
     clock,
     host: hostname(),
   });
-  return { webhooks, notices };
+  return { webhooks, notices, callbacks };
 }
 
 function createJobs(parts: EarlierParts) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, usageCounter, tokens, schemas, notices } = parts;
+  const { metrics, lastHour, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices, log };
+  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: noticesOfJobs(parts), log };
   const runner = new JobRunner(
     {
       room,
@@ -336,6 +350,15 @@ function createJobs(parts: EarlierParts) {
   const puller = hosts?.puller(background, clientJobs) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
   return { runner, storedJobs, background, clientJobs, puller, claims };
+}
+
+function noticesOfJobs({ notices, callbacks }: Notifying): Pick<Notices, 'jobEnded'> {
+  return {
+    jobEnded: (job) => {
+      notices?.jobEnded(job);
+      callbacks.jobEnded(job);
+    },
+  };
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {

@@ -251,8 +251,8 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
 }
 
 /** Loads what sends notices only if they are sent, because it needs memory. */
-async function loadPoster({ webhookUrl }: Config, host: Host): Promise<StartInput['postNotice']> {
-  if (webhookUrl === null) return null;
+async function loadPoster({ webhookSecret }: Config, host: Host): Promise<StartInput['postNotice']> {
+  if (webhookSecret === null) return null;
   const { noticePoster } = await import('./webhooks/post.js');
   return noticePoster(host.product.version);
 }

@@ -16,6 +16,8 @@ export const jobForm = z
     tools: z.record(z.string(), toolForm).readonly().optional(),
     /** Whether the answer is a value that fits a schema. */
     isStructured: z.boolean(),
+    /** URL that is told of the end of the job. */
+    callbackUrl: z.string().optional(),
     /** What its response repeats of the request. */
     repeated: z.record(z.string(), z.unknown()).readonly().optional(),
   })

@@ -53,7 +53,7 @@ function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
 
 const forms = 'must be an object such as {"id": "a1", "prompt": "What is a relay?"}';
 const maxIdLength = 512;
-const withoutPrompt = askRequest.omit({ prompt: true, images: true, thoughts: true, stream: true });
+const withoutPrompt = askRequest.omit({ prompt: true, images: true, thoughts: true, stream: true, callback_url: true });
 
 function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {
   const ownId = lineId(line);
@@ -79,7 +79,7 @@ function askPromptOf(named: Named, body: LineFields, images: unknown = []): Prom
   const imageFiles = images.filter((image) => typeof image === 'string');
   if (inline.length > 0 && imageFiles.length > 0) return { ...named, fault: 'images: must all be files, or none' };
   const whole = inline.length === 0 ? body : { ...body, images: inline };
-  const fault = faultOf(askRequest.omit({ thoughts: true, stream: true }).safeParse(whole));
+  const fault = faultOf(askRequest.omit({ thoughts: true, stream: true, callback_url: true }).safeParse(whole));
   return fault === null ? { ...named, path: '/ask', body: whole, imageFiles } : { ...named, fault };
 }
 

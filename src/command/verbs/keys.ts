@@ -32,6 +32,11 @@ const optionFlags = {
   },
   cost: { type: 'string', placeholder: '<n/period>', description: 'US dollars in a day, week or month, such as 5/day' },
   group: { type: 'string', placeholder: '<name>', description: 'shares the budget of this group' },
+  webhooks: {
+    type: 'string',
+    placeholder: '<url>',
+    description: 'jobs may call back URLs, such as https://a.example/*',
+  },
   subclients: { type: 'boolean', description: 'the key holder may name sub-clients' },
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
@@ -201,6 +206,7 @@ function keyJson(key: ApiKey) {
     models: key.models,
     ...amountsJson(key),
     group: key.group,
+    webhooks: key.webhooks && `${key.webhooks}*`,
     subclients: key.hasSubclients,
     expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
     previous_expires: key.previous && dayOf(key.previous.expiresAt),
@@ -253,6 +259,7 @@ function limitsOf(key: ApiKey): string[] {
     ...(models === null ? [] : [`models=${models.join('+')}`]),
     ...amountsOf(key),
     ...(key.group === null ? [] : [`group=${key.group}`]),
+    ...(key.webhooks === null ? [] : [`webhooks=${key.webhooks}*`]),
     ...(key.hasSubclients ? ['subclients'] : []),
     ...(expiresAt === null ? [] : [`expires=${dayOf(expiresAt)}`]),
     ...(previous === null ? [] : [`previous=…/${dayOf(previous.expiresAt)}`]),

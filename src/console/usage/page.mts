@@ -145,7 +145,7 @@ function UsageView({ choices, period, query, setup }: ViewProps) {
 }
 
 const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
-  { title: 'Key', cell: ({ client }) => client, key: ({ client }) => client },
+  { title: 'Key or group', cell: ({ client }) => client, key: ({ client }) => client },
   { title: 'Tokens', cell: ({ tokens }) => amountText(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
   {
     title: 'Cost',
@@ -158,7 +158,7 @@ function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => stri
   return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)} a ${amount.period}`;
 }
 
-/** Shows the budgets; nothing if no key has one. */
+/** Shows the budgets; nothing if there is none. A name that begins with @ is a group, or `@*` the whole service. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`

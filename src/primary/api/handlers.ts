@@ -33,6 +33,7 @@ import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
+import type { Callbacks } from '../webhooks/callbacks.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
@@ -101,6 +102,7 @@ export interface Services {
   readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
+  readonly callbacks: Pick<Callbacks, 'check'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
@@ -299,7 +301,10 @@ function backgroundHandlers(
 ): Pick<SharedHandlers, BackgroundCalls> {
   const { background, clientJobs } = services;
   return {
-    accept: ({ job: request, form }) => admitJob(services, request, (job) => background.accept(job, form)),
+    accept: async ({ job: request, form }) => {
+      services.callbacks.check(request.client, form.callbackUrl);
+      return admitJob(services, request, (job) => background.accept(job, form));
+    },
     job: ({ id, client }) => clientJobs.view(id, client),
     jobEvents: ({ id, client }, signal) => clientJobs.events(id, client, signal),
     jobAnswer: async ({ id, client, from }) => {

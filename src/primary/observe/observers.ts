@@ -99,8 +99,8 @@ export interface BackgroundListeners {
   readonly clients: Pick<ClientMetrics, 'countRefusal'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
-  /** Sends notices; null if none are sent. */
-  readonly notices: Pick<Notices, 'jobEnded'> | null;
+  /** Sends notices, if any are sent. */
+  readonly notices: Pick<Notices, 'jobEnded'>;
   readonly log: Logger;
 }
 
@@ -115,7 +115,8 @@ export function observeBackground({ clients, usage, lastHour, notices, log }: Ba
       const cancelled_by = end.outcome === 'ok' ? undefined : end.failure.cancelledBy;
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
-      notices?.jobEnded({ id: background.accepted.id, request, end: { ...end, queueMs: waitedMs } });
+      const { id, form } = background.accepted;
+      notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
       if (error === undefined) return;
       lastHour.countRefusal();
       usage.countRefusal(client);

@@ -28,6 +28,8 @@ export interface JobNotice {
   readonly id: string;
   readonly request: Pick<JobRequest, 'client' | 'operation' | 'requestId'>;
   readonly end: JobEnd;
+  /** URL that its client has named; undefined if it has named none. */
+  readonly callbackUrl: string | undefined;
 }
 
 const checkMs = 5000;
@@ -80,12 +82,9 @@ export class Notices {
     }
   }
 
-  jobEnded({ id, request, end }: JobNotice): void {
-    const { client, operation, requestId } = request;
-    const error = end.outcome === 'ok' ? null : end.failure.code;
-    const times = { queue_ms: end.queueMs, execution_ms: end.executionMs };
-    const data = { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
-    this.#parts.send({ id: `job.${id}`, client, type: 'job.ended', data });
+  jobEnded(job: JobNotice): void {
+    const { client } = job.request;
+    this.#parts.send({ id: `job.${job.id}`, client, type: 'job.ended', data: dataOf(job) });
   }
 
   #quotaConditions({ name: cli, health }: WatchedCli): Condition[] {
@@ -104,6 +103,14 @@ export class Notices {
     const { host } = this.#parts;
     return [{ key: ['login', cli].join('.'), id: null, client: '', type: 'login.needed', data: { host, cli } }];
   }
+}
+
+/** Returns what a receiver is told about a job that has ended: neither the prompt nor the answer. */
+export function dataOf({ id, request, end }: JobNotice): object {
+  const { client, operation, requestId } = request;
+  const error = end.outcome === 'ok' ? null : end.failure.code;
+  const times = { queue_ms: end.queueMs, execution_ms: end.executionMs };
+  return { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
 }
 
 function budgetConditions({ client, tokens, cost_usd }: BudgetUse): Condition[] {

@@ -16,10 +16,12 @@ export interface Notice {
 }
 
 export interface WebhookParts {
-  /** URL and secret of the configuration. The secret has the form of Standard Webhooks. */
-  readonly receiver: string;
+  /** URL and secret of the configuration. Without a URL, there are only callbacks. The secret has the form of Standard Webhooks. */
+  readonly receiver: string | null;
   readonly secret: string;
   readonly store: DeliveryStore;
+  /** Whether other hosts make attempts for the same store. */
+  readonly isShared: boolean;
   readonly post: PostNotice;
   readonly clock: Clock;
   readonly log: Logger;
@@ -58,6 +60,8 @@ export class Webhooks {
   #unsaved: Delivery[] = [];
   #round: Promise<void> | null = null;
   #hasNew = false;
+  /** Whether an earlier service may have left attempts open, which nobody makes any more. */
+  #mayTakeOver: boolean;
   #closed: Error | null = null;
   #stopTimer: StopTimer = () => {};
   readonly #requests = new Set<AbortController>();
@@ -67,6 +71,7 @@ export class Webhooks {
   constructor(parts: WebhookParts) {
     this.#key = Buffer.from(parts.secret.slice('whsec_'.length), 'base64');
     this.#parts = parts;
+    this.#mayTakeOver = !parts.isShared;
   }
 
   start(): void {
@@ -74,12 +79,12 @@ export class Webhooks {
     this.#begin();
   }
 
-  /** Stores a notice and sends it. Never throws. */
-  send({ id, client, type, data }: Notice): void {
+  /** Stores a notice and sends it: to the receiver of the configuration, or to a URL that a client has named. Never throws. */
+  send({ id, client, type, data }: Notice, url: string | null = null): void {
     const now = this.#parts.clock.now();
     const body = JSON.stringify({ type, timestamp: timestamp(now), data });
     const begun = { status: 'pending', createdAt: now, attempts: 0, attemptedAt: null, nextAt: now } as const;
-    void this.#save({ id, client, url: null, type, body, ...begun, error: null });
+    void this.#save({ id, client, url, type, body, ...begun, error: null });
   }
 
   /**
@@ -132,11 +137,13 @@ export class Webhooks {
     let hasMore = true;
     while (hasMore && this.#closed === null) {
       this.#hasNew = false;
-      const now = clock.now();
-      const taken = await store.take(now, now + leaseMs, maxTaken);
-      await Promise.all(this.#byReceiver(taken).map((each) => this.#deliverInOrder(each, now + leaseMs)));
+      const due = clock.now() + (this.#mayTakeOver ? leaseMs : 0);
+      const leaseEnd = due + leaseMs;
+      const taken = await store.take(due, leaseEnd, maxTaken);
+      await Promise.all(this.#byReceiver(taken).map((each) => this.#deliverInOrder(each, leaseEnd)));
       hasMore = taken.length === maxTaken;
     }
+    this.#mayTakeOver = false;
   }
 
   /** Makes the attempts of one receiver. Those that would last beyond the lease are left for a later round. */
@@ -160,16 +167,20 @@ export class Webhooks {
     await store.update({ ...attempted, ...this.#conclude(attempted, result) }).catch(() => {}); // the attempt is repeated after the lease
   }
 
-  async #post({ id, url, body }: Delivery, now: number): Promise<AttemptResult> {
-    const { clock, post, receiver } = this.#parts;
+  /** Makes one attempt. A client gets a secret of its own, so that it cannot sign notices to others. */
+  async #post({ id, client, url, body }: Delivery, now: number): Promise<AttemptResult> {
+    const { clock, post } = this.#parts;
+    const target = url ?? this.#parts.receiver;
+    if (target === null) return { kind: 'failed', reason: 'no receiver is configured any more', isFinal: true };
+    const key = url === null ? this.#key : createHmac('sha256', this.#key).update(client).digest();
     const seconds = String(Math.floor(now / 1000));
-    const signature = createHmac('sha256', this.#key).update(`${id}.${seconds}.${body}`).digest('base64');
+    const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
     const headers = { 'webhook-id': id, 'webhook-timestamp': seconds, 'webhook-signature': `v1,${signature}` };
     const request = new AbortController();
     this.#requests.add(request);
     const stop = clock.after(attemptMs, () => request.abort(new Error(`no answer in ${attemptMs / 1000} s`)));
     try {
-      return await post(url ?? receiver, headers, body, request.signal);
+      return await post(target, headers, body, request.signal);
     } finally {
       stop();
       this.#requests.delete(request);
@@ -177,12 +188,12 @@ export class Webhooks {
   }
 
   /** Decides whether a delivery has ended with this attempt, counts it, and logs a change of its receiver. */
-  #conclude(delivery: Delivery, result: AttemptResult): Pick<Delivery, 'status' | 'nextAt' | 'error'> {
+  #conclude(delivery: Delivery, result: AttemptResult): Partial<Delivery> {
     const receiver = this.#receiverOf(delivery);
     if (result.kind === 'accepted') {
       this.counts.delivered++;
       if (this.#resting.delete(receiver)) this.#parts.log.info('webhook_back', { receiver });
-      return { status: 'delivered', nextAt: null, error: null };
+      return { status: 'delivered', body: '', nextAt: null, error: null };
     }
     const { clock, log, random } = this.#parts;
     const { reason: error } = result;
@@ -197,11 +208,12 @@ export class Webhooks {
     }
     this.counts.failed++;
     log.error('webhook_given_up', { webhook: delivery.id, type: delivery.type, receiver, error, count: 1 });
-    return { status: 'failed', nextAt: null, error };
+    return { status: 'failed', body: '', nextAt: null, error };
   }
 
   #receiverOf({ url }: Delivery): string {
-    return originOf(url ?? this.#parts.receiver);
+    const target = url ?? this.#parts.receiver;
+    return target === null ? '' : originOf(target);
   }
 
   #byReceiver(deliveries: readonly Delivery[]): (readonly Delivery[])[] {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modelName } from '../config/values.js';
+import { maxCallbackLength } from '../config/webhooks.js';
 import { invalid } from '../errors.js';
 import { efforts, type Image, imageTypes, type TurnFigures } from '../job.js';
 
@@ -80,6 +81,14 @@ export const thoughtsFlag = z.boolean('must be true or false').meta({
     'Whether the answer includes the thoughts of the model, if its model CLI shows them (`capabilities.thinking` in GET /models). Default: false.',
 });
 
+export const callbackUrl = z
+  .string('must be a string')
+  .max(maxCallbackLength, `must be at most ${maxCallbackLength} characters`)
+  .meta({
+    description:
+      'URL that gets a notice when the background job has ended. Only with `Prefer: respond-async`, and only for an API key whose option `webhooks` allows it.',
+  });
+
 export const maxSchemaBytes = 64 * 1024;
 
 /** JSON schema with an object at its root. ajv checks later whether it is a valid schema. */
@@ -123,6 +132,7 @@ export const askRequest = z
     effort: effort.optional(),
     thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
+    callback_url: callbackUrl.optional(),
   })
   .meta({ id: 'AskRequest' });
 export type AskRequest = z.infer<typeof askRequest>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   answerSchema,
+  callbackUrl,
   effort,
   incomplete,
   model,
@@ -34,6 +35,7 @@ export const chatRequest = z
     effort: effort.optional(),
     thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
+    callback_url: callbackUrl.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
     path: ['system'],

@@ -47,6 +47,8 @@ export interface KeyOptions {
   readonly costUsd: PeriodLimit | null;
   /** Name of the group whose budget the key shares. */
   readonly group: string | null;
+  /** Start of the URLs that may be called back when a background job has ended. */
+  readonly webhooks: string | null;
   /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
@@ -80,6 +82,7 @@ export const plainOptions: KeyOptions = {
   tokens: null,
   costUsd: null,
   group: null,
+  webhooks: null,
   hasSubclients: false,
   expiresAt: null,
   previous: null,

@@ -146,8 +146,7 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
 }
 
 function webhookFaults({ MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: secret }: Parsed): string[] {
-  if (url === undefined || secret === undefined || (url === null) === (secret === null)) return [];
-  return [url === null ? 'MODEL_API_WEBHOOK_URL: must be set when MODEL_API_WEBHOOK_SECRET is' : missingSecret];
+  return url != null && secret === null ? [missingSecret] : [];
 }
 
 const missingSecret =

@@ -14,6 +14,7 @@ import {
   wholeService,
 } from './api-keys.js';
 import { modelNamePattern } from './values.js';
+import { readCallbackPattern } from './webhooks.js';
 
 /** Keys and shared budgets of a keys file in their order, and all faults of the file, each with the number of its line. */
 export interface KeysFileContent {
@@ -144,6 +145,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   tokens: (value) => ({ tokens: readTokens(value ?? '') }),
   cost: (value) => ({ costUsd: readCost(value ?? '') }),
   group: (value) => ({ group: readGroup(value ?? '') }),
+  webhooks: (value) => ({ webhooks: readWebhooks(value ?? '') }),
   subclients: (value) => {
     if (value !== null) throw new Error('takes no value');
     return { hasSubclients: true };
@@ -238,6 +240,14 @@ export function budgetFaults(keys: readonly ApiKey[], budgets: readonly SharedBu
 
 function lineOf(budget: SharedBudget): [name: string, budget: SharedBudget] {
   return [`the line @${budget.name}`, budget];
+}
+
+function readWebhooks(text: string): string {
+  const start = readCallbackPattern(text);
+  if (start !== null) return start;
+  throw new Error(
+    'must be an https:// or http:// URL without a user that ends with *, such as https://example.org/hooks/*',
+  );
 }
 
 function readGroup(text: string): string {

@@ -10,6 +10,29 @@ function isReceiver(value: string): boolean {
   return username === '' && password === '' && hash === '';
 }
 
+/** Longest URL of a callback. */
+export const maxCallbackLength = 2048;
+
+const patternForm = /^https?:\/\/[^/\s*]+\/[^\s?#*]*\*$/i;
+
+/** Parses the start of all URLs that may be called back, such as `https://example.org/hooks/*`; null if it is wrong. */
+export function readCallbackPattern(text: string): string | null {
+  const start = text.slice(0, -1);
+  if (!patternForm.test(text) || !isReceiver(start)) return null;
+  const { origin, pathname } = new URL(start);
+  return origin + pathname;
+}
+
+/**
+ * Whether a URL may be called back: it has the scheme, host and port of `start`, which `readCallbackPattern` returns, and
+ * its path begins with that of `start`.
+ */
+export function isCallbackOf(url: string, start: string | null): boolean {
+  if (start === null || url.length > maxCallbackLength || !isReceiver(url)) return false;
+  const [{ origin, pathname }, allowed] = [new URL(url), new URL(start)];
+  return origin === allowed.origin && pathname.startsWith(allowed.pathname);
+}
+
 /** Schema of the receiver of notices. Faults do not show the value, because its path may be a secret. */
 export const webhookUrl = z
   .string()

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { type AskRequest, type AskResult, askRequest, leadingImages, usageOf } from '../../shared/api/ask.js';
 import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
-import type { RelayError } from '../../shared/errors.js';
+import { invalid, type RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
 import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
@@ -22,7 +22,8 @@ import { figuresOf } from './conversations.js';
 export function postAsk(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, askRequest);
-    await answer(parts, req, res, { operation: 'ask', text: body.prompt, ...commonFields(req, body) });
+    const job = { operation: 'ask', text: body.prompt, ...commonFields(req, body) } as const;
+    await answer(parts, req, res, job, body.callback_url);
   };
 }
 
@@ -30,7 +31,8 @@ export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatRequest);
     const { message: text, conversation_id: conversationId, version_of: versionOf } = body;
-    await answer(parts, req, res, { operation: 'chat', conversationId, versionOf, text, ...commonFields(req, body) });
+    const job = { operation: 'chat', conversationId, versionOf, text, ...commonFields(req, body) } as const;
+    await answer(parts, req, res, job, body.callback_url);
   };
 }
 
@@ -49,9 +51,17 @@ function commonFields(req: Request, body: Omit<AskRequest, 'prompt'>) {
   };
 }
 
-async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJob): Promise<void> {
+async function answer(
+  parts: JobParts,
+  req: Request,
+  res: Reply,
+  job: RequestedJob,
+  callbackUrl: string | undefined,
+): Promise<void> {
   const route = `/${job.operation}` as const;
-  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, { route, model: null });
+  const form = { route, model: null, ...(callbackUrl !== undefined && { callbackUrl }) };
+  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, form);
+  if (callbackUrl !== undefined) throw invalid('callback_url', 'needs the header Prefer: respond-async');
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
 }
 

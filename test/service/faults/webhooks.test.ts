@@ -51,18 +51,42 @@ describe('A receiver of notices', () => {
     expect(JSON.stringify(service.logs)).not.toMatch(/secret-path|whsec_/);
   });
 
-  it.each([
-    ['answers 500', 500, 'it answered 500'],
-    ['redirects', 307, 'it answered 307, a redirect'],
-  ])('that %s gets the notice again, and no other receiver gets it', async (_, status, error) => {
+  it('of a client is told of its background jobs, within the URLs that its key allows', async () => {
+    await using receiver = await Receiver.start();
+    await using key = await writeBudgetKey(`webhooks=${receiver.url}/hooks/*`);
+    const env = { ...key.env, MODEL_API_WEBHOOK_SECRET: receiver.env.MODEL_API_WEBHOOK_SECRET ?? '' };
+    await using service = await startService({ env });
+    const ask = (url: unknown, headers = {}) =>
+      service.post('/ask', { prompt: 'Hello', callback_url: url }, { ...key.headers, ...headers });
+    const { status, body } = await ask(`${receiver.url}/hooks/a`, inBackground);
+    expect(status).toBe(202);
+    const { path, data } = await receiver.notice('job.ended');
+    expect([path, data.job_id]).toEqual(['/hooks/a', body.job_id]);
+    const refusals = [
+      await ask(`${receiver.url}/other`, inBackground),
+      await ask('http://169.254.169.254/hooks/a', inBackground),
+      await ask('not a URL', inBackground),
+      await ask(7, inBackground),
+      await ask(`${receiver.url}/hooks/a`), // not in the background
+    ];
+    for (const refused of refusals) {
+      expect([refused.status, refused.body.error]).toEqual([400, 'validation_error']);
+      expect(refused.body.message).toMatch(/^callback_url/);
+    }
+    expect(receiver.notices).toHaveLength(1);
+  });
+
+  it('that redirects gets the notice again, and no other receiver gets it', async () => {
     await using elsewhere = await Receiver.start();
     await using receiver = await Receiver.start();
     await using service = await startService({ env: receiver.env });
-    receiver.answer = (res) => void res.writeHead(status, { location: elsewhere.url }).end();
+    receiver.answer = (res) => void res.writeHead(307, { location: elsewhere.url }).end();
     const id = await askInBackground(service);
     const hasFailed = async () => (await deliveriesOf(service))[0]?.attempts === 1;
     await until(hasFailed, 'a failed attempt');
-    expect(await deliveriesOf(service)).toMatchObject([{ id: `job.${id}`, status: 'pending', error }]);
+    expect(await deliveriesOf(service)).toMatchObject([
+      { id: `job.${id}`, status: 'pending', error: 'it answered 307, a redirect' },
+    ]);
     receiver.answer = (res) => void res.writeHead(204).end();
     await until(async () => (await deliveriesOf(service))[0]?.status === 'delivered', 'the second attempt');
     expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job.${id}`, true]));
@@ -87,7 +111,7 @@ describe('A receiver of notices', () => {
     await using service = await startService({ env });
     const isDelivered = async () =>
       (await deliveriesOf(service)).find((each) => each.id === `job.${id}`)?.status === 'delivered';
-    await until(isDelivered, 'the delivery by the next service', 40_000);
+    await until(isDelivered, 'the delivery by the next service');
     receiver.answer = () => {};
     const seen = receiver.notices.length;
     await askInBackground(service);

@@ -15,7 +15,7 @@ export interface Delivery {
   /** URL of the receiver; null for the receiver in the configuration, whose URL may be a secret. */
   readonly url: string | null;
   readonly type: string;
-  /** The notice as JSON, the same for each attempt. */
+  /** The notice as JSON, the same for each attempt; empty when the delivery has ended. */
   readonly body: string;
   readonly status: DeliveryEntry['status'];
   readonly createdAt: number;

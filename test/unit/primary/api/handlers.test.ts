@@ -25,7 +25,8 @@ function createHandlers(services: object = {}) {
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
   const clients = { budgets: [], budgetsOf: () => [] };
-  const figures = { jobMetrics, usage, budgets, clients, clientMetrics, lastHour };
+  const callbacks = { check: () => {} };
+  const figures = { jobMetrics, usage, budgets, clients, callbacks, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };

@@ -108,7 +108,11 @@ describe('The observer of background jobs', () => {
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(new Registry(), () => new Map());
-    const job = { request: jobRequest(), background: { accepted: { id: 'j1' } }, waitedMs: 5 } as BackgroundJob;
+    const job = {
+      request: jobRequest(),
+      background: { accepted: { id: 'j1', form: {} } },
+      waitedMs: 5,
+    } as BackgroundJob;
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
     const notices = { jobEnded: (ended: object) => told.push(ended) };

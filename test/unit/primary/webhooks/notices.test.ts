@@ -119,9 +119,10 @@ describe('The end of a background job', () => {
   it('is reported with its outcome, and without what was asked and answered', () => {
     const { notices, sent } = createNotices();
     const request = jobRequest({ client: 'key ada', text: 'a secret question' });
-    notices.jobEnded({ id: 'j1', request, end: jobDone({ text: 'a secret answer' }) });
+    const callbackUrl = 'https://secret.example/';
+    notices.jobEnded({ id: 'j1', request, end: jobDone({ text: 'a secret answer' }), callbackUrl });
     const failure = { code: 'timeout', message: 'a secret message' } as const;
-    notices.jobEnded({ id: 'j2', request, end: jobFailed('timeout', { failure }) });
+    notices.jobEnded({ id: 'j2', request, end: jobFailed('timeout', { failure }), callbackUrl: undefined });
     expect(sent).toMatchObject([
       { id: 'job.j1', client: 'key ada', type: 'job.ended', data: { job_id: 'j1', outcome: 'ok', error: null } },
       {

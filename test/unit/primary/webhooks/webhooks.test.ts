@@ -32,7 +32,7 @@ function webhooksFor(...answers: readonly (AttemptResult | typeof hangs)[]) {
       });
     });
   };
-  const parts = { receiver, secret: webhookSecret, store, post, clock, log, random: () => 0 };
+  const parts = { receiver, secret: webhookSecret, store, isShared: false, post, clock, log, random: () => 0 };
   const webhooks = new Webhooks(parts);
   const ids = () => sent.map(({ headers }) => headers['webhook-id']);
   const state = async () =>
@@ -58,6 +58,25 @@ describe('A notice', () => {
     expect(headers['webhook-signature']).toBe(`v1,${signed.digest('base64')}`);
     expect(await state()).toEqual([['a', 'delivered', 1, null]]);
     expect([webhooks.counts, log.entries]).toEqual([{ delivered: 1, retried: 0, failed: 0, dropped: 0 }, []]);
+  });
+
+  it('to a URL of a client is signed with a secret of this client', async () => {
+    const { webhooks, sent } = webhooksFor();
+    webhooks.send(notice('a', 'key ada'), 'https://ada.example/hook');
+    await settled();
+    const [{ url, headers, body }] = sent as [Sent];
+    expect(url).toBe('https://ada.example/hook');
+    const key = createHmac('sha256', Buffer.alloc(32, 7)).update('key ada').digest();
+    const signed = createHmac('sha256', key).update(`a.${headers['webhook-timestamp']}.${body}`);
+    expect(headers['webhook-signature']).toBe(`v1,${signed.digest('base64')}`);
+  });
+
+  it('is given up if its receiver is not configured any more', async () => {
+    const { parts, sent, state } = webhooksFor();
+    const webhooks = new Webhooks({ ...parts, receiver: null });
+    webhooks.send(notice('a'));
+    await settled();
+    expect([sent, await state()]).toEqual([[], [['a', 'failed', 1, 'no receiver is configured any more']]]);
   });
 
   it('is sent once if it is reported twice', async () => {
@@ -145,9 +164,14 @@ describe('A notice', () => {
     const closing = webhooks.close();
     await clock.advance(2000);
     await closing;
+    const other = new Webhooks({ ...parts, isShared: true });
+    other.start(); // cannot know whether the attempt is still being made
+    await settled();
+    expect(ids()).toEqual(['a']);
+    await other.close();
     const next = new Webhooks(parts);
     next.start();
-    await clock.advance(30_000);
+    await settled();
     expect(ids()).toEqual(['a', 'a']);
     expect(next.counts.delivered).toBe(1);
   });

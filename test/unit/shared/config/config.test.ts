@@ -744,7 +744,6 @@ describe('A contradiction between variables', () => {
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
     ['a receiver without a secret', { MODEL_API_WEBHOOK_URL: 'https://example.org' }, 'MODEL_API_WEBHOOK_SECRET'],
-    ['a secret without a receiver', { MODEL_API_WEBHOOK_SECRET: webhookSecret }, 'MODEL_API_WEBHOOK_URL'],
     ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
     ['{model} without a model', commandOf('llm -m {model}'), 'MODEL_API_DEFAULT_MODEL'],
     [
