@@ -38,8 +38,8 @@ const allClients = '';
 
 /**
  * Counts what each key and the whole service have used in this day, week and month (UTC). A key is counted with its
- * sub-clients, and a group is the sum of its keys. A budget is checked when a job is admitted, and again when it gets a slot. Running jobs may therefore exceed the budget, but
- * waiting jobs may not.
+ * sub-clients, and a group is the sum of its keys. A budget is checked when a job is admitted, and again when it gets a
+ * slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;

@@ -32,7 +32,7 @@ export class Callbacks {
     if (url === undefined || !isCallbackOf(url, this.#startOf(client))) return;
     // the limits of deliveries count all sub-clients of a key as one client
     this.#webhooks?.send(
-      { id: `callback.${job.id}`, client: holderOf(client), type: 'job.ended', data: dataOf(job) },
+      { id: `callback_${job.id}`, client: holderOf(client), type: 'job.ended', data: dataOf(job) },
       url,
     );
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { keyClient } from '../../shared/client.js';
@@ -42,7 +43,7 @@ const maxKnown = 2000;
 interface Condition {
   /** Identifies the condition in this service. */
   readonly key: string;
-  /** Id of the notice; null for a new one each time the condition begins. */
+  /** What the id of the notice is made of; null for a new id each time the condition begins. */
   readonly id: string | null;
   /** Client that the notice is about; empty if it is about a group or the service. */
   readonly client: string;
@@ -51,8 +52,8 @@ interface Condition {
 }
 
 /**
- * Tells the operator's receiver of budgets and quotas that are nearly used, of logins that are needed, and of background
- * jobs that have ended. States are compared at an interval, so that no job waits for it.
+ * Tells the operator's receiver of budgets and quotas that are nearly used, of logins that are needed, and of
+ * background jobs that have ended. States are compared at an interval, so that no job waits for it.
  */
 export class Notices {
   readonly #parts: NoticeParts;
@@ -78,13 +79,13 @@ export class Notices {
     for (const { key, id, client, type, data } of conditions) {
       if (this.#known.has(key)) continue;
       setNewest(this.#known, key, true, maxKnown);
-      this.#parts.send({ id: id ?? newId(), client, type, data });
+      this.#parts.send({ id: id === null ? newId() : idOf(id), client, type, data });
     }
   }
 
   jobEnded(job: JobNotice): void {
     const { client } = job.request;
-    this.#parts.send({ id: `job.${job.id}`, client, type: 'job.ended', data: dataOf(job) });
+    this.#parts.send({ id: `job_${job.id}`, client, type: 'job.ended', data: dataOf(job) });
   }
 
   #quotaConditions({ name: cli, health }: WatchedCli): Condition[] {
@@ -103,6 +104,11 @@ export class Notices {
     const { host } = this.#parts;
     return [{ key: ['login', cli].join('.'), id: null, client: '', type: 'login.needed', data: { host, cli } }];
   }
+}
+
+/** Returns the same id for the same text. It has no dot, which separates the signed parts of a notice. */
+function idOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
 /** Returns what a receiver is told about a job that has ended: neither the prompt nor the answer. */

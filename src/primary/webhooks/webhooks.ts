@@ -16,8 +16,9 @@ export interface Notice {
 }
 
 export interface WebhookParts {
-  /** URL and secret of the configuration. Without a URL, there are only callbacks. The secret has the form of Standard Webhooks. */
+  /** URL of the configuration; null if there are only callbacks. */
   readonly receiver: string | null;
+  /** Secret of the configuration, in the form of Standard Webhooks. */
   readonly secret: string;
   readonly store: DeliveryStore;
   /** Whether other hosts make attempts for the same store. */
@@ -79,7 +80,7 @@ export class Webhooks {
     this.#begin();
   }
 
-  /** Stores a notice and sends it: to the receiver of the configuration, or to a URL that a client has named. Never throws. */
+  /** Stores a notice and sends it. `url`: null for the receiver of the configuration. Never throws. */
   send({ id, client, type, data }: Notice, url: string | null = null): void {
     const now = this.#parts.clock.now();
     const body = JSON.stringify({ type, timestamp: timestamp(now), data });
@@ -164,7 +165,8 @@ export class Webhooks {
     if (this.#closed !== null && result.kind === 'failed') return;
     const attempts = delivery.attempts + 1;
     const attempted = { ...delivery, attempts, attemptedAt };
-    await store.update({ ...attempted, ...this.#conclude(attempted, result) }).catch(() => {}); // the attempt is repeated after the lease
+    // if the store fails, the attempt is repeated after the lease
+    await store.update({ ...attempted, ...this.#conclude(attempted, result) }).catch(() => {});
   }
 
   /** Makes one attempt. A client gets a secret of its own, so that it cannot sign notices to others. */

@@ -24,8 +24,8 @@ export function readCallbackPattern(text: string): string | null {
 }
 
 /**
- * Whether a URL may be called back: it has the scheme, host and port of `start`, which `readCallbackPattern` returns, and
- * its path begins with that of `start`.
+ * Whether a URL may be called back: it has the scheme, host and port of `start`, and its path begins with that of
+ * `start`, which `readCallbackPattern` returns; null allows none.
  */
 export function isCallbackOf(url: string, start: string | null): boolean {
   if (start === null || url.length > maxCallbackLength || !isReceiver(url)) return false;

@@ -85,11 +85,11 @@ describe('A receiver of notices', () => {
     const hasFailed = async () => (await deliveriesOf(service))[0]?.attempts === 1;
     await until(hasFailed, 'a failed attempt');
     expect(await deliveriesOf(service)).toMatchObject([
-      { id: `job.${id}`, status: 'pending', error: 'it answered 307, a redirect' },
+      { id: `job_${id}`, status: 'pending', error: 'it answered 307, a redirect' },
     ]);
     receiver.answer = (res) => void res.writeHead(204).end();
     await until(async () => (await deliveriesOf(service))[0]?.status === 'delivered', 'the second attempt');
-    expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job.${id}`, true]));
+    expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job_${id}`, true]));
     expect(elsewhere.notices).toEqual([]);
   });
 
@@ -110,7 +110,7 @@ describe('A receiver of notices', () => {
     receiver.answer = (res) => void res.writeHead(204).end();
     await using service = await startService({ env });
     const isDelivered = async () =>
-      (await deliveriesOf(service)).find((each) => each.id === `job.${id}`)?.status === 'delivered';
+      (await deliveriesOf(service)).find((each) => each.id === `job_${id}`)?.status === 'delivered';
     await until(isDelivered, 'the delivery by the next service');
     receiver.answer = () => {};
     const seen = receiver.notices.length;

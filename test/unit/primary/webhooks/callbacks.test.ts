@@ -29,7 +29,7 @@ describe('A callback of a background job', () => {
     callbacks.jobEnded({ ...job, callbackUrl: undefined });
     callbacks.jobEnded({ ...job, callbackUrl: url });
     const data = { job_id: 'j1', client: 'key ada/x', outcome: 'ok' };
-    expect(sent).toMatchObject([[{ id: 'callback.j1', client: 'key ada', type: 'job.ended', data }, url]]);
+    expect(sent).toMatchObject([[{ id: 'callback_j1', client: 'key ada', type: 'job.ended', data }, url]]);
     expect(JSON.stringify(sent)).not.toContain('secret');
     starts.clear();
     callbacks.jobEnded({ ...job, callbackUrl: url });

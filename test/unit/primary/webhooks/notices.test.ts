@@ -65,6 +65,7 @@ describe('A budget', () => {
       notices.check();
     }
     expect(one.sent.map(({ id }) => id)).toEqual(other.sent.map(({ id }) => id));
+    expect(one.sent[0]?.id).toMatch(/^[0-9a-f]{32}$/);
   });
 
   it('is compared every five seconds', async () => {
@@ -124,9 +125,9 @@ describe('The end of a background job', () => {
     const failure = { code: 'timeout', message: 'a secret message' } as const;
     notices.jobEnded({ id: 'j2', request, end: jobFailed('timeout', { failure }), callbackUrl: undefined });
     expect(sent).toMatchObject([
-      { id: 'job.j1', client: 'key ada', type: 'job.ended', data: { job_id: 'j1', outcome: 'ok', error: null } },
+      { id: 'job_j1', client: 'key ada', type: 'job.ended', data: { job_id: 'j1', outcome: 'ok', error: null } },
       {
-        id: 'job.j2',
+        id: 'job_j2',
         client: 'key ada',
         data: { job_id: 'j2', client: 'key ada', outcome: 'timeout', error: 'timeout' },
       },
