@@ -1,14 +1,6 @@
 import { addressFrom, storeSettings } from '../../../../src/command/base/environment.js';
-import { CommandError } from '../../../../src/command/base/errors.js';
 
 const noFile = () => Promise.reject(new Error('ENOENT: no such file'));
-
-async function exitCodeOf(promise: Promise<unknown>): Promise<number | null> {
-  return promise.then(
-    () => null,
-    (error: unknown) => (error instanceof CommandError ? error.exitCode : Promise.reject(error)),
-  );
-}
 
 describe('The address of the service', () => {
   it.each<[Record<string, string>, string]>([
@@ -38,9 +30,8 @@ describe('The address of the service', () => {
   });
 
   it('has the port of the environment if only a host is given', async () => {
-    expect((await addressFrom({ url: 'localhost' }, { MODEL_API_PORT: '6001' }, noFile)).url).toBe(
-      'http://localhost:6001',
-    );
+    const { url } = await addressFrom({ url: 'localhost' }, { MODEL_API_PORT: '6001' }, noFile);
+    expect(url).toBe('http://localhost:6001');
   });
 
   it.each(['unix:/run/relay.sock', 'unix:///run/relay.sock'])('may be a Unix socket: %s', async (given) => {
@@ -75,12 +66,14 @@ describe('The address of the service', () => {
     await expect(addressFrom(flags, env, noFile)).rejects.toMatchObject({ exitCode, message });
   });
 
-  it('cannot be determined from an invalid variable or flag', async () => {
-    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '0' }, noFile))).toBe(78);
-    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '1e3' }, noFile))).toBe(78);
-    expect(await exitCodeOf(addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, noFile))).toBe(78);
-    expect(await exitCodeOf(addressFrom({ url: 'ftp://relay' }, {}, noFile))).toBe(64);
-    expect(await exitCodeOf(addressFrom({ url: 'a b' }, {}, noFile))).toBe(64);
+  it.each<[{ url?: string }, Record<string, string>, number]>([
+    [{}, { MODEL_API_PORT: '0' }, 78],
+    [{}, { MODEL_API_PORT: '1e3' }, 78],
+    [{}, { MODEL_API_KEY_FILE: 'keys' }, 78],
+    [{ url: 'ftp://relay' }, {}, 64],
+    [{ url: 'a b' }, {}, 64],
+  ])('cannot be determined from an invalid variable or flag: %j, %j', async (flags, env, exitCode) => {
+    await expect(addressFrom(flags, env, noFile)).rejects.toMatchObject({ exitCode });
   });
 });
 
@@ -108,16 +101,11 @@ describe('The store of a command', () => {
     expect(storeSettings(undefined, env)).toMatchObject({ conversationTtlMs: 60_000, jobTtlMs: 30_000 });
   });
 
-  it('must be a valid location', () => {
-    const codeOf = (flag: string | undefined, env: Record<string, string>) => {
-      try {
-        return storeSettings(flag, env);
-      } catch (error) {
-        return (error as CommandError).exitCode;
-      }
-    };
-    expect(codeOf('store.db', {})).toBe(64);
-    expect(codeOf(undefined, { MODEL_API_STORE: 'store.db' })).toBe(78);
-    expect(codeOf(undefined, { MODEL_API_JOB_TTL_SECONDS: 'soon' })).toBe(78);
+  it.each<[string | undefined, Record<string, string>, number]>([
+    ['store.db', {}, 64],
+    [undefined, { MODEL_API_STORE: 'store.db' }, 78],
+    [undefined, { MODEL_API_JOB_TTL_SECONDS: 'soon' }, 78],
+  ])('must be a valid location: %j, %j', (flag, env, exitCode) => {
+    expect(() => storeSettings(flag, env)).toThrow(expect.objectContaining({ exitCode }));
   });
 });

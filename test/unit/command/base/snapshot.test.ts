@@ -1,25 +1,13 @@
 import { totalsChange, totalsOf } from '../../../../src/command/base/snapshot.js';
 
 const counted = {
-  requests: 7,
-  jobs: 7,
-  failed_jobs: 2,
-  cancelled_jobs: 1,
-  refused: 5,
-  output_tokens: 1500,
-  first_deltas: 4,
-  first_delta_seconds: 0.5,
+  ...{ requests: 7, jobs: 7, failed_jobs: 2, cancelled_jobs: 1, refused: 5 },
+  ...{ output_tokens: 1500, first_deltas: 4, first_delta_seconds: 0.5 },
 };
 
 const totals = {
-  requests: 7,
-  jobs: 7,
-  failed: 2,
-  cancelled: 1,
-  refused: 5,
-  tokensOut: 1500,
-  firsts: 4,
-  firstSeconds: 0.5,
+  ...{ requests: 7, jobs: 7, failed: 2, cancelled: 1, refused: 5 },
+  ...{ tokensOut: 1500, firsts: 4, firstSeconds: 0.5 },
 };
 
 describe('The totals of a service', () => {

@@ -32,21 +32,15 @@ describe('An EnvironmentFile', () => {
   });
 
   it('may have a line that is ignored after a comment, before version 254', () => {
-    expect(readEnvFile('# a\\\nA=1')).toEqual({
-      env: { A: '1' },
-      notes: ['line 1: before version 254, systemd also ignores the next line'],
-    });
+    const note = 'line 1: before version 254, systemd also ignores the next line';
+    expect(readEnvFile('# a\\\nA=1')).toEqual({ env: { A: '1' }, notes: [note] });
   });
 });
 
 const shown = [
   'Environment=NODE_ENV=production "A=d e\\"f\\\\g \\$H" B=unit "T=tab\\there\\001" GONE=1 STAYS=1',
-  'EnvironmentFiles=/etc/one (ignore_errors=no)',
-  'EnvironmentFiles=/etc/missing (ignore_errors=yes)',
-  'UnsetEnvironment=GONE STAYS=2',
-  'User=relay',
-  'Group=',
-  'LoadState=loaded',
+  ...['EnvironmentFiles=/etc/one (ignore_errors=no)', 'EnvironmentFiles=/etc/missing (ignore_errors=yes)'],
+  ...['UnsetEnvironment=GONE STAYS=2', 'User=relay', 'Group=', 'LoadState=loaded'],
 ];
 const unitText = '# /etc/x\n[Service]\nLoadCredential=old:/etc/old\nLoadCredential=\nLoadCredential=api_key:/etc/key\n';
 
@@ -101,17 +95,13 @@ describe('The settings of a unit', () => {
   });
 
   it.each([
-    [
-      ['Delegate=yes', 'DelegateControllers=memory pids', 'ProtectControlGroups=no'],
-      { fault: null, controllers: ['memory', 'pids'] },
-    ],
-    [
-      ['Delegate=yes', 'DelegateControllers=', 'ProtectControlGroups=yes'],
-      { fault: 'the unit has ProtectControlGroups=', controllers: [] },
-    ],
-    [['Delegate=no', 'DelegateControllers='], { fault: 'the unit has no Delegate=', controllers: [] }],
-  ] as const)('include its cgroups: %j', async (lines, { fault, controllers }) => {
-    const { cgroups } = await settingsOfUnit('relay', hostWith({ lines: [...shown, ...lines] }).host);
+    ['yes', 'memory pids', 'no', null, ['memory', 'pids']],
+    ['yes', '', 'yes', 'the unit has ProtectControlGroups=', []],
+    ['no', '', 'no', 'the unit has no Delegate=', []],
+  ])('include its cgroups: %s, %s, %s', async (delegate, names, isProtected, fault, controllers) => {
+    const values = { Delegate: delegate, DelegateControllers: names, ProtectControlGroups: isProtected };
+    const lines = [...shown, ...Object.entries(values).map(([name, value]) => `${name}=${value}`)];
+    const { cgroups } = await settingsOfUnit('relay', hostWith({ lines }).host);
     expect(cgroups).toEqual({ fault, controllers: new Set(controllers) });
   });
 
@@ -121,10 +111,9 @@ describe('The settings of a unit', () => {
 
   it('are not guessed if this user cannot read all of them', async () => {
     const { host, calls } = hostWith({ files: { '/etc/one': '', '/etc/key': '' } });
-    await expect(settingsOfUnit('relay.service', host)).rejects.toMatchObject({
-      exitCode: 77,
-      message: expect.stringContaining('only root can read /etc/one and /etc/key: run "sudo prompt-relay check --unit'),
-    });
+    const message = 'only root can read /etc/one and /etc/key: run "sudo prompt-relay check --unit';
+    const refusal = { exitCode: 77, message: expect.stringContaining(message) };
+    await expect(settingsOfUnit('relay.service', host)).rejects.toMatchObject(refusal);
     expect(calls.some(([word]) => word === 'become')).toBe(false);
   });
 
@@ -140,10 +129,9 @@ describe('The settings of a unit', () => {
     const lines = [...shown.filter((line) => !line.startsWith('Env')), 'PassEnvironment=LANG'];
     const { notes, files } = await settingsOfUnit('relay', hostWith({ text, lines }).host);
     expect(files.size).toBe(0);
+    const unread = ['SetCredential=api_key', 'LoadCredentialEncrypted=oauth_token', 'LoadCredential=plain'];
     expect(notes).toEqual([
-      'SetCredential=api_key: not read, because only systemd can do so',
-      'LoadCredentialEncrypted=oauth_token: not read, because only systemd can do so',
-      'LoadCredential=plain: not read, because only systemd can do so',
+      ...unread.map((name) => `${name}: not read, because only systemd can do so`),
       'PassEnvironment=LANG: this command does not know the values',
     ]);
   });

@@ -11,6 +11,7 @@ const result = { response: 'y', model: 'm', usage: null, request_id: 'r' };
 const done: ServerEvent = { event: 'done', data: JSON.stringify(result) };
 const never = new AbortController().signal;
 
+type AskerOptions = ConstructorParameters<typeof Asker>[2];
 type Reply = readonly ServerEvent[] | Error;
 
 /**
@@ -50,10 +51,12 @@ function failed(error: ErrorBody['error'], more: Partial<ErrorBody> = {}): reado
   return [{ event: 'error', data: JSON.stringify({ error, message: 'm', request_id: 'q', ...more }) }];
 }
 
-function askerOf(client: ScriptedClient, retriesFailures = false) {
-  const clock = new FakeClock();
-  const options = { salt: 's', retriesFailures, readImages: () => Promise.resolve(undefined) };
-  return { clock, asker: new Asker(client, clock, options) };
+/** Creates an asker whose client gets these replies. */
+function askerOf(replies: readonly Reply[], options: Partial<AskerOptions> = {}, replayed: readonly number[] = []) {
+  const [client, clock] = [new ScriptedClient(replies, replayed), new FakeClock()];
+  const usual = { salt: 's', retriesFailures: false, readImages: () => Promise.resolve(undefined) };
+  const asker = new Asker(client, clock, { ...usual, ...options });
+  return { client, clock, asker, ask: () => asker.ask(prompt, never) };
 }
 
 const away = new CommandError(exitCodes.unavailable, 'no service answers');
@@ -71,9 +74,8 @@ describe('A prompt of a batch', () => {
     ['has an account that is used up', failed('cli_error', { reason: 'quota', retry_after_seconds: 60 }), 60_000],
     ['has no login', failed('cli_error', { reason: 'auth' }), 30_000],
   ])('waits, and is sent again, while the service %s', async (_, reply, ms) => {
-    const client = new ScriptedClient([reply, [done]]);
-    const { asker, clock } = askerOf(client);
-    const answer = asker.ask(prompt, never);
+    const { asker, ask, clock, client } = askerOf([reply, [done]]);
+    const answer = ask();
     await clock.advance(ms - 1);
     expect(client.keys).toHaveLength(1);
     await clock.advance(1);
@@ -82,9 +84,8 @@ describe('A prompt of a batch', () => {
   });
 
   it('waits longer each time, up to half a minute', async () => {
-    const client = new ScriptedClient([...Array.from({ length: 9 }, () => away), [done]]);
-    const { asker, clock } = askerOf(client);
-    const answer = asker.ask(prompt, never);
+    const { asker, ask, clock, client } = askerOf([...Array.from({ length: 9 }, () => away), [done]]);
+    const answer = ask();
     await clock.advance(31_500);
     expect(client.keys).toHaveLength(7);
     expect(asker.heldBecause).toBe('no service answers');
@@ -94,9 +95,8 @@ describe('A prompt of a batch', () => {
   });
 
   it('is sent again if its connection breaks, with the same key, and counted', async () => {
-    const client = new ScriptedClient([[{ event: 'started', data: '{}' }], [done]]);
-    const { asker, clock } = askerOf(client);
-    const answer = asker.ask(prompt, never);
+    const { asker, ask, clock, client } = askerOf([[{ event: 'started', data: '{}' }], [done]]);
+    const answer = ask();
     await clock.advance(500);
     expect(await answer).toEqual(result);
     expect(asker.rerun).toBe(1);
@@ -104,37 +104,34 @@ describe('A prompt of a batch', () => {
   });
 
   it('is sent again if its host was lost, with another key, and counted', async () => {
-    const client = new ScriptedClient([failed('cli_error', { reason: 'host_lost' }), [done]]);
-    const { asker } = askerOf(client);
-    expect(await asker.ask(prompt, never)).toEqual(result);
+    const { asker, ask, client } = askerOf([failed('cli_error', { reason: 'host_lost' }), [done]]);
+    expect(await ask()).toEqual(result);
     expect(asker.rerun).toBe(1);
     expect(new Set(client.keys).size).toBe(2);
   });
 
   it('fails if the model failed, or if the service rejects the request', async () => {
-    const client = new ScriptedClient([failed('cli_error', { reason: 'crashed' }), refusal('validation_error')]);
-    const { asker } = askerOf(client);
+    const { ask } = askerOf([failed('cli_error', { reason: 'crashed' }), refusal('validation_error')]);
     const error = { message: 'm', request_id: 'q' };
-    expect(await asker.ask(prompt, never)).toEqual({ error: { ...error, code: 'cli_error', reason: 'crashed' } });
-    expect(await asker.ask(prompt, never)).toEqual({ error: { ...error, code: 'validation_error' } });
+    expect(await ask()).toEqual({ error: { ...error, code: 'cli_error', reason: 'crashed' } });
+    expect(await ask()).toEqual({ error: { ...error, code: 'validation_error' } });
   });
 
   it('is sent with a new key if its failure was recorded and retries are enabled', async () => {
     const crashed = failed('cli_error', { reason: 'crashed' });
-    expect(await askerOf(new ScriptedClient([crashed], [0])).asker.ask(prompt, never)).toHaveProperty('error');
-    const client = new ScriptedClient([crashed, crashed, [done]], [0, 1]);
-    expect(await askerOf(client, true).asker.ask(prompt, never)).toEqual(result);
+    expect(await askerOf([crashed], {}, [0]).ask()).toHaveProperty('error');
+    const { ask, client } = askerOf([crashed, crashed, [done]], { retriesFailures: true }, [0, 1]);
+    expect(await ask()).toEqual(result);
     expect(client.keys.map((key) => key.at(-1))).toEqual(['1', '2', '3']);
   });
 
   it('ends the batch if the API key is rejected', async () => {
-    const { asker } = askerOf(new ScriptedClient([refusal('unauthorized')]));
-    await expect(asker.ask(prompt, never)).rejects.toThrow('unauthorized');
+    await expect(askerOf([refusal('unauthorized')]).ask()).rejects.toThrow('unauthorized');
   });
 
   it('ends at once if the batch is aborted, also while it waits', async () => {
     const cutting = new AbortController();
-    const { asker, clock } = askerOf(new ScriptedClient([refusal('rate_limited', { retry_after_seconds: 300 })]));
+    const { asker, clock } = askerOf([refusal('rate_limited', { retry_after_seconds: 300 })]);
     const answer = asker.ask(prompt, cutting.signal);
     await clock.advance(1000);
     cutting.abort(new Error('cut'));
@@ -142,21 +139,16 @@ describe('A prompt of a batch', () => {
   });
 
   it('has a different idempotency key for each output, line and text', async () => {
-    const client = new ScriptedClient([[done], [done], [done], [done]]);
-    const { asker } = askerOf(client);
-    for (const each of [prompt, { ...prompt, id: 'b' }, { ...prompt, body: { prompt: 'z' } }, prompt]) {
+    const { asker, client } = askerOf([[done], [done], [done], [done]]);
+    for (const each of [prompt, { ...prompt, id: 'b' }, { ...prompt, body: { prompt: 'z' } }, prompt])
       await asker.ask(each, never);
-    }
     expect(new Set(client.keys).size).toBe(3);
   });
 
   it('fails if an image cannot be read', async () => {
-    const options = {
-      salt: 's',
-      retriesFailures: false,
-      readImages: async () => Promise.reject(new CommandError(64, '--image: gone')),
-    };
-    const asker = new Asker(new ScriptedClient([]), new FakeClock(), options);
-    expect(await asker.ask(prompt, never)).toEqual({ error: { code: 'validation_error', message: 'images: gone' } });
+    const readImages = () => Promise.reject(new CommandError(64, '--image: gone'));
+    expect(await askerOf([], { readImages }).ask()).toEqual({
+      error: { code: 'validation_error', message: 'images: gone' },
+    });
   });
 });

@@ -1,5 +1,6 @@
 import { linesOf } from '../../../../src/command/batch/json-lines.js';
 import { isBad, type LineDefaults, promptsIn, RemainingPrompts } from '../../../../src/command/batch/prompts.js';
+import { system, user } from '../../../support/doors/sdk-messages.js';
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -20,15 +21,12 @@ async function faultOf(line: object | string): Promise<string | undefined> {
   return prompt !== undefined && isBad(prompt) ? prompt.fault : undefined;
 }
 
+const x = { prompt: 'x' };
+const said = { messages: [user('x')] };
+
 describe('The prompts in a file', () => {
   it('have the id of their line, or one made of its number and its text', async () => {
-    const prompts = await read([
-      { id: 'a', prompt: 'x' },
-      { id: 7, prompt: 'x' },
-      '',
-      { prompt: 'x' },
-      { prompt: 'x' },
-    ]);
+    const prompts = await read([{ id: 'a', ...x }, { id: 7, ...x }, '', x, x]);
     expect(prompts.map(({ id, line }) => [id, line])).toEqual([
       ['a', 1],
       [7, 2],
@@ -36,7 +34,7 @@ describe('The prompts in a file', () => {
       [expect.stringMatching(/^5-[0-9a-f]{8}$/), 5],
     ]);
     const [changed] = await read([{ prompt: 'y' }]);
-    expect(changed?.id).not.toBe((await read([{ prompt: 'x' }]))[0]?.id);
+    expect(changed?.id).not.toBe((await read([x]))[0]?.id);
   });
 
   it('use the options of the command line for missing fields', async () => {
@@ -46,14 +44,13 @@ describe('The prompts in a file', () => {
   });
 
   it('are sent to the OpenAI API if they are messages', async () => {
-    const messages = [{ role: 'user', content: 'x' }];
     const schema = { type: 'object' };
-    const [prompt] = await read([{ messages, system: 's', schema, effort: 'low' }]);
+    const [prompt] = await read([{ ...said, system: 's', schema, effort: 'low' }]);
     expect(prompt).toMatchObject({
       path: '/v1/chat/completions',
       body: {
         model: 'default',
-        messages: [{ role: 'system', content: 's' }, ...messages],
+        messages: [system('s'), ...said.messages],
         response_format: { type: 'json_schema', json_schema: { schema } },
         reasoning_effort: 'low',
       },
@@ -62,10 +59,7 @@ describe('The prompts in a file', () => {
 
   it('may have images, as files or inline', async () => {
     const image = { media_type: 'image/png', data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ' };
-    const [files, inline] = await read([
-      { prompt: 'x', images: ['a.png', 'b.png'] },
-      { prompt: 'x', images: [image] },
-    ]);
+    const [files, inline] = await read([['a.png', 'b.png'], [image]].map((images) => ({ ...x, images })));
     expect(files).toMatchObject({ imageFiles: ['a.png', 'b.png'], body: { prompt: 'x' } });
     expect(inline).toMatchObject({ imageFiles: [], body: { images: [image] } });
   });
@@ -88,31 +82,20 @@ describe('The prompts in a file', () => {
     [{ prompt: 'x', id: 1.5 }, 'id: must be'],
     [{ messages: [] }, 'messages: must be a list'],
     [{ messages: ['x'] }, 'messages: must be a list'],
-    [{ messages: [{ role: 'user', content: 'x' }], images: [] }, 'images: must be in the messages'],
-    [{ messages: [{ role: 'user', content: 'x' }], tools: [] }, 'has an unknown field: tools'],
+    [{ ...said, images: [] }, 'images: must be in the messages'],
+    [{ ...said, tools: [] }, 'has an unknown field: tools'],
   ])('are invalid if no service can answer them: %j', async (line, fault) => {
     expect(await faultOf(line)).toContain(fault);
   });
 
   it('must have distinct ids', async () => {
-    const [first, second] = await read([
-      { id: 1, prompt: 'x' },
-      { id: '1', prompt: 'y' },
-    ]);
+    const [first, second] = await read(Array.from([1, '1'], (id) => ({ id, ...x })));
     expect(first).toMatchObject({ id: 1, body: { prompt: 'x' } });
     expect(second).toMatchObject({ fault: 'id: an earlier line has the same id', id: expect.stringMatching(/^2-/) });
   });
 
   it('are skipped and counted if they have an answer', async () => {
-    const prompts = promptsIn(
-      linesOf(
-        bytesOf([
-          { id: 1, prompt: 'x' },
-          { id: 2, prompt: 'y' },
-        ]),
-      ),
-      {},
-    );
+    const prompts = promptsIn(linesOf(bytesOf([1, 2].map((id) => ({ id, ...x })))), {});
     const left = new RemainingPrompts(prompts, { size: 7, has: (id) => id === 1 });
     expect(left.skipped).toBe(7);
     expect((await collected(left.prompts())).map(({ id }) => id)).toEqual([2]);

@@ -68,16 +68,13 @@ describe('A run of a batch', () => {
   });
 
   it('writes answers as they arrive, or in the order of their lines', async () => {
-    for (const [isOrdered, written] of [
-      [false, [2, 1]],
-      [true, []],
-    ] as const) {
+    for (const isOrdered of [false, true]) {
       const desk = new Desk();
       const whole = runOf(desk, { isOrdered }).run(numbered(3), never, never);
       await settled();
       await desk.answer(2);
       await desk.answer(1);
-      expect(desk.written).toEqual(written);
+      expect(desk.written).toEqual(isOrdered ? [] : [2, 1]);
       await desk.answer(0);
       await whole;
       expect(desk.written).toEqual(isOrdered ? [0, 1, 2] : [2, 1, 0]);

@@ -2,15 +2,8 @@ import { type BatchProgress, progressLine, summaryLines } from '../../../../src/
 import { paintFor } from '../../../../src/shared/text/paint.js';
 
 const paint = paintFor(false);
-const base: BatchProgress = {
-  total: 10_000,
-  skipped: 1000,
-  answered: 1500,
-  failed: 0,
-  rerun: 0,
-  rate: 4.25,
-  heldBecause: null,
-};
+const counts = { total: 10_000, skipped: 1000, answered: 1500, failed: 0, rerun: 0 };
+const base: BatchProgress = { ...counts, rate: 4.25, heldBecause: null };
 
 describe('The progress of a batch', () => {
   it('is a bar with rate, failures and time left', () => {
@@ -23,9 +16,8 @@ describe('The progress of a batch', () => {
   });
 
   it('shows why nothing is sent, without control characters', () => {
-    expect(progressLine({ ...base, heldBecause: 'rate_limited\u001b[2J' }, paint)).toMatch(
-      /waiting: rate_limited\\x1b/,
-    );
+    const line = progressLine({ ...base, heldBecause: 'rate_limited\u001b[2J' }, paint);
+    expect(line).toMatch(/waiting: rate_limited\\x1b/);
   });
 
   it('ends with a summary', () => {

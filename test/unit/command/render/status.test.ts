@@ -17,27 +17,12 @@ const coloured = paintFor(true);
 const startedAt = '2026-01-31T12:00:00.000Z';
 
 function check(fields: Partial<ReadinessBody> = {}): ReadinessBody {
-  return {
-    status: 'ready',
-    checked_at: startedAt,
-    duration_ms: 41,
-    trigger: 'interval',
-    adapter: 'claude',
-    version: '2.1.328',
-    ...fields,
-  };
+  const cli = { adapter: 'claude', version: '2.1.328' };
+  return { status: 'ready', checked_at: startedAt, duration_ms: 41, trigger: 'interval', ...cli, ...fields };
 }
 
-const totals = {
-  requests: 1234,
-  jobs: 45,
-  failed: 0,
-  cancelled: 2,
-  refused: 0,
-  tokensOut: 900,
-  firsts: 0,
-  firstSeconds: 0,
-};
+const counts = { requests: 1234, jobs: 45, failed: 0, cancelled: 2, refused: 0 };
+const totals = { ...counts, tokensOut: 900, firsts: 0, firstSeconds: 0 };
 
 const snapshot: ServiceSnapshot = {
   url: 'http://127.0.0.1:5051',
@@ -60,12 +45,8 @@ const snapshot: ServiceSnapshot = {
       started_at: startedAt,
       uptime_seconds: 11_520,
       model_runtime: {
-        active_requests: 4,
-        queued_requests: 17,
-        max_concurrent: 4,
-        max_queue: 100,
-        rejected_total: 0,
-        queue_timeouts_total: 0,
+        ...{ active_requests: 4, queued_requests: 17, max_concurrent: 4, max_queue: 100 },
+        ...{ rejected_total: 0, queue_timeouts_total: 0 },
       },
       cli_processes: { standby: 1, live: 2, tools: 0, busy: 4, stopping: 0 },
       workers: [
@@ -78,6 +59,19 @@ const snapshot: ServiceSnapshot = {
   totals,
   change: null,
 };
+
+type Health = ServiceSnapshot['health'];
+
+/** Returns the lines for the snapshot with these differences. */
+function linesWith(health: Partial<Health>, more: Partial<ServiceSnapshot> = {}): string[] {
+  return renderStatus({ ...snapshot, health: { ...snapshot.health, ...health }, ...more }, paint);
+}
+
+/** Returns the health with these differences in the figures of its jobs. */
+function healthWith(runtime: Partial<Health['observability']['model_runtime']>): Partial<Health> {
+  const { observability } = snapshot.health;
+  return { observability: { ...observability, model_runtime: { ...observability.model_runtime, ...runtime } } };
+}
 
 describe('The output of status', () => {
   it('has one line for each kind of state', () => {
@@ -95,42 +89,33 @@ describe('The output of status', () => {
   });
 
   it('shows how long each job has used its slot, longest first', () => {
-    const { observability } = snapshot.health;
-    const runtime = { ...observability.model_runtime, active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] };
-    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('job ages'));
+    const lines = linesWith(healthWith({ active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] }));
+    const ages = lines.find((line) => line.startsWith('job ages'));
     expect(ages).toMatch(/^job ages {3}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
   });
 
   it('shows the account if anything is known', () => {
-    const { observability } = snapshot.health;
-    const breaker = { state: 'half_open', reason: 'auth', models: [], windows: [] } as const;
-    const runtime = { ...observability.model_runtime, breaker: { ...breaker, models: [], windows: [] } };
-    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    expect(renderStatus({ ...snapshot, health }, paint)[3]).toBe('account    auth: the next job decides');
+    const breaker: BreakerBody = { state: 'half_open', reason: 'auth', models: [], windows: [] };
+    expect(linesWith(healthWith({ breaker }))[3]).toBe('account    auth: the next job decides');
   });
 
   it('shows the end time of a drain', () => {
-    const health = { ...snapshot.health, status: 'draining', drain_ends_at: '2026-01-31T12:00:42.000Z' } as const;
-    expect(renderStatus({ ...snapshot, health }, paint)[1]).toBe(
-      'drain      until 2026-01-31 12:00:42 UTC at the latest, in 30 s: jobs finish, new ones are refused',
-    );
+    const [, line] = linesWith({ status: 'draining', drain_ends_at: '2026-01-31T12:00:42.000Z' });
+    const limit = 'until 2026-01-31 12:00:42 UTC at the latest, in 30 s';
+    expect(line).toBe(`drain      ${limit}: jobs finish, new ones are refused`);
   });
 
   it('has the same labels as the example in the documentation', () => {
     const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
     const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nPress Ctrl-C to exit\.$/ms.exec(page) ?? [];
-    const { observability } = snapshot.health;
-    const runtime = { ...observability.model_runtime, active_ages_ms: [2400, 2300] };
-    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    const change = { ...totals, seconds: 2 };
+    const lines = linesWith(healthWith({ active_ages_ms: [2400, 2300] }), { change: { ...totals, seconds: 2 } });
     const labels = (lines: readonly string[]) => lines.slice(1).map((line) => line.slice(0, 11).trimEnd());
-    expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
+    expect(labels(shown.split('\n'))).toEqual(labels(lines));
   });
 
   it('shows the command line, and omits it if the service does not send it', () => {
-    expect(renderStatus(snapshot, paint)).toContain("command    /opt/claude -p 'a b'");
-    expect(renderStatus({ ...snapshot, command: null }, paint).join()).not.toContain('command');
+    expect(linesWith({})).toContain("command    /opt/claude -p 'a b'");
+    expect(linesWith({}, { command: null }).join()).not.toContain('command');
   });
 
   it.each([60, 80])('fits into %s columns', (columns) => {
@@ -142,25 +127,15 @@ describe('The output of status', () => {
   });
 
   it('shows rates from the second snapshot on', () => {
-    const change = {
-      ...totals,
-      seconds: 2,
-      requests: 5,
-      jobs: 3,
-      failed: 1,
-      tokensOut: 300,
-      firsts: 2,
-      firstSeconds: 0.1,
-    };
-    expect(renderStatus({ ...snapshot, change }, paint).at(-1)).toBe(
-      'now        2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s output tokens · first text after 50 ms',
-    );
+    const grown = { requests: 5, jobs: 3, failed: 1, tokensOut: 300, firsts: 2, firstSeconds: 0.1 };
+    const rates = '2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s output tokens';
+    const lines = linesWith({}, { change: { ...totals, seconds: 2, ...grown } });
+    expect(lines.at(-1)).toBe(`now        ${rates} · first text after 50 ms`);
   });
 
   it('shows why the model CLI is not ready, with escaped control characters', () => {
     const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
-    const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
-    const [head, line] = renderStatus({ ...snapshot, health }, paint);
+    const [head, line] = linesWith({ status: 'degraded', readiness: { model_cli: found } });
     expect(head).toContain('degraded');
     expect(line).toContain('claude 2.1.328: not ready: not \\x1b[2Jlogged in (checked');
   });
@@ -170,33 +145,23 @@ describe('The output of status', () => {
       { part: 'cli' as const, name: 'codex', message: 'the model CLI codex is not ready: \u001b[2Jno' },
       { part: 'quota' as const, name: 'claude', message: 'no quota', until: '2026-01-31T12:05:12.000Z' },
     ];
-    const health = { ...snapshot.health, status: 'degraded' as const, reasons };
-    expect(renderStatus({ ...snapshot, health }, paint).slice(1, 3)).toEqual([
+    expect(linesWith({ status: 'degraded', reasons }).slice(1, 3)).toEqual([
       'why        the model CLI codex is not ready: \\x1b[2Jno',
       'why        no quota; no job is started for 5 min',
     ]);
   });
 
   it('shows since when the queue is full, and how many were refused', () => {
-    const { observability } = snapshot.health;
     const pressure = { queue_full_since: '2026-01-31T11:59:38.000Z', refused_last_5_minutes: 1200 };
-    const runtime = { ...observability.model_runtime, queued_requests: 100, ...pressure };
-    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    expect(renderStatus({ ...snapshot, health }, paint)).toEqual(
-      expect.arrayContaining([
-        `queue      100 of 100  ${'█'.repeat(20)}  full for 34 s`,
-        'refused    1,200 in the last 5 minutes',
-      ]),
-    );
+    const lines = linesWith(healthWith({ queued_requests: 100, ...pressure }));
+    expect(lines).toContain(`queue      100 of 100  ${'█'.repeat(20)}  full for 34 s`);
+    expect(lines).toContain('refused    1,200 in the last 5 minutes');
   });
 
   it('shows that no check has been made yet', () => {
     const found = check({ status: 'unknown', checked_at: null, version: null });
-    const health = { ...snapshot.health, readiness: { model_cli: found } };
-    expect(renderStatus({ ...snapshot, health, checks: [], command: null }, paint).slice(1, 3)).toEqual([
-      'model CLI  claude: not checked yet',
-      'slots      4 of 4     ████',
-    ]);
+    const lines = linesWith({ readiness: { model_cli: found } }, { checks: [], command: null });
+    expect(lines.slice(1, 3)).toEqual(['model CLI  claude: not checked yet', 'slots      4 of 4     ████']);
   });
 });
 
@@ -219,11 +184,8 @@ describe('The elements of status', () => {
   });
 
   it('turn yellow at three quarters and red when full', () => {
-    expect([1, 3, 4].map((used) => gauge(used, 4, coloured).slice(0, 5))).toEqual([
-      '\u001b[32m',
-      '\u001b[33m',
-      '\u001b[31m',
-    ]);
+    const colours = [1, 3, 4].map((used) => gauge(used, 4, coloured).slice(0, 5));
+    expect(colours).toEqual([32, 33, 31].map((colour) => `\u001b[${colour}m`));
   });
 });
 
@@ -249,9 +211,8 @@ describe('The account line', () => {
   });
 
   it('shows for how long jobs are blocked, and why', () => {
-    expect(line({ state: 'open', reason: 'auth', since: inTenMinutes, until: inTenMinutes })).toBe(
-      'jobs blocked for 10 min: auth',
-    );
+    const blocked = line({ state: 'open', reason: 'auth', since: inTenMinutes, until: inTenMinutes });
+    expect(blocked).toBe('jobs blocked for 10 min: auth');
     expect(line({ state: 'half_open', reason: 'quota' })).toBe('quota: the next job decides');
   });
 
@@ -270,9 +231,8 @@ describe('The account line', () => {
       { name: 'seven_day', status: 'allowed', utilization: 0.4, resets_at: null } as const,
       { name: 'other', status: 'rejected', utilization: null, resets_at: '2026-01-31T11:00:00.000Z' } as const,
     ];
-    expect(line({ windows })).toBe(
-      'five_hour 92 % (reset in 10 min)   seven_day 40 %   other rejected (reset in 0 ms)',
-    );
+    const shown = 'five_hour 92 % (reset in 10 min)   seven_day 40 %   other rejected (reset in 0 ms)';
+    expect(line({ windows })).toBe(shown);
     expect(line({ windows }, true)).toContain('five_hour \u001b[33m92 %\u001b');
   });
 });

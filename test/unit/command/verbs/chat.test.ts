@@ -29,12 +29,9 @@ function hintFor(id: string | undefined): string {
 
 describe('The hint how to continue a conversation', () => {
   it('can be pasted into a shell, even with a hostile conversation id', () => {
-    expect(hintFor('V1StGXR8_Z5jdHi6B-myT')).toBe(
-      'To continue: prompt-relay chat --conversation V1StGXR8_Z5jdHi6B-myT',
-    );
-    expect(hintFor("x'; rm -rf ~\u001b[8m")).toBe(
-      "To continue: prompt-relay chat --conversation 'x'\\''; rm -rf ~[8m'",
-    );
+    const resume = 'To continue: prompt-relay chat --conversation';
+    expect(hintFor('V1StGXR8_Z5jdHi6B-myT')).toBe(`${resume} V1StGXR8_Z5jdHi6B-myT`);
+    expect(hintFor("x'; rm -rf ~\u001b[8m")).toBe(`${resume} 'x'\\''; rm -rf ~[8m'`);
     expect(hintFor(undefined)).toBe('There is no conversation to continue.');
   });
 });

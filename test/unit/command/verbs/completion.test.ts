@@ -34,23 +34,17 @@ describe('The completion of bash', () => {
   });
 
   it.each([
-    [['sta'], ['status']],
-    [['ask', '--eff'], ['--effort']],
-    [
-      ['ask', '--effort', ''],
-      ['low', 'medium', 'high'],
-    ],
-    [['serve', '--cli', 'd'], ['demo']],
-    [
-      ['keys', ''],
-      ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new'],
-    ],
-    [['completion', 'z'], ['zsh']],
-    [['help', 'rec'], ['recheck']],
-    [['ask', '-m', ''], []],
-    [['chat', '--url', '-'], []],
-  ])('completes %j to %j', async (words, completed) => {
-    expect(await offered(['prompt-relay', ...words])).toEqual(completed);
+    ['sta', ['status']],
+    ['ask --eff', ['--effort']],
+    ['ask --effort ', ['low', 'medium', 'high']],
+    ['serve --cli d', ['demo']],
+    ['keys ', ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new']],
+    ['completion z', ['zsh']],
+    ['help rec', ['recheck']],
+    ['ask -m ', []],
+    ['chat --url -', []],
+  ])('completes %j to %j', async (line, completed) => {
+    expect(await offered(['prompt-relay', ...line.split(' ')])).toEqual(completed);
   });
 
   it('offers files if a flag takes one, including names with spaces', async () => {

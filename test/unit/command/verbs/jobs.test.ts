@@ -9,32 +9,27 @@ function ago(seconds: number): string {
 }
 
 const idle = { max: 1000, waiting: 0, running: 0 };
+const emptyQueue = { max: 0, waiting: 0, clients: [] };
 
 describe('The list of jobs', () => {
   it('shows running jobs with client, operation, model and age, and the waiting clients', () => {
     const one = { job: 7, id: '7-f3Kx82Qa', client: 'user ada', operation: 'ask' as const };
     const job = { ...one, model: 'opus', started_at: ago(12) };
-    const slots = {
-      max: 4,
-      running: [job, { ...job, job: 12, id: null, client: null, model: null, started_at: ago(1) }],
-    };
+    const nameless = { ...job, job: 12, id: null, client: null, model: null, started_at: ago(1) };
+    const slots = { max: 4, running: [job, nameless] };
     const clients = [{ client: 'key bob', waiting: 3, oldest_since: ago(70), reason: 'slot' as const }];
     const queue = { max: 100, waiting: 3, clients };
     const background = { max: 1000, waiting: 12, running: 1 };
     expect(renderJobs({ slots, queue, background_jobs: background }, now, paint)).toEqual([
-      'running  2 of 4 slots',
-      '  job         client    operation  model    for',
-      '  7-f3Kx82Qa  user ada  ask        opus     12 s',
-      '  12          –         ask        default  1 s',
-      'waiting  3 of 100',
-      '  client   jobs  oldest for',
-      '  key bob  3     1 min 10 s',
+      ...['running  2 of 4 slots', '  job         client    operation  model    for'],
+      ...['  7-f3Kx82Qa  user ada  ask        opus     12 s', '  12          –         ask        default  1 s'],
+      ...['waiting  3 of 100', '  client   jobs  oldest for', '  key bob  3     1 min 10 s'],
       'background  12 of 1,000 waiting, 1 running',
     ]);
   });
 
   it('shows zero if there are none', () => {
-    const none = { slots: { max: 1, running: [] }, queue: { max: 0, waiting: 0, clients: [] }, background_jobs: idle };
+    const none = { slots: { max: 1, running: [] }, queue: emptyQueue, background_jobs: idle };
     expect(renderJobs(none, now, paint)).toEqual([
       'running  0 of 1 slot',
       'waiting  0 of 0',
@@ -43,41 +38,24 @@ describe('The list of jobs', () => {
   });
 
   it('shows each job on one line, even with a hostile client name', () => {
-    const job = {
-      job: 7,
-      client: 'user a\n  8    key admin',
-      operation: 'ask' as const,
-      model: 'x\ny',
-      started_at: ago(1),
-    };
-    const queue = { max: 100, waiting: 0, clients: [] };
-    const lines = renderJobs({ slots: { max: 4, running: [job] }, queue, background_jobs: idle }, now, paint);
+    const hostile = { client: 'user a\n  8    key admin', model: 'x\ny' };
+    const job = { job: 7, operation: 'ask' as const, started_at: ago(1), ...hostile };
+    const shown = { slots: { max: 4, running: [job] }, queue: emptyQueue, background_jobs: idle };
+    const lines = renderJobs(shown, now, paint);
     expect(lines.join('\n').split('\n')).toHaveLength(lines.length);
     expect(lines.filter((line) => line.includes('key admin'))).toHaveLength(1);
   });
 });
 
 const waits = {
-  job_id: 'abc',
-  background: true,
-  title: 'Sum up',
-  operation: 'ask' as const,
-  status: 'queued' as const,
-  position: 3,
-  created_at: ago(70),
-  started_at: null,
-  ended_at: null,
+  ...{ job_id: 'abc', background: true, title: 'Sum up', position: 3 },
+  ...{ operation: 'ask' as const, status: 'queued' as const },
+  ...{ created_at: ago(70), started_at: null, ended_at: null },
 };
 const ended = {
-  ...waits,
-  job_id: 'def',
-  title: 'Sum up all that we have said on this day, please',
-  operation: 'chat' as const,
-  status: 'succeeded' as const,
-  position: null,
-  created_at: ago(100),
-  started_at: ago(90),
-  ended_at: ago(50),
+  ...{ ...waits, job_id: 'def', title: 'Sum up all that we have said on this day, please', position: null },
+  ...{ operation: 'chat' as const, status: 'succeeded' as const },
+  ...{ created_at: ago(100), started_at: ago(90), ended_at: ago(50) },
 };
 
 describe('The jobs of the caller', () => {
@@ -123,13 +101,8 @@ describe('The jobs of the caller', () => {
 it('A single background job is shown with its times', () => {
   const request_id = 'r';
   expect(renderShownJob({ ...ended, request_id }, now, paint)).toEqual([
-    'id         def',
-    'asked      Sum up all that we have said on this day, please',
-    'operation  chat, background',
-    'status     succeeded',
-    'sent       1 min 40 s ago',
-    'waited     10 s',
-    'ran        40 s',
+    ...['id         def', 'asked      Sum up all that we have said on this day, please', 'operation  chat, background'],
+    ...['status     succeeded', 'sent       1 min 40 s ago', 'waited     10 s', 'ran        40 s'],
   ]);
   expect(renderShownJob({ ...waits, request_id }, now, paint).at(-1)).toBe('waited     1 min 10 s');
 });
