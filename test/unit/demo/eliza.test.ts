@@ -88,20 +88,7 @@ describe('The model eliza', () => {
   });
 
   it.each([
-    ' ',
-    '!',
-    '.',
-    ',',
-    'my ',
-    'my is ',
-    'I am ',
-    ' and',
-    'remember ',
-    'Hi ',
-    'A',
-    'what is ',
-    '\n',
-    '🦄',
+    ...[' ', '!', '.', ',', 'my ', 'my is ', 'I am ', ' and', 'remember ', 'Hi ', 'A', 'what is ', '\n', '🦄'],
     'you are ',
   ])('handles a megabyte of %j quickly', (part) => {
     const text = part.repeat(1_000_000 / part.length);

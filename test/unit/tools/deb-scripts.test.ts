@@ -10,18 +10,12 @@ let etc: string;
 
 /** Creates stand-ins for the programs that change a host. Each records its call; `getent` knows one account. */
 async function makePrograms(account: string): Promise<void> {
-  const programs = {
-    getent: account === '' ? 'exit 2' : `echo '${account.replace('STATE', state)}'`,
-    ...Object.fromEntries(
-      ['userdel', 'deb-systemd-helper', 'deb-systemd-invoke', 'systemctl', 'systemd-sysusers'].map((name) => [
-        name,
-        `echo "${name} $*" >>"${folder.path}/calls"`,
-      ]),
-    ),
-  };
   await mkdir(join(folder.path, 'bin'));
-  for (const [name, text] of Object.entries(programs))
-    await writeFile(join(folder.path, 'bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  const write = (name: string, text: string) =>
+    writeFile(join(folder.path, 'bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  await write('getent', `echo '${account.replace('STATE', state)}'`);
+  for (const name of ['userdel', 'deb-systemd-helper', 'deb-systemd-invoke', 'systemctl', 'systemd-sysusers'])
+    await write(name, `echo "${name} $*" >>"${folder.path}/calls"`);
 }
 
 /** Runs a script of the package on folders of this test, and `before` first, in a separate mount namespace. */

@@ -2,13 +2,8 @@ import { isAccepted, unaccepted } from '../../../tools/licences.js';
 import type { LockedPackage } from '../../../tools/lockfile.js';
 
 const plain: LockedPackage = {
-  version: '1.0.0',
-  license: 'MIT',
-  dev: false,
-  optional: false,
-  hasInstallScript: false,
-  dependencies: {},
-  optionalDependencies: {},
+  ...{ version: '1.0.0', license: 'MIT', dev: false, optional: false, hasInstallScript: false },
+  ...{ dependencies: {}, optionalDependencies: {} },
 };
 
 function faultsOf(entry: Partial<LockedPackage>, manifest: unknown): Promise<string[]> {
@@ -22,41 +17,28 @@ describe('A licence', () => {
   );
 
   it.each([
-    'GPL-3.0',
-    'AGPL-3.0-only OR SSPL-1.0',
-    'MIT AND GPL-3.0',
-    'MIT OR ISC AND GPL-3.0',
-    '(MIT OR ISC) AND GPL-3.0',
-    'MIT WITH Some-exception',
-    'SEE LICENSE IN LICENSE.txt',
-    'UNLICENSED',
-    'mit',
-    '',
+    ...['GPL-3.0', 'AGPL-3.0-only OR SSPL-1.0', 'MIT AND GPL-3.0', 'MIT OR ISC AND GPL-3.0'],
+    ...['(MIT OR ISC) AND GPL-3.0', 'MIT WITH Some-exception', 'SEE LICENSE IN LICENSE.txt', 'UNLICENSED', 'mit', ''],
   ])('%p is not accepted', (expression) => expect(isAccepted(expression)).toBe(false));
 });
 
 describe('The licence check', () => {
-  it('finds no fault if the package has an allowed licence', async () => {
-    expect(await faultsOf({}, { license: 'MIT' })).toEqual([]);
-  });
+  const one = 'node_modules/one';
 
-  it('uses the package, not the lockfile', async () => {
-    expect(await faultsOf({}, { license: 'GPL-3.0' })).toEqual([
-      'node_modules/one has the licence GPL-3.0, which is not on the list',
-    ]);
-  });
-
-  it('finds a package without a licence', async () => {
-    expect(await faultsOf({}, {})).toEqual(['node_modules/one names no licence']);
-  });
-
-  it('finds a package that is not installed, unless it is for another platform', async () => {
-    expect(await faultsOf({}, null)).toEqual(['node_modules/one is not installed: run npm ci']);
-    expect(await faultsOf({ optional: true }, null)).toEqual([]);
-    expect(await faultsOf({ optional: true, license: 'GPL-3.0' }, null)).toHaveLength(1);
-  });
-
-  it('ignores development packages', async () => {
-    expect(await faultsOf({ dev: true }, { license: 'GPL-3.0' })).toEqual([]);
+  it.each<[string, Partial<LockedPackage>, object | null, string[]]>([
+    ['no fault if the package has an allowed licence', {}, { license: 'MIT' }, []],
+    ['no fault in a development package', { dev: true }, { license: 'GPL-3.0' }, []],
+    [
+      'the licence in the package, not in the lockfile',
+      {},
+      { license: 'GPL-3.0' },
+      [`${one} has the licence GPL-3.0, which is not on the list`],
+    ],
+    ['a package without a licence', {}, {}, [`${one} names no licence`]],
+    ['a package that is not installed', {}, null, [`${one} is not installed: run npm ci`]],
+    ['no fault if that package is for another platform', { optional: true }, null, []],
+    ['its licence in the lockfile', { optional: true, license: 'GPL-3.0' }, null, [expect.any(String)]],
+  ])('finds %s', async (_, entry, manifest, faults) => {
+    expect(await faultsOf(entry, manifest)).toEqual(faults);
   });
 });

@@ -102,11 +102,8 @@ describe('The report of the runner', () => {
       outcomeOf('proxy'),
     ]);
     expect(text.trim().split('\n')).toEqual([
-      'What each suite took:',
-      '  faults         12:05  failed  2 at the second try',
-      '  proxy           0:01',
-      '  faults, second try 1 of at most 1: a test',
-      '  faults, second try 2 of at most 1: another',
+      ...['What each suite took:', '  faults         12:05  failed  2 at the second try', '  proxy           0:01'],
+      ...['  faults, second try 1 of at most 1: a test', '  faults, second try 2 of at most 1: another'],
     ]);
   });
 });
