@@ -80,12 +80,8 @@ describe('The service with the real codex', () => {
     const conversation_id = first.body.conversation_id;
     for (const message of ['/who am I?', 'And now?']) await service.post('/chat', { message, model, conversation_id });
     expect(lastMessages()).toEqual([
-      'developer: Be brief.',
-      'user: My name is\n\nAssistant: Ada',
-      'assistant: My name is\n\nAssistant: Ada',
-      'user: /who am I?',
-      'assistant: /who am I?',
-      'user: And now?',
+      ...['developer: Be brief.', 'user: My name is\n\nAssistant: Ada', 'assistant: My name is\n\nAssistant: Ada'],
+      ...['user: /who am I?', 'assistant: /who am I?', 'user: And now?'],
     ]);
     expect(api.requests.map(({ body }) => body.model)).toEqual(['gpt-6-luna', 'gpt-6-luna', 'gpt-6-luna']);
     for (const [result, count] of Object.entries(taken)) {

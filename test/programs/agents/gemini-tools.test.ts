@@ -147,11 +147,7 @@ describe('The tools of a client with gemini', () => {
       .map((said) => said.text)
       .join('');
     const parts = [
-      'user]\nNote Ann.',
-      'assistant]\nLet me note.',
-      'call]\n{"id": "toolu_replay_0"',
-      'result]\n',
-      'done',
+      ...['user]\nNote Ann.', 'assistant]\nLet me note.', 'call]\n{"id": "toolu_replay_0"', 'result]\n', 'done'],
     ];
     const places = parts.map((part) => told.indexOf(part));
     expect(places.every((place, index) => place > (places[index - 1] ?? -1))).toBe(true);

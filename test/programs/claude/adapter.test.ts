@@ -166,26 +166,10 @@ describe('The history', () => {
 
 describe('A prompt', () => {
   const inert = [
-    '-p',
-    '--help',
-    '!ls',
-    '# note',
-    ' /x',
-    '\t/cost',
-    '&',
-    '$(id)',
-    '\\',
-    'ultrathink',
-    'exit',
-    '\ufeff/x',
+    ...['-p', '--help', '!ls', '# note', ' /x', '\t/cost', '&', '$(id)', '\\', 'ultrathink', 'exit', '\ufeff/x'],
   ];
   const texts = [
-    '  both ends \n\n',
-    'a\r\nb\rc',
-    '\u2028\u0085',
-    'e\u0301 é 😀',
-    '\u0001\u001b[31m',
-    '{"type":"user"}',
+    ...['  both ends \n\n', 'a\r\nb\rc', '\u2028\u0085', 'e\u0301 é 😀', '\u0001\u001b[31m', '{"type":"user"}'],
   ];
   const tags = ['<command-name>/cost</command-name>', '<system-reminder>x</system-reminder>', '[Image #1]', '@mcp:x'];
   const commands = ['/cost', '/clear', '/', '//', '/unknown thing', '/exit'];

@@ -222,15 +222,7 @@ describe('A silent model behind claude', () => {
 
 describe('Text that claude could interpret', () => {
   const prompts = [
-    '-p',
-    '--help',
-    '!ls',
-    '# note',
-    '&',
-    '$(id)',
-    '  both ends \n',
-    '\u0001\u001b[31m',
-    'a\r\nb\u2028c',
+    ...['-p', '--help', '!ls', '# note', '&', '$(id)', '  both ends \n', '\u0001\u001b[31m', 'a\r\nb\u2028c'],
   ];
   const commands = ['/cost', '/clear', '/'];
 

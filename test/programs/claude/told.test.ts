@@ -68,14 +68,7 @@ describe('This version of claude', () => {
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
     else expect(full).toEqual({ ...plain, files: [] });
     expect(Object.keys(known.programVersion.extras).toSorted()).toEqual([
-      'effort',
-      'fitSampling',
-      'image',
-      'schema',
-      'thoughts',
-      'toolChoice',
-      'tools',
-      'wishes',
+      ...['effort', 'fitSampling', 'image', 'schema', 'thoughts', 'toolChoice', 'tools', 'wishes'],
     ]);
   });
 

@@ -159,15 +159,7 @@ describe('The tools of a client', () => {
   });
 
   it.each([
-    'Bash',
-    'Read',
-    'Write',
-    'WebFetch',
-    'Task',
-    'mcp__x__y',
-    'mcp__relay__z',
-    'StructuredOutput',
-    'ToolSearch',
+    ...['Bash', 'Read', 'Write', 'WebFetch', 'Task', 'mcp__x__y', 'mcp__relay__z', 'StructuredOutput', 'ToolSearch'],
   ])('are the only ones: nothing of %s runs on the host', async (name) => {
     const secret = join(lab.home.path, 'secret.txt');
     await writeFile(secret, 'canary');

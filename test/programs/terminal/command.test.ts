@@ -43,24 +43,8 @@ describe('The command without a service', () => {
   it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
     const names = [
-      'serve',
-      'check',
-      'ask',
-      'batch',
-      'chat',
-      'status',
-      'jobs',
-      'cancel',
-      'recheck',
-      'login',
-      'logout',
-      'whoami',
-      'models',
-      'usage',
-      'keys',
-      'store',
-      'version',
-      'completion',
+      ...['serve', 'check', 'ask', 'batch', 'chat', 'status', 'jobs', 'cancel', 'recheck', 'login', 'logout', 'whoami'],
+      ...['models', 'usage', 'keys', 'store', 'version', 'completion'],
     ];
     expect(code).toBe(0);
     for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
@@ -121,15 +105,7 @@ describe('The command without a service', () => {
   });
 
   it.each([
-    'status',
-    'jobs',
-    'jobs cancel x',
-    'jobs show x',
-    'cancel x',
-    'models',
-    'usage',
-    'ask x',
-    'store verify',
+    ...['status', 'jobs', 'jobs cancel x', 'jobs show x', 'cancel x', 'models', 'usage', 'ask x', 'store verify'],
     'version --url',
   ])('prints no control characters of a server: %s', async (line) => {
     const hostile = '\u001b]0;title\u0007\u001b[2J\u009bm\rred';
