@@ -1,5 +1,5 @@
 import { until } from '../../support/basics/until.js';
-import { messageEvents } from '../../support/doors/messages-door.js';
+import { messageEvents } from '../../support/doors/sdk-door.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const key = 'a-key-of-some-length';

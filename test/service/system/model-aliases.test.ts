@@ -4,7 +4,7 @@ import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { envFor, runCommand } from '../../support/clients/command.js';
-import { streamed } from '../../support/doors/openai-door.js';
+import { streamed } from '../../support/doors/sdk-door.js';
 import { type Answer, type Service, startService } from '../../support/service/service.js';
 
 const keys = { all: '', echo: ':models=echo', mini: ':models=gpt-4o-mini', none: ':models=anything' } as const;

@@ -1,5 +1,5 @@
 import { until } from '../../support/basics/until.js';
-import { streamed } from '../../support/doors/openai-door.js';
+import { streamed } from '../../support/doors/sdk-door.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
 

@@ -1,6 +1,6 @@
 import { untilEnded } from '../../support/clients/background.js';
 import { follow, type StreamEvent, stream, textOf } from '../../support/clients/event-stream.js';
-import { streamed } from '../../support/doors/openai-door.js';
+import { streamed } from '../../support/doors/sdk-door.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
 

@@ -13,3 +13,16 @@ export const system = (content: unknown) => ({ role: 'system', content });
 
 /** A text part of the Chat Completions API and of the Messages API. */
 export const textPart = (text: string) => ({ type: 'text', text });
+
+/** Returns the job of a request of the model eliza that asks for no more than an answer to a text. */
+export function plainJob(differences: object = {}) {
+  return {
+    operation: 'ask',
+    isEffortNeeded: false,
+    text: 'Hi',
+    history: [],
+    model: 'eliza',
+    stream: false,
+    ...differences,
+  };
+}

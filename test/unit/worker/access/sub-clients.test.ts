@@ -1,13 +1,13 @@
 import { subClientByHeader } from '../../../../src/worker/access/authenticate.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { always, answerEvents, begun, type OpenAiDoor, openAiDoor } from '../../../support/doors/openai-door.js';
+import { always, answerEvents, begun, type SdkDoor, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
 const header = { 'X-OpenWebUI-User-Id': 'zoe' };
 
 /** Creates the OpenAI API for the holder of a key. */
-function heldBy(hasSubclients: boolean): Promise<OpenAiDoor> {
+function heldBy(hasSubclients: boolean): Promise<SdkDoor> {
   const key = { name: 'ui', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
   const asHolder: Handler = (_req, res, next) => {
     res.locals.client = 'key ui';
@@ -15,10 +15,10 @@ function heldBy(hasSubclients: boolean): Promise<OpenAiDoor> {
     next();
   };
   const run = always(...begun, ...answerEvents('Hello'), jobDone());
-  return openAiDoor(run, { before: [asHolder, subClientByHeader()] });
+  return sdkDoor(run, { before: [asHolder, subClientByHeader()] });
 }
 
-async function clientOf(door: OpenAiDoor, body: object, headers: Record<string, string> = {}): Promise<string> {
+async function clientOf(door: SdkDoor, body: object, headers: Record<string, string> = {}): Promise<string> {
   expect((await door.post('/v1/chat/completions', { ...chat, ...body }, headers)).status).toBe(200);
   return door.job.client;
 }

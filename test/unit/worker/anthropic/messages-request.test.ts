@@ -6,7 +6,15 @@ import {
   parseMessages,
 } from '../../../../src/worker/anthropic/messages-request.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
-import { assistant, png, pngAt, system, textPart as text, user } from '../../../support/doors/sdk-messages.js';
+import {
+  assistant,
+  plainJob,
+  png,
+  pngAt,
+  system,
+  textPart as text,
+  user,
+} from '../../../support/doors/sdk-messages.js';
 
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
@@ -55,33 +63,15 @@ describe('A request to the Messages API', () => {
   it('becomes a job with all of its values', () => {
     const { job, model, ignored } = asked({
       system: [text('Be kind.'), { ...text('Be brief.'), cache_control: { type: 'ephemeral' } }],
-      messages: [user('Hi'), assistant([text('Hello.')]), user([image, text('Who is it?')])],
-      stop_sequences: ['END', ''],
-      stream: true,
-      max_tokens: 100,
-      temperature: 0.5,
-      top_p: 0.9,
-      top_k: 5,
-      metadata: { user_id: 'ada' },
+      ...following([text('Hello.')], [image, text('Who is it?')]),
+      ...{ stop_sequences: ['END', ''], stream: true, metadata: { user_id: 'ada' } },
+      ...{ max_tokens: 100, temperature: 0.5, top_p: 0.9, top_k: 5 },
     });
-    expect(job).toEqual({
-      operation: 'ask',
-      isEffortNeeded: false,
-      text: 'Who is it?',
-      images: pngAt(0),
-      history: [
-        { role: 'user', text: 'Hi' },
-        { role: 'assistant', text: 'Hello.' },
-      ],
-      system: 'Be kind.\n\nBe brief.',
-      model: 'eliza',
-      schema: undefined,
-      effort: undefined,
-      offer: undefined,
-      sampling: { temperature: 0.5, topP: 0.9, maxTokens: 100 },
-      stop: ['END'],
-      stream: true,
+    const expected = plainJob({
+      ...{ text: 'Who is it?', images: pngAt(0), system: 'Be kind.\n\nBe brief.', stop: ['END'], stream: true },
+      ...{ ...answered('Hello.'), sampling: { temperature: 0.5, topP: 0.9, maxTokens: 100 } },
     });
+    expect(job).toEqual(expected);
     expect(model).toBe('eliza');
     expect(ignored).toEqual(['metadata', 'top_k', 'system.cache_control']);
   });

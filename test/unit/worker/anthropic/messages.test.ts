@@ -2,7 +2,7 @@ import { keyClient } from '../../../../src/shared/client.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { FailedOutcome, JobDone, JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { begun, eventsOf, MessagesDoor, messageEvents } from '../../../support/doors/messages-door.js';
+import { always, begun, messageEvents, type SdkDoor, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { assistant, png, textPart, user } from '../../../support/doors/sdk-messages.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
@@ -56,8 +56,8 @@ const thinks: JobEvent[] = [
   }),
 ];
 
-function open(...events: readonly JobEvent[]): Promise<MessagesDoor> {
-  return MessagesDoor.open(() => eventsOf(...events));
+function open(...events: readonly JobEvent[]): Promise<SdkDoor> {
+  return sdkDoor(always(...events), { bodyLimitBytes: 100_000 });
 }
 
 /** A part of a message: as a whole, and as the events of a stream. */
@@ -180,11 +180,11 @@ describe('A message', () => {
   ])('is %s, as one body and as named events', async (_what, fields, events, blocks, ending) => {
     await using door = await open(...begun, ...events);
     const used = ending === refusal ? nothing : usage;
-    const { status, headers, body } = await door.post({ ...hello, ...fields }, '/v1/messages', mine);
+    const { status, headers, body } = await door.post('/v1/messages', { ...hello, ...fields }, mine);
     const content = blocks.map(({ whole }) => whole);
     expect([status, body]).toEqual([200, { ...message, content, ...ending, usage: used }]);
     expect([headers.get('request-id'), headers.get('x-session')]).toEqual(['mine', 'replay']);
-    const stream = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
+    const stream = await door.post('/v1/messages', { ...hello, ...fields, stream: true }, mine);
     expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
     expect([stream.headers.get('request-id'), stream.headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
     expect(messageEvents(stream.text)).toEqual([
@@ -196,13 +196,13 @@ describe('A message', () => {
 
   it('has a call without input if the input of the model is no JSON', async () => {
     await using door = await open(...begun, ended({ calls: [{ ...made, input: '{"city' }] }));
-    const { body } = await door.post({ ...hello, ...calling }, '/v1/messages', mine);
+    const { body } = await door.post('/v1/messages', { ...hello, ...calling }, mine);
     expect(body).toEqual({ ...message, content: [callBlock('toolu_1').whole], ...toolUse, usage });
   });
 
   it('lists the ignored fields, including the effort if the model does not support it', async () => {
     await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: true }, done);
-    const { headers } = await door.post({ ...hello, top_k: 5, output_config: { effort: 'low' } });
+    const { headers } = await door.post('/v1/messages', { ...hello, top_k: 5, output_config: { effort: 'low' } });
     expect(headers.get('x-ignored-parameters')).toBe('top_k, output_config.effort');
     expect(door.job).toMatchObject({ operation: 'ask', effort: 'low', isEffortNeeded: false, isStreamed: false });
   });
@@ -211,14 +211,14 @@ describe('A message', () => {
     const ignores = ['maxTokens', 'temperature', 'isParallel'] as const;
     await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: false, ignores }, done);
     const choice = { type: 'auto', disable_parallel_tool_use: true };
-    const { headers } = await door.post({ ...hello, ...calling, tool_choice: choice, temperature: 1 });
+    const { headers } = await door.post('/v1/messages', { ...hello, ...calling, tool_choice: choice, temperature: 1 });
     expect(headers.get('x-ignored-parameters')).toBe('max_tokens, temperature, tool_choice.disable_parallel_tool_use');
   });
 
   it('passes its tools, options and results of calls to the job', async () => {
     await using door = await open(...begun, done);
     const messages = [...hello.messages, assistant([callOf('1')]), user([resultOf('1', 'windy')])];
-    await door.post({ ...hello, ...calling, messages, temperature: 0.5 });
+    await door.post('/v1/messages', { ...hello, ...calling, messages, temperature: 0.5 });
     expect(door.job).toMatchObject({
       text: '',
       results: [{ id: '1', text: 'windy', isError: false }],
@@ -238,7 +238,11 @@ describe('A message', () => {
 
   it('has tokens counted by the tokenizer if the model reports none', async () => {
     await using door = await open(...begun, jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
-    expect((await door.post(hello)).body.usage).toEqual({ ...nothing, input_tokens: 3, output_tokens: 2 });
+    expect((await door.post('/v1/messages', hello)).body.usage).toEqual({
+      ...nothing,
+      input_tokens: 3,
+      output_tokens: 2,
+    });
   });
 });
 
@@ -246,7 +250,7 @@ describe('A streamed message', () => {
   it('starts with an estimate of the prompt tokens, and ends with the tokens that the model CLI reports', async () => {
     const tokensOf = async (body: object) => {
       await using door = await open(...begun, ...says('Hi'), done);
-      const events = messageEvents((await door.post({ ...hello, ...body, stream: true })).text);
+      const events = messageEvents((await door.post('/v1/messages', { ...hello, ...body, stream: true })).text);
       return (events[0] as [string, { message: { usage: { input_tokens: number } } }])[1].message.usage.input_tokens;
     };
     const ofHistory = [user('x'.repeat(4000)), assistant('y'.repeat(400)), user('z'.repeat(40))];
@@ -258,7 +262,7 @@ describe('A streamed message', () => {
 
   it('ends with a failure in its midst', async () => {
     await using door = await open(...begun, ...says('Good'), failing('cli_error', 'overloaded'));
-    const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
+    const { text } = await door.post('/v1/messages', { ...hello, stream: true }, mine);
     const error = { type: 'overloaded_error', message: 'it failed' };
     expect(messageEvents(text)).toEqual([
       ...[started, ...blockEvents([textBlock('Good')]).slice(0, -1)],
@@ -269,14 +273,14 @@ describe('A streamed message', () => {
   it('starts when the job is admitted, and sends the queue position as a comment', async () => {
     const [admitted, start] = begun as [JobEvent, JobEvent];
     await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, start, done);
-    const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
+    const { text } = await door.post('/v1/messages', { ...hello, stream: true }, mine);
     expect(messageEvents(text).slice(0, 3)).toEqual([': queued 3', started, blockEvents([textBlock()])[0]]);
   });
 
   it('is an ordinary error response if the job was refused', async () => {
     const full = new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 9 });
-    await using door = await MessagesDoor.open(refusing(full));
-    const { status, headers, body } = await door.post({ ...hello, stream: true });
+    await using door = await sdkDoor(refusing(full));
+    const { status, headers, body } = await door.post('/v1/messages', { ...hello, stream: true });
     expect([status, headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([429, '9', null]);
     expect(body).toMatchObject({ type: 'error', error: { type: 'rate_limit_error', message: 'full' } });
   });
@@ -300,7 +304,7 @@ describe('A failure', () => {
     ['store_unavailable', undefined, 503, 'api_error'],
   ])('%s (%s) is %i %s, with no retry once the model has started', async (outcome, reason, status, type) => {
     await using door = await open(...begun, failing(outcome, reason));
-    const answer = await door.post(hello, '/v1/messages', mine);
+    const answer = await door.post('/v1/messages', hello, mine);
     const error = { type: 'error', error: { type, message: 'it failed' }, request_id: 'mine' };
     expect([answer.status, answer.body]).toEqual([status, error]);
     expect([answer.headers.get('request-id'), answer.headers.get('x-should-retry')]).toEqual(['mine', 'false']);
@@ -314,8 +318,8 @@ describe('A failure', () => {
     [new RelayError('rate_limited', 'no', { retryAfterSeconds: 9 }), 429, 'rate_limit_error'],
     [new RelayError('shutting_down', 'no', { retryAfterSeconds: 9 }), 503, 'api_error'],
   ])('may be retried if the model has not started: %s', async (refusal, status, type) => {
-    await using door = await MessagesDoor.open(refusing(refusal));
-    const { headers, ...answer } = await door.post(hello);
+    await using door = await sdkDoor(refusing(refusal));
+    const { headers, ...answer } = await door.post('/v1/messages', hello);
     expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }]);
     const retryAfter = refusal.retryAfterSeconds === undefined ? null : '9';
     expect([headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([retryAfter, null]);
@@ -339,7 +343,7 @@ describe('A failure', () => {
     await using door = await open();
     for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
       const type = types[status];
-      const answer = await door.post(body, path);
+      const answer = await door.post(path, body);
       expect([answer.status, answer.body]).toMatchObject([status, { error: { type, message: text } }]);
     }
     expect(door.primary.calls).toEqual([]);
@@ -352,8 +356,8 @@ describe('A request for zero tokens', () => {
 
   it('is answered with the token count of its prompt, and runs no job', async () => {
     await using door = await open();
-    expect((await door.post(wish, '/v1/messages', mine)).body).toEqual(whole);
-    const { text } = await door.post({ ...wish, stream: true }, '/v1/messages', mine);
+    expect((await door.post('/v1/messages', wish, mine)).body).toEqual(whole);
+    const { text } = await door.post('/v1/messages', { ...wish, stream: true }, mine);
     expect(text.match(/(?<=^event: ).*/gm)).toEqual(['message_start', 'message_delta', 'message_stop']);
     expect(door.primary.calls.map(({ name }) => name)).toEqual(['countTokens', 'countTokens']);
   });
@@ -366,7 +370,7 @@ describe('A token count', () => {
     await using door = await open();
     const messages = [user([image, textPart('One')]), assistant('Two'), user([image, image, textPart('Three')])];
     const body = { ...hello, ...calling, top_k: 5, system: 'Be kind.', messages };
-    const { status, headers, body: answer } = await door.post(body, '/v1/messages/count_tokens', mine);
+    const { status, headers, body: answer } = await door.post('/v1/messages/count_tokens', body, mine);
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
     expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'top_k']);
     const texts = ['Be kind.', 'One', 'Two', 'Three', '', `weather  ${JSON.stringify(ofCity)}`];
@@ -384,7 +388,7 @@ describe('A token count', () => {
       assistant([callOf('2')]),
       user([resultOf('2', [textPart('windy'), image])]),
     ];
-    const { body } = await door.post({ ...hello, ...calling, messages }, '/v1/messages/count_tokens');
+    const { body } = await door.post('/v1/messages/count_tokens', { ...hello, ...calling, messages });
     expect(body).toEqual({ input_tokens: 7 + 2 * 1600 });
     const said = ['One', 'Two', '{"city":"Bonn"}', '', '', '', '{}', '', 'windy'];
     const texts = ['', ...said, '', `weather  ${JSON.stringify(ofCity)}`];
@@ -407,16 +411,16 @@ describe('The user id in the metadata', () => {
   it.each(['/v1/messages', '/v1/messages/count_tokens'])(
     'selects the sub-client if the key allows it: %s',
     async (path) => {
-      await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
-      const { status, headers } = await door.post(named, path);
+      await using door = await sdkDoor(always(...begun, done), { before: [withKey(true)] });
+      const { status, headers } = await door.post(path, named);
       expect([status, headers.get('x-ignored-parameters')]).toEqual([200, null]);
       if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
     },
   );
 
   it('is ignored if the key does not allow it', async () => {
-    await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(false)]);
-    const { headers } = await door.post(named);
+    await using door = await sdkDoor(always(...begun, done), { before: [withKey(false)] });
+    const { headers } = await door.post('/v1/messages', named);
     expect(door.job.client).toBe('key app');
     expect(headers.get('x-ignored-parameters')).toBe('metadata');
   });

@@ -1,17 +1,17 @@
-import { always, openAiDoor } from '../../../support/doors/openai-door.js';
+import { always, sdkDoor } from '../../../support/doors/sdk-door.js';
 
 const anthropic = { 'anthropic-version': '2023-06-01' };
 
 describe('The list of models', () => {
   it('is sent to OpenAI SDKs, the default first', async () => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const eliza = { id: 'eliza', object: 'model', created: 0, owned_by: 'prompt-relay' };
     expect((await door.get('/v1/models')).body).toEqual({ object: 'list', data: [eliza, { ...eliza, id: 'echo' }] });
     expect((await door.get('/v1/models/eliza')).body).toEqual(eliza);
   });
 
   it('is sent to Anthropic SDKs', async () => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const unknown = { capabilities: null, max_input_tokens: null, max_tokens: null, line: null };
     const times = { created_at: '1970-01-01T00:00:00Z', deprecated_at: null, retires_at: null };
     const eliza = { type: 'model', id: 'eliza', display_name: 'Eliza', lifecycle: 'active', ...times, ...unknown };
@@ -22,7 +22,7 @@ describe('The list of models', () => {
   });
 
   it('does not contain an unknown name, which is an error in the format of the client', async () => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const error = { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found', param: 'model' };
     expect(await door.get('/v1/models/gpt-5')).toMatchObject({ status: 404, body: { error } });
     expect(await door.get('/v1/models/gpt-5', anthropic)).toMatchObject({

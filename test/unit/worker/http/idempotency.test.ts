@@ -5,7 +5,7 @@ import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { until } from '../../../support/basics/until.js';
 import { type KeyedRoutes, keyedRoutes } from '../../../support/doors/keyed-routes.js';
-import { answerEvents, begun } from '../../../support/doors/openai-door.js';
+import { answerEvents, begun } from '../../../support/doors/sdk-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const ok = [...begun, ...answerEvents('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];

@@ -1,17 +1,9 @@
 import { tmpdir } from 'node:os';
-import { withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { LogBook } from '../../../support/basics/log-book.js';
-import {
-  always,
-  answerEvents,
-  begun,
-  type DoorOptions,
-  openAiDoor,
-  streamed,
-} from '../../../support/doors/openai-door.js';
+import { always, answerEvents, begun, type DoorOptions, sdkDoor, streamed } from '../../../support/doors/sdk-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
@@ -24,12 +16,12 @@ function admitted(differences: object = {}): JobEvent {
 }
 
 async function post(events: readonly JobEvent[], body: object = {}) {
-  await using door = await openAiDoor(always(...events));
+  await using door = await sdkDoor(always(...events));
   return await door.post('/v1/chat/completions', { ...chat, ...body });
 }
 
 async function postResponse(events: readonly JobEvent[], body: object = {}, options: DoorOptions = {}) {
-  await using door = await openAiDoor(always(...events), options);
+  await using door = await sdkDoor(always(...events), options);
   return await door.post('/v1/responses', { ...response, ...body });
 }
 
@@ -39,7 +31,7 @@ describe('An SDK endpoint', () => {
   it.each(['/v1/chat/completions', '/v1/responses'])(
     'reports errors in the format of its API, whatever headers the client sends: %s',
     async (path) => {
-      await using door = await openAiDoor(always());
+      await using door = await sdkDoor(always());
       const { status, body } = await door.post(path, {}, { 'anthropic-version': '2023-06-01' });
       expect([status, body]).toEqual([400, { error: expect.objectContaining({ type: 'invalid_request_error' }) }]);
     },
@@ -53,7 +45,7 @@ describe('An SDK endpoint', () => {
   });
 
   it('requests a normal job, with the history of the caller', async () => {
-    await using door = await openAiDoor(always(...events));
+    await using door = await sdkDoor(always(...events));
     await door.post('/v1/chat/completions', { ...chat, stop: 'X', reasoning_effort: 'low', stream: true });
     expect(door.job).toMatchObject({
       operation: 'ask',
@@ -118,7 +110,7 @@ describe('A stream of an SDK endpoint', () => {
   it('is an error response if the job was not admitted', async () => {
     const full = new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 4 });
     // biome-ignore lint/correctness/useYield: fails before its first event
-    await using door = await openAiDoor(async function* () {
+    await using door = await sdkDoor(async function* () {
       throw full;
     });
     const answer = await door.post('/v1/responses', { ...response, stream: true });
@@ -130,7 +122,7 @@ describe('A stream of an SDK endpoint', () => {
     ['/v1/chat/completions', chat, {}],
     ['/v1/responses', response, { type: 'response.failed' }],
   ])('contains a failure after its start, and ends with it: %s', async (path, body, last) => {
-    await using door = await openAiDoor(always(...begun, ...answerEvents('good '), jobFailed('timeout')));
+    await using door = await sdkDoor(always(...begun, ...answerEvents('good '), jobFailed('timeout')));
     const { status, text } = await door.post(path, { ...body, stream: true });
     expect(status).toBe(200);
     const error = { code: 'timeout', message: 'it failed' };
@@ -186,20 +178,4 @@ describe('A refusal by the model', () => {
       }
     },
   );
-});
-
-describe('A client that disconnects', () => {
-  it('cancels its job', async () => {
-    const { promise, resolve } = withResolvers<void>();
-    await using door = await openAiDoor(async function* (_request, signal) {
-      signal.addEventListener('abort', () => resolve());
-      yield* [...begun, ...answerEvents('good ')];
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    });
-    const leaving = new AbortController();
-    const { body } = await door.open('/v1/chat/completions', { ...chat, stream: true }, leaving.signal);
-    await body?.getReader().read();
-    leaving.abort();
-    await promise;
-  });
 });

@@ -5,7 +5,7 @@ import { askFormat } from '../../../../src/worker/mcp/results.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { call, messagesIn } from '../../../support/clients/mcp.js';
 import { keyedRoutes } from '../../../support/doors/keyed-routes.js';
-import { answerEvents, begun } from '../../../support/doors/openai-door.js';
+import { answerEvents, begun } from '../../../support/doors/sdk-door.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const progress = { _meta: { progressToken: 'mine' } };

@@ -1,6 +1,6 @@
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
-import { always, answerEvents, begun, openAiDoor } from '../../../support/doors/openai-door.js';
-import { assistant, png, pngAt, system, textPart, user } from '../../../support/doors/sdk-messages.js';
+import { always, answerEvents, begun, sdkDoor } from '../../../support/doors/sdk-door.js';
+import { assistant, plainJob, png, pngAt, system, textPart, user } from '../../../support/doors/sdk-messages.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${png}`, detail: 'low' } };
@@ -20,6 +20,8 @@ const search = { type: 'web_search' };
 const schema = { type: 'object', properties: { a: { type: 'string' } } };
 const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema } };
 
+const wishFields = { temperature: 'temperature', topP: 'top_p' };
+
 function asked(body: object) {
   return parseChat(chatCompletionRequest.parse({ model: 'eliza', messages: hi, ...body }));
 }
@@ -34,9 +36,7 @@ describe('A chat completion asks for', () => {
       { ...user([textPart('what is'), image, textPart('this')]), name: 'ada' },
     ];
     expect(asked({ messages })).toEqual({
-      job: {
-        operation: 'ask',
-        isEffortNeeded: false,
+      job: plainJob({
         text: 'what isthis',
         images: pngAt(7),
         history: [
@@ -44,24 +44,12 @@ describe('A chat completion asks for', () => {
           { role: 'assistant', text: 'b' },
         ],
         system: 'Be brief.\n\nBe kind.',
-        model: 'eliza',
-        results: undefined,
-        offer: undefined,
-        schema: undefined,
-        effort: undefined,
         stop: [],
-        sampling: undefined,
-        stream: false,
-      },
+      }),
       model: 'eliza',
       forms: {},
       droppedTools: [],
-      wishFields: {
-        temperature: 'temperature',
-        topP: 'top_p',
-        maxTokens: 'max_tokens',
-        isParallel: 'parallel_tool_calls',
-      },
+      wishFields: { ...wishFields, maxTokens: 'max_tokens', isParallel: 'parallel_tool_calls' },
       ignored: ['messages.name', 'messages.content.image_url.detail'],
       effortField: 'reasoning_effort',
       imageField: 'messages.4.content.1',
@@ -370,7 +358,7 @@ describe('A chat completion is rejected, with the field named,', () => {
     [{ reasoning_effort: 5 }, 'reasoning_effort', 'must be a string'],
     [{ user: {} }, 'user', 'must be a string'],
   ])('%j', async (body, param, message) => {
-    await using door = await openAiDoor(always(...begun, ...answerEvents('x'), jobDone()));
+    await using door = await sdkDoor(always(...begun, ...answerEvents('x'), jobDone()));
     const answer = await door.post('/v1/chat/completions', { model: 'eliza', messages: hi, ...body });
     const error = { ...refusal, param, message: expect.stringContaining(message) };
     expect(answer).toMatchObject({ status: 400, body: { error } });
@@ -378,20 +366,20 @@ describe('A chat completion is rejected, with the field named,', () => {
   });
 
   it.each(['{', '[]', '"Hi"', 'null'])('if the body is not an object: %s', async (body) => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const error = { ...refusal, param: null };
     expect(await door.post('/v1/chat/completions', body)).toMatchObject({ status: 400, body: { error } });
   });
 
   it('if its schema is invalid', async () => {
-    await using door = await openAiDoor(always(), { schemaFault: 'strict mode: unknown keyword' });
+    await using door = await sdkDoor(always(), { schemaFault: 'strict mode: unknown keyword' });
     const answer = await door.post('/v1/chat/completions', { model: 'eliza', messages: hi, ...formatted(format) });
     const error = { param: schemaPath, message: expect.stringContaining('unknown keyword') };
     expect(answer).toMatchObject({ status: 400, body: { error } });
   });
 
   it('except for a model with an odd name, which does not exist', async () => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const answer = await door.post('/v1/chat/completions', { model: '--help', messages: hi });
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', param: 'model' } } });
   });

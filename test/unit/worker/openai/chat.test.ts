@@ -1,7 +1,7 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer, Ending } from '../../../../src/worker/jobs/answer-format.js';
 import { chatCompletionFormat } from '../../../../src/worker/openai/chat.js';
-import { streamed } from '../../../support/doors/openai-door.js';
+import { streamed } from '../../../support/doors/sdk-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };

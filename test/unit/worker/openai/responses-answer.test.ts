@@ -1,7 +1,7 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import { type CompletedAnswer, partsIn } from '../../../../src/worker/jobs/answer-format.js';
 import { frameOf, responseFormat } from '../../../../src/worker/openai/responses-answer.js';
-import { streamed } from '../../../support/doors/openai-door.js';
+import { streamed } from '../../../support/doors/sdk-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
@@ -16,56 +16,24 @@ const toldUsage = {
   output_tokens_details: { reasoning_tokens: 0 },
   total_tokens: 15,
 };
+const nulls = [
+  ...['access_programs', 'completed_at', 'error', 'incomplete_details', 'instructions', 'max_output_tokens', 'usage'],
+  ...['max_tool_calls', 'previous_response_id', 'prompt_cache_key', 'safety_identifier'],
+].map((name) => [name, null] as const);
 const response = {
-  id: 'resp_r1',
-  object: 'response',
-  access_programs: null,
-  created_at: 7,
-  completed_at: null,
-  background: false,
-  error: null,
-  frequency_penalty: 0,
-  incomplete_details: null,
-  instructions: null,
-  max_output_tokens: null,
-  max_tool_calls: null,
-  metadata: {},
-  model: 'eliza',
-  output: [],
-  parallel_tool_calls: false,
-  presence_penalty: 0,
-  previous_response_id: null,
-  prompt_cache_key: null,
-  reasoning: { effort: null, summary: null },
-  safety_identifier: null,
-  service_tier: 'default',
-  store: false,
-  temperature: 1,
+  ...{ ...Object.fromEntries(nulls), id: 'resp_r1', object: 'response', created_at: 7, model: 'eliza', output: [] },
+  ...{ background: false, store: false, metadata: {}, service_tier: 'default', truncation: 'disabled' },
+  ...{ frequency_penalty: 0, presence_penalty: 0, temperature: 1, top_p: 1, top_logprobs: 0 },
+  ...{ tools: [], tool_choice: 'auto', parallel_tool_calls: false, reasoning: { effort: null, summary: null } },
   text: { format: { type: 'text' } },
-  tool_choice: 'auto',
-  tools: [],
-  top_logprobs: 0,
-  top_p: 1,
-  truncation: 'disabled',
-  usage: null,
 };
 
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
   const { text = 'good day', hasText = true, calls = [], end } = differences;
   const slices = hasText || calls.length === 0 ? [text] : [];
-  return {
-    ...opening,
-    calls,
-    parts: partsIn(end?.thoughts ?? [], slices, calls),
-    text,
-    hasText,
-    value: undefined,
-    ending: 'whole',
-    stopSequence: null,
-    usage,
-    end: jobDone(),
-    ...differences,
-  };
+  const parts = partsIn(end?.thoughts ?? [], slices, calls);
+  const answer = { ...opening, calls, parts, text, hasText, value: undefined, stopSequence: null, usage };
+  return { ...answer, ending: 'whole', end: jobDone(), ...differences };
 }
 
 interface Sent {

@@ -6,17 +6,9 @@ function repeated(sent: object, max?: number) {
 }
 
 const nothing = {
-  instructions: null,
-  max_output_tokens: null,
-  metadata: {},
-  reasoning: { effort: null, summary: null },
-  temperature: 1,
-  top_p: 1,
-  text: { format: { type: 'text' } },
-  tool_choice: 'auto',
-  tools: [],
-  safety_identifier: null,
-  prompt_cache_key: null,
+  ...{ instructions: null, max_output_tokens: null, metadata: {}, reasoning: { effort: null, summary: null } },
+  ...{ temperature: 1, top_p: 1, text: { format: { type: 'text' } }, tool_choice: 'auto', tools: [] },
+  ...{ safety_identifier: null, prompt_cache_key: null },
 };
 
 describe('The request fields that a response repeats', () => {
@@ -47,12 +39,8 @@ describe('The request fields that a response repeats', () => {
 
   it('omit each field that is too long, and no other', () => {
     const long = 'x'.repeat(2000);
-    const sent = {
-      instructions: long,
-      metadata: { long },
-      prompt_cache_key: 'k',
-      tools: [{ type: 'custom', name: long }],
-    };
+    const tools = [{ type: 'custom', name: long }];
+    const sent = { instructions: long, metadata: { long }, prompt_cache_key: 'k', tools };
     expect(repeated(sent, 1024)).toEqual({ ...nothing, prompt_cache_key: 'k' });
     expect(repeated(sent)).toMatchObject({ instructions: long, metadata: { long } });
   });

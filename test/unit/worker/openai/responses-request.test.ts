@@ -1,8 +1,8 @@
 import type { ContinuedText } from '../../../../src/shared/job.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
-import { always, openAiDoor } from '../../../support/doors/openai-door.js';
-import { assistant, png, pngAt, system, user } from '../../../support/doors/sdk-messages.js';
+import { always, sdkDoor } from '../../../support/doors/sdk-door.js';
+import { assistant, plainJob, png, pngAt, system, user } from '../../../support/doors/sdk-messages.js';
 import { headOf } from '../../../support/stores/response-store-contract.js';
 
 const image = { type: 'input_image', detail: 'auto', image_url: `data:image/png;base64,${png}` };
@@ -20,6 +20,8 @@ const run = { type: 'custom', name: 'run' };
 const moreTools = { type: 'additional_tools', role: 'developer', id: 'at_1' };
 const format = { type: 'json_schema', name: 'a', strict: true, schema: parameters };
 
+const wishFields = { temperature: 'temperature', topP: 'top_p' };
+
 function asked(body: object) {
   return parseResponses(responsesRequest.parse({ model: 'eliza', input: 'Hi', ...body }));
 }
@@ -31,30 +33,11 @@ function parsedAfter(body: object, earlier: ContinuedText) {
 describe('A response asks for', () => {
   it('one answer to a text', () => {
     expect(asked({})).toEqual({
-      job: {
-        operation: 'ask',
-        isEffortNeeded: false,
-        text: 'Hi',
-        images: undefined,
-        history: [],
-        system: undefined,
-        model: 'eliza',
-        results: undefined,
-        offer: undefined,
-        schema: undefined,
-        effort: undefined,
-        sampling: undefined,
-        stream: false,
-      },
+      job: plainJob(),
       model: 'eliza',
       forms: {},
       droppedTools: [],
-      wishFields: {
-        temperature: 'temperature',
-        topP: 'top_p',
-        maxTokens: 'max_output_tokens',
-        isParallel: 'parallel_tool_calls',
-      },
+      wishFields: { ...wishFields, maxTokens: 'max_output_tokens', isParallel: 'parallel_tool_calls' },
       ignored: [],
       effortField: 'reasoning.effort',
       imageField: null,
@@ -254,7 +237,7 @@ describe('A response is rejected, with the field named,', () => {
       'must be none, auto, required, one func',
     ],
   ])('%j', async (body, param, message) => {
-    await using door = await openAiDoor(always());
+    await using door = await sdkDoor(always());
     const answer = await door.post('/v1/responses', { model: 'eliza', input: 'Hi', ...body });
     const error = { type: 'invalid_request_error', code: 'validation_error', param };
     const text = expect.stringContaining(message);

@@ -1,15 +1,14 @@
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
+import { postCountTokens, postMessages } from '../../../src/worker/anthropic/messages.js';
 import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
-import type { Handler } from '../../../src/worker/http/exchange.js';
+import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { serveWith } from './express-server.js';
-
-const bodyLimitBytes = 2_000_000;
 
 export interface Replied {
   readonly status: number;
@@ -18,8 +17,8 @@ export interface Replied {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** OpenAI APIs of the service, with a primary whose jobs have these events. */
-export interface OpenAiDoor extends AsyncDisposable {
+/** APIs of the service for the SDKs of OpenAI and Anthropic, with a primary whose jobs have these events. */
+export interface SdkDoor extends AsyncDisposable {
   readonly primary: FakePrimary;
   /** Request of the latest job. */
   readonly job: JobRequest;
@@ -41,24 +40,32 @@ export interface DoorOptions {
   readonly before?: readonly Handler[];
   readonly schemaFault?: string | null;
   readonly spill?: Pick<SpillFolder, 'file'>;
+  readonly bodyLimitBytes?: number;
 }
 
-export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
-  const { before = [], schemaFault = null, spill = { file: async () => null } } = options;
+export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<SdkDoor> {
+  const { before = [], schemaFault = null, spill = { file: async () => null }, bodyLimitBytes = 2_000_000 } = options;
   const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
   const primary = new FakePrimary(
-    { schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, models: { models }, model },
+    {
+      ...{ schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, countTokens: { tokens: 7 } },
+      ...{ models: { models }, model },
+    },
     run,
   );
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock };
-  const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];
-  const [all, one] = [getDoorModels(parts.primary), getDoorModel(parts.primary)];
+  const handlers: Readonly<Record<string, AsyncHandler>> = {
+    '/v1/models': getDoorModels(parts.primary),
+    '/v1/responses': postResponses(parts),
+    '/v1/chat/completions': postChatCompletions(parts),
+    '/v1/messages': postMessages(parts),
+    '/v1/messages/count_tokens': postCountTokens(parts),
+  };
+  const one = getDoorModel(parts.primary);
   const route: Handler = (req, res, next) => {
-    if (req.path === '/v1/models') return void all(req, res, next).catch(next);
-    if (req.path.startsWith('/v1/models/')) req.params = { id: req.path.slice('/v1/models/'.length) };
-    const handler = req.path.startsWith('/v1/models/') ? one : req.path === '/v1/responses' ? responses : chat;
-    handler(req, res, next).catch(next);
+    req.params = { id: req.path.slice('/v1/models/'.length) };
+    (handlers[req.path] ?? one)(req, res, next).catch(next);
   };
   const server = await serveWith([speakAsClient(), ...before, route]);
   const url = `http://127.0.0.1:${server.port}`;
@@ -116,4 +123,13 @@ export function streamed(text: string): unknown[] {
       if (name !== undefined) expect(content.type).toBe(name);
       return content;
     });
+}
+
+/** Returns the events of a stream of the Messages API by name, and its comments unchanged. */
+export function messageEvents(text: string): unknown[] {
+  const blocks = text.split('\n\n').slice(0, -1);
+  return blocks.map((block) => {
+    const [, name, data] = /^event: (.+)\ndata: (.+)$/.exec(block) ?? [];
+    return data === undefined ? block : [name, JSON.parse(data)];
+  });
 }
