@@ -1,6 +1,9 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { SocketTable, type TcpEnds } from '../../../../src/worker/access/user-tables.js';
+import { join } from 'node:path';
+import { SocketTable, type TcpEnds, UserNames } from '../../../../src/worker/access/user-tables.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const heading = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 
@@ -83,5 +86,29 @@ describe('The user at the client end of a connection', () => {
     accepted.destroy();
     server.close();
     expect(uid).toBe(process.getuid?.());
+  });
+});
+
+describe('The names of users', () => {
+  it('are read from the file, again whenever it changes', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'passwd');
+    const ada = 'ada:x:1000:1000:,,,:/home/ada:/bin/sh\n';
+    await writeFile(path, `root:x:0:0:root:/root:/bin/sh\ntoor:x:0:0::/:/bin/sh\n${ada}`);
+    const names = new UserNames(path);
+    expect(await Promise.all([0, 1000, 1001].map((uid) => names.nameOf(uid)))).toEqual(['root', 'ada', 'uid-1001']);
+    await writeFile(path, 'bob:x:1001:1001::/home/bob:/bin/sh\n');
+    expect(await Promise.all([1000, 1001].map((uid) => names.nameOf(uid)))).toEqual(['uid-1000', 'bob']);
+  });
+
+  it('never look like the number of another user', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'passwd');
+    await writeFile(path, 'uid-1000:x:1001:1001::/:/bin/sh\n');
+    expect(await new UserNames(path).nameOf(1001)).toBe('uid-1001');
+  });
+
+  it('are numbers if there is no file', async () => {
+    expect(await new UserNames('/nowhere/passwd').nameOf(7)).toBe('uid-7');
   });
 });

@@ -42,11 +42,7 @@ describe('A path', () => {
   it.each([
     ...['/', '/ask', '/ask/', '//ask', '/chat', '/chat/', '/chat/x', '/chat/completion', '/chat/completionsx'],
     ...[
-      '/models',
-      '/V1/chat/completions',
-      '/v1%2fchat/completions',
-      '/chat%2fcompletions',
-      '/v1x/models',
+      ...['/models', '/V1/chat/completions', '/v1%2fchat/completions', '/chat%2fcompletions', '/v1x/models'],
       '/messagesx',
     ],
     ...['/chat//completions', '/./v1/models', '/jobs/v1', '*', '/health?x=/v1/models', '/v1;a/models', '/embeddingsx'],

@@ -65,6 +65,13 @@ class Viewing implements AsyncDisposable {
     return viewStatus({ url: `http://127.0.0.1:${this.server.port}` }, { 'x-client': client }, path);
   }
 
+  /** Opens a viewer that has received its snapshot. */
+  async follow(path: '/named' | '/nameless' = '/named') {
+    const viewer = await this.view(path);
+    expect(await viewer.next('snapshot')).toEqual(wholeBody);
+    return viewer;
+  }
+
   async tell(sections: WrittenSections): Promise<void> {
     for (const { items } of this.open) items.push(sections);
   }
@@ -74,9 +81,14 @@ class Viewing implements AsyncDisposable {
   }
 }
 
+let viewing: Viewing;
+beforeEach(async () => {
+  viewing = await Viewing.open();
+});
+afterEach(() => viewing[Symbol.asyncDispose]());
+
 describe('The viewers of the status', () => {
   it('receive a snapshot at once, and then the changes', async () => {
-    await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     expect(viewer.status).toBe(200);
     expect(viewer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -86,9 +98,7 @@ describe('The viewers of the status', () => {
   });
 
   it('share one subscription, and a later viewer receives the current snapshot', async () => {
-    await using viewing = await Viewing.open();
-    await using first = await viewing.view();
-    await first.next('snapshot');
+    await using first = await viewing.follow();
     await viewing.tell({ slots: '{"max":9}' });
     await first.next('change');
     await using second = await viewing.view();
@@ -99,20 +109,16 @@ describe('The viewers of the status', () => {
   });
 
   it('have separate subscriptions with and without names, which end with the last viewer', async () => {
-    await using viewing = await Viewing.open();
-    const viewers = [await viewing.view('/named'), await viewing.view('/nameless'), await viewing.view('/nameless')];
-    for (const viewer of viewers) await viewer.next('snapshot');
+    const viewers = [await viewing.follow(), await viewing.follow('/nameless'), await viewing.follow('/nameless')];
     expect(viewing.open.map(({ withNames }) => withNames)).toEqual([true, false]);
     for (const viewer of viewers) viewer.leave();
     await until(() => viewing.open.length === 0, 'the subscriptions to end');
     expect(viewing.clock.pending).toBe(0);
-    await using next = await viewing.view();
-    expect(await next.next('snapshot')).toEqual(wholeBody);
+    await using _next = await viewing.follow();
     expect(viewing.open).toHaveLength(1);
   });
 
   it('are limited to two hundred: others are refused with a retry time', async () => {
-    await using viewing = await Viewing.open();
     const views = await Promise.all(Array.from({ length: 200 }, () => viewing.view()));
     await using refused = await viewing.view('/nameless');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
@@ -124,7 +130,6 @@ describe('The viewers of the status', () => {
   });
 
   it('leave room for viewers of other clients, however many one client has', async () => {
-    await using viewing = await Viewing.open();
     const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'eve')));
     await using admin = await viewing.view('/named', 'ada');
     expect(await admin.next('snapshot')).toEqual(wholeBody);
@@ -133,9 +138,7 @@ describe('The viewers of the status', () => {
   });
 
   it('receive nothing more within seconds after they lose access', async () => {
-    await using viewing = await Viewing.open();
-    await using viewer = await viewing.view();
-    await viewer.next('snapshot');
+    await using viewer = await viewing.follow();
     await viewing.clock.advance(5000);
     viewing.isAllowed = false;
     await viewing.clock.advance(5000);
@@ -144,7 +147,6 @@ describe('The viewers of the status', () => {
   });
 
   it('are disconnected when the worker is about to exit, and told to use a new connection', async () => {
-    await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     expect(viewer.headers.get('connection')).toBe('close');
     await viewer.next('snapshot');
@@ -156,17 +158,13 @@ describe('The viewers of the status', () => {
   });
 
   it('are disconnected when the primary sends no more', async () => {
-    await using viewing = await Viewing.open();
-    await using viewer = await viewing.view('/nameless');
-    await viewer.next('snapshot');
+    await using viewer = await viewing.follow('/nameless');
     viewing.subscriptions[0]?.items.fail(new Error('a defect'));
     expect(await viewer.remainingEvents()).toEqual([]);
   });
 
   it('are counted as answered, and not timed', async () => {
-    await using viewing = await Viewing.open();
-    const viewer = await viewing.view();
-    await viewer.next('snapshot');
+    const viewer = await viewing.follow();
     viewer.leave();
     await until(() => viewing.server.log.entries.length === 1, 'the record');
     expect(viewing.server.log.entries).toMatchObject([{ fields: { status_code: 200 } }]);
@@ -177,7 +175,6 @@ describe('The viewers of the status', () => {
   });
 
   it('receive only the headers for HEAD', async () => {
-    await using viewing = await Viewing.open();
     using connection = await RawConnection.open(viewing.server.port);
     connection.send(request('HEAD /named'));
     const { status, headers } = await connection.answer({ bodyless: true });
@@ -191,7 +188,7 @@ describe('A viewer that does not read', () => {
   /** More than the kernel buffers for a client that reads nothing. */
   const much = JSON.stringify('x'.repeat(1024 * 1024));
 
-  async function tellMuch(viewing: Viewing): Promise<void> {
+  async function tellMuch(): Promise<void> {
     for (let count = 0; count < 40; count++) {
       await viewing.tell({ queue: much });
       await new Promise(setImmediate);
@@ -199,10 +196,8 @@ describe('A viewer that does not read', () => {
   }
 
   it('has at most one event buffered, and receives a new snapshot when it reads again', async () => {
-    await using viewing = await Viewing.open();
-    await using viewer = await viewing.view();
-    await viewer.next('snapshot');
-    await tellMuch(viewing);
+    await using viewer = await viewing.follow();
+    await tellMuch();
     await viewing.tell({ queue: '{"max":7}' });
     const names: string[] = [];
     for (;;) {
@@ -218,10 +213,8 @@ describe('A viewer that does not read', () => {
   });
 
   it('is cut off when its worker is about to exit', async () => {
-    await using viewing = await Viewing.open();
-    await using viewer = await viewing.view();
-    await viewer.next('snapshot');
-    await tellMuch(viewing);
+    await using _viewer = await viewing.follow();
+    await tellMuch();
     viewing.closing.abort();
     await until(() => viewing.server.log.entries.length === 1, 'its end');
   });

@@ -4,12 +4,8 @@ import { methodLabel } from '../../../../src/worker/http/labels.js';
 import { families } from '../../../support/documents/families.js';
 
 const ofTheWorker = [
-  'http_requests_total',
-  'http_request_duration_seconds',
-  'http_requests_in_flight',
-  'http_aborted_requests_total',
-  'errors_total',
-  'log_write_errors_total',
+  ...['http_requests_total', 'http_request_duration_seconds', 'http_requests_in_flight', 'http_aborted_requests_total'],
+  ...['errors_total', 'log_write_errors_total'],
 ];
 
 function valuesOf(changes: readonly FamilyFigures[], family: string): FamilyFigures['values'] {
