@@ -55,30 +55,35 @@ export function describeAnswerStore(
     return { digest: known.digest, answer };
   }
 
+  const inStore = (
+    title: string,
+    test: (answers: IdempotencyStore, next: () => Promise<IdempotencyStore>) => Promise<void>,
+    run: typeof it | typeof it.skip = it,
+  ) => run(title, () => withStore(test));
+
   describe(`A store of answers (${name})`, () => {
-    it('gives them back as they were, to their client alone', () =>
-      withStore(async (answers, next) => {
-        const answer = recordedAnswer(odd.repeat(1000), { status: 500, error: 'cli_error', headers: { a: 'b' } });
-        expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
-        await answers.keep(ownClaim, { digest, answer }, now);
-        expect(await answerIn(answers, digest)).toEqual({ digest, answer });
-        const nextStore = await next();
-        expect(await answerIn(nextStore, 'another digest')).toEqual({ digest, answer });
-        expect(await nextStore.read(ownClaim, 'another digest', 0)).toBe('');
-        expect(await nextStore.read({ ...ownClaim, client: 'key bob' }, digest, 0)).toBe('');
-        expect(await nextStore.claimOrFind({ ...ownClaim, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
-        expect(await nextStore.claimOrFind({ ...ownClaim, key: 'other' }, digest, now)).toEqual({ type: 'free' });
-      }));
+    inStore('gives them back as they were, to their client alone', async (answers, next) => {
+      const answer = recordedAnswer(odd.repeat(1000), { status: 500, error: 'cli_error', headers: { a: 'b' } });
+      expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
+      await answers.keep(ownClaim, { digest, answer }, now);
+      expect(await answerIn(answers, digest)).toEqual({ digest, answer });
+      const nextStore = await next();
+      expect(await answerIn(nextStore, 'another digest')).toEqual({ digest, answer });
+      expect(await nextStore.read(ownClaim, 'another digest', 0)).toBe('');
+      expect(await nextStore.read({ ...ownClaim, client: 'key bob' }, digest, 0)).toBe('');
+      expect(await nextStore.claimOrFind({ ...ownClaim, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
+      expect(await nextStore.claimOrFind({ ...ownClaim, key: 'other' }, digest, now)).toEqual({ type: 'free' });
+    });
 
-    it('gives a key again that was released', () =>
-      withStore(async (answers) => {
-        await answers.claimOrFind(ownClaim, digest, now);
-        answers.release(ownClaim);
-        expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
-      }));
+    inStore('gives a key again that was released', async (answers) => {
+      await answers.claimOrFind(ownClaim, digest, now);
+      answers.release(ownClaim);
+      expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
+    });
 
-    (isShared ? it.skip : it)('gives none back that is a day old, removed or not', () =>
-      withStore(async (answers, next) => {
+    inStore(
+      'gives none back that is a day old, removed or not',
+      async (answers, next) => {
         await answers.keep(ownClaim, { digest, answer: recordedAnswer('x') }, now);
         const isThere = async (store: IdempotencyStore, at: number) =>
           (await store.claimOrFind(ownClaim, digest, at)).type === 'answered';
@@ -87,19 +92,23 @@ export function describeAnswerStore(
         expect(await isThere(nextStore, now + answerTtlMs)).toBe(false);
         nextStore.expire(now + answerTtlMs);
         expect(await isThere(nextStore, now)).toBe(false);
-      }),
+      },
+      isShared ? it.skip : it,
     );
 
-    (isShared ? it.skip : it)('keeps the last one of a key', () =>
-      withStore(async (answers, next) => {
+    inStore(
+      'keeps the last one of a key',
+      async (answers, next) => {
         for (const body of ['first', 'second'])
           await answers.keep(ownClaim, { digest, answer: recordedAnswer(body) }, now);
         expect(await answerIn(await next(), digest)).toMatchObject({ answer: { body: 'second' } });
-      }),
+      },
+      isShared ? it.skip : it,
     );
 
-    it('makes room, after a restart too: the oldest of the client that has the most goes', () =>
-      withStore(async (answers, next) => {
+    inStore(
+      'makes room, after a restart too: the oldest of the client that has the most goes',
+      async (answers, next) => {
         const body = 'x'.repeat(1024 * 1024);
         // Redis must keep an answer within 200 ms, which a busy machine may exceed.
         const keep = (store: IdempotencyStore, client: string, key: string, at: number, text = body) =>
@@ -112,6 +121,7 @@ export function describeAnswerStore(
         for (let n = 40; n < 70; n++) await keep(after, 'greedy', String(n), now + n);
         expect([await isThere(after, 'quiet', '1'), await isThere(after, 'greedy', '69')]).toEqual([true, true]);
         expect([await isThere(after, 'greedy', '0'), await isThere(after, 'greedy', '40')]).toEqual([false, true]);
-      }));
+      },
+    );
   });
 }

@@ -2,10 +2,9 @@ import type { SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob, JobStore } from '../../../src/primary/store/contract/jobs.js';
 import type { JobRequest } from '../../../src/shared/job.js';
-import { jobDone, jobFailed, jobRequest } from '../jobs/job-records.js';
+import { plainForm as form, jobDone, jobFailed, jobRequest } from '../jobs/job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
-const form = { route: '/ask', model: null, isStructured: false } as const;
 const now = Date.UTC(2026, 0, 1);
 /** Text with hard characters, such as half of a surrogate pair. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE jobs; -- \ud83d";
@@ -65,147 +64,142 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
     }
   }
 
+  const inStore = (title: string, test: (jobs: JobStore, next: () => Promise<JobStore>) => Promise<void>) =>
+    it(title, () => withStore(test));
+
   describe(`The background jobs of a store (${name})`, () => {
     it('says whether they outlive the service', () =>
       withStore(async (jobs) => expect(jobs.isDurable).toBe(isDurable)));
 
-    it('go from queued to running to their end, with their times', () =>
-      withStore(async (jobs) => {
-        const job = accepted({ operation: 'chat', client: 'key ada' });
-        await jobs.accept(job);
-        const known = {
-          id: job.id,
-          client: 'key ada',
-          title: job.title,
-          form,
-          operation: 'chat',
-          requestId: job.request.requestId,
-        };
-        const waiting = {
-          ...known,
-          status: 'queued',
-          createdAt: job.createdAt,
-          startedAt: null,
-          endedAt: null,
-          end: null,
-        };
-        expect(await jobs.find(job.id, 'key ada')).toEqual(waiting);
-        expect(await jobs.start(job.id, now + 500)).toBe(true);
-        const running = { ...waiting, status: 'running', startedAt: now + 500 };
-        expect(await jobs.find(job.id, 'key ada')).toEqual(running);
-        await jobs.end(job.id, succeeded(), logged('Hello'));
-        expect(await jobs.find(job.id, 'key ada')).toEqual({ ...running, ...succeeded() });
-        expect(await jobs.text(job.id, 0)).toBe('Hello');
-      }));
+    inStore('go from queued to running to their end, with their times', async (jobs) => {
+      const job = accepted({ operation: 'chat', client: 'key ada' });
+      await jobs.accept(job);
+      const known = {
+        id: job.id,
+        client: 'key ada',
+        title: job.title,
+        form,
+        operation: 'chat',
+        requestId: job.request.requestId,
+      };
+      const waiting = {
+        ...known,
+        status: 'queued',
+        createdAt: job.createdAt,
+        startedAt: null,
+        endedAt: null,
+        end: null,
+      };
+      expect(await jobs.find(job.id, 'key ada')).toEqual(waiting);
+      expect(await jobs.start(job.id, now + 500)).toBe(true);
+      const running = { ...waiting, status: 'running', startedAt: now + 500 };
+      expect(await jobs.find(job.id, 'key ada')).toEqual(running);
+      await jobs.end(job.id, succeeded(), logged('Hello'));
+      expect(await jobs.find(job.id, 'key ada')).toEqual({ ...running, ...succeeded() });
+      expect(await jobs.text(job.id, 0)).toBe('Hello');
+    });
 
-    it('exist for their own client alone', () =>
-      withStore(async (jobs) => {
-        const job = accepted({ client: 'key ada' });
-        await jobs.accept(job);
-        expect(await jobs.find(job.id, 'key bob')).toBeNull();
-        expect(await jobs.find('nothing', 'key ada')).toBeNull();
-        expect(await jobs.find('nothing', null)).toBeNull();
-        expect((await jobs.find(job.id, null))?.client).toBe('key ada');
-      }));
+    inStore('exist for their own client alone', async (jobs) => {
+      const job = accepted({ client: 'key ada' });
+      await jobs.accept(job);
+      expect(await jobs.find(job.id, 'key bob')).toBeNull();
+      expect(await jobs.find('nothing', 'key ada')).toBeNull();
+      expect(await jobs.find('nothing', null)).toBeNull();
+      expect((await jobs.find(job.id, null))?.client).toBe('key ada');
+    });
 
-    it('do not start once they have ended, or are gone', () =>
-      withStore(async (jobs) => {
-        const [cancelled, removed] = [accepted(), accepted()];
-        for (const job of [cancelled, removed]) await jobs.accept(job);
-        const end = jobFailed('cancelled');
-        await jobs.end(cancelled.id, { status: 'cancelled', endedAt: now, end }, logged());
-        await jobs.remove(removed.id);
-        expect(await jobs.start(cancelled.id, now)).toBe(false);
-        expect(await jobs.start(removed.id, now)).toBe(false);
-        expect(await jobs.start('nothing', now)).toBe(false);
-      }));
+    inStore('do not start once they have ended, or are gone', async (jobs) => {
+      const [cancelled, removed] = [accepted(), accepted()];
+      for (const job of [cancelled, removed]) await jobs.accept(job);
+      const end = jobFailed('cancelled');
+      await jobs.end(cancelled.id, { status: 'cancelled', endedAt: now, end }, logged());
+      await jobs.remove(removed.id);
+      expect(await jobs.start(cancelled.id, now)).toBe(false);
+      expect(await jobs.start(removed.id, now)).toBe(false);
+      expect(await jobs.start('nothing', now)).toBe(false);
+    });
 
-    it('have answers of any length and any characters, read from anywhere', () =>
-      withStore(async (jobs) => {
-        const job = accepted();
-        await jobs.accept(job);
-        await jobs.start(job.id, now);
-        const pieces = [odd, 'x'.repeat(100_000), '🚀'.repeat(20_000), 'the end'];
-        await jobs.end(job.id, succeeded(), logged(...pieces));
-        const whole = pieces.join('');
-        expect(await wholeText(jobs, job.id)).toBe(whole);
-        for (const from of [1, 5, 16_384, 99_999, whole.length - 3]) {
-          const piece = await jobs.text(job.id, from);
-          expect(piece).not.toBe('');
-          expect(whole.slice(from, from + piece.length)).toBe(piece);
-        }
-        expect(await jobs.text(job.id, whole.length)).toBe('');
-      }));
+    inStore('have answers of any length and any characters, read from anywhere', async (jobs) => {
+      const job = accepted();
+      await jobs.accept(job);
+      await jobs.start(job.id, now);
+      const pieces = [odd, 'x'.repeat(100_000), '🚀'.repeat(20_000), 'the end'];
+      await jobs.end(job.id, succeeded(), logged(...pieces));
+      const whole = pieces.join('');
+      expect(await wholeText(jobs, job.id)).toBe(whole);
+      for (const from of [1, 5, 16_384, 99_999, whole.length - 3]) {
+        const piece = await jobs.text(job.id, from);
+        expect(piece).not.toBe('');
+        expect(whole.slice(from, from + piece.length)).toBe(piece);
+      }
+      expect(await jobs.text(job.id, whole.length)).toBe('');
+    });
 
-    it('are listed newest first, page by page, by client and status', () =>
-      withStore(async (jobs) => {
-        const ownJobs = Array.from({ length: 5 }, () => accepted({ client: 'key lister' }));
-        for (const job of [...ownJobs, accepted({ client: 'key other' })]) await jobs.accept(job);
-        await jobs.start(ownJobs[1]?.id ?? '', now);
-        const order = { client: 'key lister', status: null, before: null, limit: 2 };
-        const newest = ownJobs.map((job) => job.id).toReversed();
-        const first = await jobs.list(order);
-        expect(first.jobs.map((job) => job.id)).toEqual(newest.slice(0, 2));
-        const second = await jobs.list({ ...order, before: first.next });
-        expect(second.jobs.map((job) => job.id)).toEqual(newest.slice(2, 4));
-        const third = await jobs.list({ ...order, before: second.next });
-        expect([third.jobs.map((job) => job.id), third.next]).toEqual([newest.slice(4), null]);
-        expect((await jobs.list({ ...order, status: 'running' })).jobs.map((job) => job.id)).toEqual([ownJobs[1]?.id]);
-        expect((await jobs.list({ ...order, status: 'succeeded' })).jobs).toEqual([]);
-      }));
+    inStore('are listed newest first, page by page, by client and status', async (jobs) => {
+      const ownJobs = Array.from({ length: 5 }, () => accepted({ client: 'key lister' }));
+      for (const job of [...ownJobs, accepted({ client: 'key other' })]) await jobs.accept(job);
+      await jobs.start(ownJobs[1]?.id ?? '', now);
+      const order = { client: 'key lister', status: null, before: null, limit: 2 };
+      const newest = ownJobs.map((job) => job.id).toReversed();
+      const first = await jobs.list(order);
+      expect(first.jobs.map((job) => job.id)).toEqual(newest.slice(0, 2));
+      const second = await jobs.list({ ...order, before: first.next });
+      expect(second.jobs.map((job) => job.id)).toEqual(newest.slice(2, 4));
+      const third = await jobs.list({ ...order, before: second.next });
+      expect([third.jobs.map((job) => job.id), third.next]).toEqual([newest.slice(4), null]);
+      expect((await jobs.list({ ...order, status: 'running' })).jobs.map((job) => job.id)).toEqual([ownJobs[1]?.id]);
+      expect((await jobs.list({ ...order, status: 'succeeded' })).jobs).toEqual([]);
+    });
 
-    it('are listed for all clients together, without those that are gone', () =>
-      withStore(async (jobs) => {
-        const all = ['key ada', 'key bob', 'key ada', 'user eve'].map((client) => accepted({ client }));
-        for (const job of all) await jobs.accept(job);
-        await jobs.remove(all[1]?.id ?? '');
-        await jobs.start(all[2]?.id ?? '', now);
-        const newest = [all[3], all[2], all[0]].map((job) => job?.id);
-        const order = { client: null, status: null, before: null, limit: 2 };
-        const first = await jobs.list(order);
-        const second = await jobs.list({ ...order, before: first.next });
-        expect([first, second].map((page) => page.jobs.map(({ id }) => id))).toEqual([
-          newest.slice(0, 2),
-          newest.slice(2),
-        ]);
-        expect(first.jobs.map(({ client }) => client)).toEqual(['user eve', 'key ada']);
-        expect((await jobs.list({ ...order, status: 'running' })).jobs.map(({ id }) => id)).toEqual([all[2]?.id]);
-      }));
+    inStore('are listed for all clients together, without those that are gone', async (jobs) => {
+      const all = ['key ada', 'key bob', 'key ada', 'user eve'].map((client) => accepted({ client }));
+      for (const job of all) await jobs.accept(job);
+      await jobs.remove(all[1]?.id ?? '');
+      await jobs.start(all[2]?.id ?? '', now);
+      const newest = [all[3], all[2], all[0]].map((job) => job?.id);
+      const order = { client: null, status: null, before: null, limit: 2 };
+      const first = await jobs.list(order);
+      const second = await jobs.list({ ...order, before: first.next });
+      expect([first, second].map((page) => page.jobs.map(({ id }) => id))).toEqual([
+        newest.slice(0, 2),
+        newest.slice(2),
+      ]);
+      expect(first.jobs.map(({ client }) => client)).toEqual(['user eve', 'key ada']);
+      expect((await jobs.list({ ...order, status: 'running' })).jobs.map(({ id }) => id)).toEqual([all[2]?.id]);
+    });
 
-    it('are forgotten some time after their end, and not before it', () =>
-      withStore(async (jobs) => {
-        const [old, young, waiting] = [accepted(), accepted(), accepted()];
-        for (const job of [old, young, waiting]) await jobs.accept(job);
-        await jobs.end(old.id, succeeded(now + 1), logged('old'));
-        await jobs.end(young.id, succeeded(now + 2), logged('young'));
-        await jobs.expire(now + 2);
-        const { client } = old.request;
-        const found = await Promise.all([old, young, waiting].map(async ({ id }) => (await jobs.find(id, client))?.id));
-        expect(found).toEqual([undefined, young.id, waiting.id]);
-        expect(await jobs.text(old.id, 0)).toBe('');
-      }));
+    inStore('are forgotten some time after their end, and not before it', async (jobs) => {
+      const [old, young, waiting] = [accepted(), accepted(), accepted()];
+      for (const job of [old, young, waiting]) await jobs.accept(job);
+      await jobs.end(old.id, succeeded(now + 1), logged('old'));
+      await jobs.end(young.id, succeeded(now + 2), logged('young'));
+      await jobs.expire(now + 2);
+      const { client } = old.request;
+      const found = await Promise.all([old, young, waiting].map(async ({ id }) => (await jobs.find(id, client))?.id));
+      expect(found).toEqual([undefined, young.id, waiting.id]);
+      expect(await jobs.text(old.id, 0)).toBe('');
+    });
 
-    it('wait on after a restart, and have ended as host_lost where they ran', () =>
-      withStore(async (jobs, next) => {
-        const [first, running, ended, second] = [accepted({ text: odd }), accepted(), accepted(), accepted()];
-        for (const job of [first, running, ended, second]) await jobs.accept(job);
-        await jobs.start(running.id, now + 500);
-        await jobs.start(ended.id, now);
-        await jobs.end(ended.id, succeeded(), logged('Hello'));
-        const after = await next();
-        expect(await restored(after)).toEqual(isDurable ? [first, second] : []);
-        if (!isDurable) return;
-        const { client } = running.request;
-        expect(await after.start(running.id, now)).toBe(false);
-        expect(await after.find(running.id, client)).toMatchObject({
-          status: 'failed',
-          endedAt: now + 5000,
-          end: { outcome: 'cli_error', failure: { reason: 'host_lost' }, executionMs: 4500 },
-        });
-        expect(await after.find(ended.id, client)).toMatchObject({ status: 'succeeded' });
-        expect(await wholeText(after, ended.id)).toBe('Hello');
-        expect(await after.start(first.id, now)).toBe(true);
-        expect(await restored(await next())).toEqual([second]);
-      }));
+    inStore('wait on after a restart, and have ended as host_lost where they ran', async (jobs, next) => {
+      const [first, running, ended, second] = [accepted({ text: odd }), accepted(), accepted(), accepted()];
+      for (const job of [first, running, ended, second]) await jobs.accept(job);
+      await jobs.start(running.id, now + 500);
+      await jobs.start(ended.id, now);
+      await jobs.end(ended.id, succeeded(), logged('Hello'));
+      const after = await next();
+      expect(await restored(after)).toEqual(isDurable ? [first, second] : []);
+      if (!isDurable) return;
+      const { client } = running.request;
+      expect(await after.start(running.id, now)).toBe(false);
+      expect(await after.find(running.id, client)).toMatchObject({
+        status: 'failed',
+        endedAt: now + 5000,
+        end: { outcome: 'cli_error', failure: { reason: 'host_lost' }, executionMs: 4500 },
+      });
+      expect(await after.find(ended.id, client)).toMatchObject({ status: 'succeeded' });
+      expect(await wholeText(after, ended.id)).toBe('Hello');
+      expect(await after.start(first.id, now)).toBe(true);
+      expect(await restored(await next())).toEqual([second]);
+    });
   });
 }

@@ -103,62 +103,62 @@ export function describeResponseStore(
     }
   }
 
+  const inStore = (title: string, test: Test, run: typeof it | typeof it.skip = it) =>
+    run(title, () => withStore(test));
+
   describe(`A store of responses (${name})`, () => {
-    it('gives body and text back as they were, to their client alone', () =>
-      withStore(async (responses, next) => {
-        const ownKey = { id: 'one', client: 'key ada' };
-        const messages = [...turnOf(odd.repeat(1000)), ...turnOf('')];
-        expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(20_000) }), limits)).toBe('stored');
-        const nextStore = await next();
-        expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(20_000));
-        expect(await nextStore.head(ownKey, after)).toBe('head of one');
-        expect(await nextStore.text(ownKey, after)).toEqual(messages);
-        const theirs = { ...ownKey, client: 'key bob' };
-        expect([await bodyOf(nextStore, theirs), await nextStore.text(theirs, after)]).toEqual([null, null]);
-        expect(await nextStore.head(theirs, after)).toBe(null);
-        expect(await nextStore.remove(theirs)).toBe(false);
-        expect(await nextStore.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
-        expect(await nextStore.put(nodeOf('two', 'none'), limits)).toBe('gone');
-      }));
+    inStore('gives body and text back as they were, to their client alone', async (responses, next) => {
+      const ownKey = { id: 'one', client: 'key ada' };
+      const messages = [...turnOf(odd.repeat(1000)), ...turnOf('')];
+      expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(20_000) }), limits)).toBe('stored');
+      const nextStore = await next();
+      expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(20_000));
+      expect(await nextStore.head(ownKey, after)).toBe('head of one');
+      expect(await nextStore.text(ownKey, after)).toEqual(messages);
+      const theirs = { ...ownKey, client: 'key bob' };
+      expect([await bodyOf(nextStore, theirs), await nextStore.text(theirs, after)]).toEqual([null, null]);
+      expect(await nextStore.head(theirs, after)).toBe(null);
+      expect(await nextStore.remove(theirs)).toBe(false);
+      expect(await nextStore.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
+      expect(await nextStore.put(nodeOf('two', 'none'), limits)).toBe('gone');
+    });
 
-    it('lets several responses follow one, and share its text', () =>
-      withStore(async (responses, next) => {
-        await putChain(responses, ['a', 'b', 'c']);
-        await responses.put(nodeOf('d', 'a'), limits);
-        const nextStore = await next();
-        expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
-        expect(await questionsOf(nextStore, 'd')).toEqual(['a', 'd']);
-        await nextStore.put(nodeOf('e', 'c'), limits);
-        expect(await questionsOf(await next(), 'e')).toEqual(['a', 'b', 'c', 'e']);
-        expect(await questionsOf(await next(), 'a')).toEqual(['a']);
-      }));
+    inStore('lets several responses follow one, and share its text', async (responses, next) => {
+      await putChain(responses, ['a', 'b', 'c']);
+      await responses.put(nodeOf('d', 'a'), limits);
+      const nextStore = await next();
+      expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
+      expect(await questionsOf(nextStore, 'd')).toEqual(['a', 'd']);
+      await nextStore.put(nodeOf('e', 'c'), limits);
+      expect(await questionsOf(await next(), 'e')).toEqual(['a', 'b', 'c', 'e']);
+      expect(await questionsOf(await next(), 'a')).toEqual(['a']);
+    });
 
-    it('reads a text of many responses', () =>
-      withStore(async (responses) => {
-        const ids = Array.from({ length: 100 }, (_, index) => `r${index}`);
-        await putChain(responses, ids);
-        expect(await questionsOf(responses, 'r99')).toEqual(ids);
-      }));
+    inStore('reads a text of many responses', async (responses) => {
+      const ids = Array.from({ length: 100 }, (_, index) => `r${index}`);
+      await putChain(responses, ids);
+      expect(await questionsOf(responses, 'r99')).toEqual(ids);
+    });
 
-    it('keeps the messages of a removed one for those that follow it, and no longer', () =>
-      withStore(async (responses, next) => {
-        await putChain(responses, ['a', 'b', 'c']);
-        await responses.put(nodeOf('d', 'a'), limits);
-        for (const id of ['a', 'b']) expect(await responses.remove({ id, client: 'key ada' })).toBe(true);
-        const nextStore = await next();
-        expect(await found(nextStore, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
-        expect([await questionsOf(nextStore, 'b'), await questionsOf(nextStore, 'c')]).toEqual([null, ['a', 'b', 'c']]);
-        expect(await nextStore.put(nodeOf('e', 'a'), limits)).toBe('gone');
-        expect(await nextStore.remove({ id: 'a', client: 'key ada' })).toBe(false);
-        await nextStore.remove({ id: 'c', client: 'key ada' });
-        await nextStore.expire(after);
-        expect(nextStore.counts.count).toBe(2); // a and d
-        await nextStore.remove({ id: 'd', client: 'key ada' });
-        expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
-      }));
+    inStore('keeps the messages of a removed one for those that follow it, and no longer', async (responses, next) => {
+      await putChain(responses, ['a', 'b', 'c']);
+      await responses.put(nodeOf('d', 'a'), limits);
+      for (const id of ['a', 'b']) expect(await responses.remove({ id, client: 'key ada' })).toBe(true);
+      const nextStore = await next();
+      expect(await found(nextStore, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
+      expect([await questionsOf(nextStore, 'b'), await questionsOf(nextStore, 'c')]).toEqual([null, ['a', 'b', 'c']]);
+      expect(await nextStore.put(nodeOf('e', 'a'), limits)).toBe('gone');
+      expect(await nextStore.remove({ id: 'a', client: 'key ada' })).toBe(false);
+      await nextStore.remove({ id: 'c', client: 'key ada' });
+      await nextStore.expire(after);
+      expect(nextStore.counts.count).toBe(2); // a and d
+      await nextStore.remove({ id: 'd', client: 'key ada' });
+      expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
+    });
 
-    it('makes room by the least recently used one that none follows, of the client that has the most', () =>
-      withStore(async (responses, next) => {
+    inStore(
+      'makes room by the least recently used one that none follows, of the client that has the most',
+      async (responses, next) => {
         const few = { ...limits, maxResponses: 5 };
         await responses.put(nodeOf('quiet', null, { client: 'key bob' }), few);
         await putChain(responses, ['a', 'b'], few);
@@ -171,33 +171,33 @@ export function describeResponseStore(
         await nextStore.text({ id: 'c', client: 'key ada' }, after);
         await nextStore.put(nodeOf('g'), few);
         expect(await found(nextStore, ['c', 'd', 'e', 'f', 'g'])).toEqual(['c', 'e', 'f', 'g']);
-      }));
+      },
+    );
 
-    it('makes room in bytes, by the responses of the client that has the most', () =>
-      withStore(async (responses) => {
-        const small = { ...limits, maxBytes: 100_000 };
-        const body = 'x'.repeat(20_000);
-        await responses.put(nodeOf('quiet', null, { client: 'key bob' }), small);
-        for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await responses.put(nodeOf(id, null, { body }), small);
-        expect(await found(responses, ['a', 'b', 'c', 'd', 'e', 'f'])).toHaveLength(4);
-        expect(await found(responses, ['quiet'], 'key bob')).toEqual(['quiet']);
-        expect(responses.counts.bytes).toBeLessThanOrEqual(100_000);
-      }));
+    inStore('makes room in bytes, by the responses of the client that has the most', async (responses) => {
+      const small = { ...limits, maxBytes: 100_000 };
+      const body = 'x'.repeat(20_000);
+      await responses.put(nodeOf('quiet', null, { client: 'key bob' }), small);
+      for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await responses.put(nodeOf(id, null, { body }), small);
+      expect(await found(responses, ['a', 'b', 'c', 'd', 'e', 'f'])).toHaveLength(4);
+      expect(await found(responses, ['quiet'], 'key bob')).toEqual(['quiet']);
+      expect(responses.counts.bytes).toBeLessThanOrEqual(100_000);
+    });
 
-    it('takes none whose text alone is beyond the limits, and cuts no text', () =>
-      withStore(async (responses, next) => {
-        const few = { ...limits, maxResponses: 3 };
-        expect(await putChain(responses, ['a', 'b', 'c', 'd'], few)).toEqual(['stored', 'stored', 'stored', 'full']);
-        const nextStore = await next();
-        expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
-        expect(await found(nextStore, ['d'])).toEqual([]);
-        expect(await nextStore.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe(
-          'full',
-        );
-      }));
+    inStore('takes none whose text alone is beyond the limits, and cuts no text', async (responses, next) => {
+      const few = { ...limits, maxResponses: 3 };
+      expect(await putChain(responses, ['a', 'b', 'c', 'd'], few)).toEqual(['stored', 'stored', 'stored', 'full']);
+      const nextStore = await next();
+      expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
+      expect(await found(nextStore, ['d'])).toEqual([]);
+      expect(await nextStore.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe(
+        'full',
+      );
+    });
 
-    (isShared ? it.skip : it)('forgets a text once it was not continued for so long', () =>
-      withStore(async (responses, next) => {
+    inStore(
+      'forgets a text once it was not continued for so long',
+      async (responses, next) => {
         await putChain(responses, ['a', 'b']);
         await responses.put(nodeOf('c', 'a', { createdAt: now + 1000 }), limits);
         await responses.put(nodeOf('x'), limits);
@@ -213,11 +213,13 @@ export function describeResponseStore(
         expect(nextStore.counts.count).toBe(2);
         await nextStore.expire(now + 1000);
         expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
-      }),
+      },
+      isShared ? it.skip : it,
     );
 
-    (isShared ? it : it.skip)('forgets a text once it was not continued for so long, by its own clock', () =>
-      withStore(async (responses) => {
+    inStore(
+      'forgets a text once it was not continued for so long, by its own clock',
+      async (responses) => {
         const short = { ...limits, ttlMs: 400 };
         await putChain(responses, ['a', 'b', 'x'], short);
         await delay(systemClock, 300);
@@ -226,11 +228,13 @@ export function describeResponseStore(
         expect(await found(responses, ['a', 'b', 'c', 'x'])).toEqual(['a', 'c']);
         await responses.put(nodeOf('y'), short);
         expect(responses.counts.count).toBe(3);
-      }),
+      },
+      isShared ? it : it.skip,
     );
 
-    (isDurable ? it : it.skip)('is whole where responses were removed, evicted and continued', () =>
-      withStore(async (responses, _, store) => {
+    inStore(
+      'is whole where responses were removed, evicted and continued',
+      async (responses, _, store) => {
         const few = { ...limits, maxResponses: 4 };
         await putChain(responses, ['a', 'b', 'c'], few);
         await responses.remove({ id: 'a', client: 'key ada' });
@@ -240,18 +244,18 @@ export function describeResponseStore(
         expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
         expect(rows.responses).toBe(4);
         expect(expired.responses).toBe(isShared ? 0 : 3); // a lives as long as b
-      }),
+      },
+      isDurable ? it : it.skip,
     );
 
-    it('forgets a client', () =>
-      withStore(async (responses, _, store) => {
-        await putChain(responses, ['a', 'b']);
-        await responses.put(nodeOf('other', null, { client: 'key bob' }), limits);
-        expect(await store.upkeep.purge('key ada')).toMatchObject({ responses: 2 });
-        expect(await found(responses, ['a', 'b'])).toEqual([]);
-        expect(await found(responses, ['other'], 'key bob')).toEqual(['other']);
-        await responses.expire(after);
-        expect(responses.counts.count).toBe(1);
-      }));
+    inStore('forgets a client', async (responses, _, store) => {
+      await putChain(responses, ['a', 'b']);
+      await responses.put(nodeOf('other', null, { client: 'key bob' }), limits);
+      expect(await store.upkeep.purge('key ada')).toMatchObject({ responses: 2 });
+      expect(await found(responses, ['a', 'b'])).toEqual([]);
+      expect(await found(responses, ['other'], 'key bob')).toEqual(['other']);
+      await responses.expire(after);
+      expect(responses.counts.count).toBe(1);
+    });
   });
 }

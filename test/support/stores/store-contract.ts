@@ -1,3 +1,4 @@
+import { unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
 import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
@@ -16,14 +17,7 @@ const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString
 /** Text with hard characters. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
 
-const unknownUse: Usage = {
-  inputTokens: null,
-  outputTokens: null,
-  costUsd: null,
-  cacheReadTokens: null,
-  cacheWriteTokens: null,
-};
-const used: Usage = { ...unknownUse, inputTokens: 5, outputTokens: 1, costUsd: 0.25, cacheReadTokens: 3 };
+const used: Usage = { ...unknownUsage, inputTokens: 5, outputTokens: 1, costUsd: 0.25, cacheReadTokens: 3 };
 
 /** Figures of each message; null if absent. */
 function figuresIn(said: readonly TranscriptPart[]) {
@@ -85,117 +79,106 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
     );
   }
 
+  /** Tests that the next service has the data of a run, or of the run that the test returns. */
+  function keeps(
+    title: string,
+    test: (run: KeptRun, services: Services) => Promise<unknown>,
+    limits: Partial<typeof usualLimits> = {},
+  ): void {
+    it(title, () =>
+      withServices(async (services) => {
+        const run = await services.next(limits);
+        const last = await test(run, services);
+        await expectKept(services, last instanceof KeptRun ? last : run);
+      }),
+    );
+  }
+
   describe(`A store (${name})`, () => {
-    it('keeps turns with texts, system text, images, tokens and times', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, odd, 'Hello', { system: `Be ${odd}`, images: [image] });
-        await run.chat(id, 'x'.repeat(10_000), odd.repeat(100), { images: [image, image] });
-        await run.chat(null, '', '');
-        await expectKept(services, run);
-      }));
+    keeps('keeps turns with texts, system text, images, tokens and times', async (run) => {
+      const id = await run.chat(null, odd, 'Hello', { system: `Be ${odd}`, images: [image] });
+      await run.chat(id, 'x'.repeat(10_000), odd.repeat(100), { images: [image, image] });
+      await run.chat(null, '', '');
+    });
 
-    it('keeps the model and the usage of each answer, those of forks too', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
-        await run.chat(id, 'two', 'zwei');
-        await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUse) });
-        await run.conversations.fork(id, 'alice', 2);
-        const [fork, whole] = (await run.all()).map(({ transcript }) => figuresIn(transcript));
-        const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
-        expect([fork, whole?.slice(0, 4)]).toEqual([
-          [null, first],
-          [null, first, null, null],
-        ]);
-        expect(whole?.[5]).toEqual({
-          model: 'm'.repeat(5000),
-          usage: { inputTokens: null, outputTokens: null, costUsd: null },
-        });
-        await expectKept(services, run);
-      }));
+    keeps('keeps the model and the usage of each answer, those of forks too', async (run) => {
+      const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
+      await run.chat(id, 'two', 'zwei');
+      await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUsage) });
+      await run.conversations.fork(id, 'alice', 2);
+      const [fork, whole] = (await run.all()).map(({ transcript }) => figuresIn(transcript));
+      const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
+      expect([fork, whole?.slice(0, 4)]).toEqual([
+        [null, first],
+        [null, first, null, null],
+      ]);
+      expect(whole?.[5]).toEqual({
+        model: 'm'.repeat(5000),
+        usage: { inputTokens: null, outputTokens: null, costUsd: null },
+      });
+    });
 
-    it('goes on with a conversation', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, 'one', 'eins');
-        const next = isDurable ? await services.next() : run;
-        await next.chat(id, 'two', 'zwei');
-        expect(await next.snapshot(id)).toMatchObject({ messageCount: 4, tokensUsed: 14 });
-        await expectKept(services, next);
-      }));
+    keeps('goes on with a conversation', async (run, services) => {
+      const id = await run.chat(null, 'one', 'eins');
+      const next = isDurable ? await services.next() : run;
+      await next.chat(id, 'two', 'zwei');
+      expect(await next.snapshot(id)).toMatchObject({ messageCount: 4, tokensUsed: 14 });
+      return next;
+    });
 
-    it('keeps the order of activity, and whose a conversation is', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const ids = [await run.chat(null, 'a', 'A'), await run.chat(null, 'b', 'B'), await run.chat(null, 'c', 'C')];
-        await run.chat(ids[0] ?? null, 'd', 'D');
-        await run.chat(null, 'e', 'E', { client: 'bob' });
-        await expectKept(services, run);
-      }));
+    keeps('keeps the order of activity, and whose a conversation is', async (run) => {
+      const ids = [await run.chat(null, 'a', 'A'), await run.chat(null, 'b', 'B'), await run.chat(null, 'c', 'C')];
+      await run.chat(ids[0] ?? null, 'd', 'D');
+      await run.chat(null, 'e', 'E', { client: 'bob' });
+    });
 
-    it('keeps forks, whatever becomes of what they were made from', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
-        await run.chat(id, 'two', 'zwei');
-        const fork = await run.conversations.fork(id, 'alice', 2);
-        await run.chat(fork.id, 'three', 'drei');
-        await run.conversations.fork(fork.id, 'alice', null);
-        await run.conversations.remove(id, 'alice');
-        expect(await run.all()).toHaveLength(2);
-        await expectKept(services, run);
-      }));
+    keeps('keeps forks, whatever becomes of what they were made from', async (run) => {
+      const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
+      await run.chat(id, 'two', 'zwei');
+      const fork = await run.conversations.fork(id, 'alice', 2);
+      await run.chat(fork.id, 'three', 'drei');
+      await run.conversations.fork(fork.id, 'alice', null);
+      await run.conversations.remove(id, 'alice');
+      expect(await run.all()).toHaveLength(2);
+    });
 
-    it('keeps which conversations are versions of each other, whichever of them are removed', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const root = await run.chat(null, 'one', 'eins');
-        for (const text of ['two', 'three']) await run.chat(root, text, text);
-        await run.conversations.rename(root, 'alice', 'Numbers');
-        const fork = async (id: string, messages: number) => (await run.conversations.fork(id, 'alice', messages)).id;
-        const four = await fork(root, 4);
-        await run.chat(four, 'four', 'vier');
-        const five = await fork(four, 6);
-        const other = await run.chat(null, 'other', 'anders', { versionOf: five });
-        await run.chat(null, 'alone', 'allein');
-        const all = {
-          ...{ [root]: null, [four]: `${root} 4`, [five]: `${root} 4 ${four} 6`, [other]: `${root} 0` },
-          ...{ [await fork(five, 2)]: `${root} 2`, [await fork(other, 2)]: `${root} 0 ${other} 2` },
-          ...{ [await fork(five, 4)]: `${root} 4`, [await fork(five, 6)]: `${root} 4 ${four} 6` },
-        };
-        for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
-        expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
-        await run.conversations.remove(root, 'alice');
-        const { [root]: _, ...others } = all;
-        for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
-        for (const [id, client] of [
-          [root, 'alice'],
-          [four, 'bob'],
-          ['nothing', 'alice'],
-        ] as const) {
-          const version = run.chat(null, 'more', 'mehr', { versionOf: id, client });
-          await expect(version).rejects.toMatchObject({ reason: 'conversation_unknown' });
-        }
-        expect(await run.versions(four, 'bob')).toEqual({});
-        await expectKept(services, run);
-      }));
+    keeps('keeps which conversations are versions of each other, whichever of them are removed', async (run) => {
+      const root = await run.chat(null, 'one', 'eins');
+      for (const text of ['two', 'three']) await run.chat(root, text, text);
+      await run.conversations.rename(root, 'alice', 'Numbers');
+      const fork = async (id: string, messages: number) => (await run.conversations.fork(id, 'alice', messages)).id;
+      const four = await fork(root, 4);
+      await run.chat(four, 'four', 'vier');
+      const five = await fork(four, 6);
+      const other = await run.chat(null, 'other', 'anders', { versionOf: five });
+      await run.chat(null, 'alone', 'allein');
+      const all = {
+        ...{ [root]: null, [four]: `${root} 4`, [five]: `${root} 4 ${four} 6`, [other]: `${root} 0` },
+        ...{ [await fork(five, 2)]: `${root} 2`, [await fork(other, 2)]: `${root} 0 ${other} 2` },
+        ...{ [await fork(five, 4)]: `${root} 4`, [await fork(five, 6)]: `${root} 4 ${four} 6` },
+      };
+      for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
+      expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
+      await run.conversations.remove(root, 'alice');
+      const { [root]: _, ...others } = all;
+      for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
+      for (const order of [{ versionOf: root }, { versionOf: four, client: 'bob' }, { versionOf: 'nothing' }])
+        await expect(run.chat(null, 'more', 'mehr', order)).rejects.toMatchObject({ reason: 'conversation_unknown' });
+      expect(await run.versions(four, 'bob')).toEqual({});
+    });
 
-    it('keeps titles, those of forks too, and the first words where there is none', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
-        const named = await run.conversations.rename(first, 'alice', odd.replace('\u0000', ''));
-        const fork = await run.conversations.fork(first, 'alice', null);
-        expect(fork.title).toBe(named.title);
-        await run.conversations.rename(first, 'alice', 'Another');
-        await run.conversations.rename(second, 'alice', 'Gone soon');
-        expect(await run.conversations.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
-        await run.chat(first, 'more', 'mehr');
-        expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
-        expect((await run.snapshot(first)).title).toBe('Another');
-        await expectKept(services, run);
-      }));
+    keeps('keeps titles, those of forks too, and the first words where there is none', async (run) => {
+      const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
+      const named = await run.conversations.rename(first, 'alice', odd.replace('\u0000', ''));
+      const fork = await run.conversations.fork(first, 'alice', null);
+      expect(fork.title).toBe(named.title);
+      await run.conversations.rename(first, 'alice', 'Another');
+      await run.conversations.rename(second, 'alice', 'Gone soon');
+      expect(await run.conversations.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
+      await run.chat(first, 'more', 'mehr');
+      expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
+      expect((await run.snapshot(first)).title).toBe('Another');
+    });
 
     it('finds conversations by their titles', () =>
       withServices(async (services) => {
@@ -206,35 +189,30 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         expect(await run.found('%')).toEqual([]);
       }));
 
-    it('gives no title to what is not there, or is of another client', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, 'one', 'eins');
-        await expect(run.conversations.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
-        await expect(run.conversations.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
-        await run.conversations.remove(id, 'alice');
-        await expect(run.conversations.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
-        await expectKept(services, run);
-      }));
+    keeps('gives no title to what is not there, or is of another client', async (run) => {
+      const id = await run.chat(null, 'one', 'eins');
+      await expect(run.conversations.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(run.conversations.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
+      await run.conversations.remove(id, 'alice');
+      await expect(run.conversations.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+    });
 
-    it('brings back nothing that was removed, a turn that was being kept included', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const id = await run.chat(null, 'one', 'eins');
-        const other = await run.chat(null, 'two', 'zwei');
-        const answering = () => run.conversations.remove(id, 'alice');
-        expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
-        expect((await run.all()).map((each) => each.id)).toEqual([other]);
-        await expectKept(services, run);
-      }));
+    keeps('brings back nothing that was removed, a turn that was being kept included', async (run) => {
+      const id = await run.chat(null, 'one', 'eins');
+      const other = await run.chat(null, 'two', 'zwei');
+      const answering = () => run.conversations.remove(id, 'alice');
+      expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
+      expect((await run.all()).map((each) => each.id)).toEqual([other]);
+    });
 
-    it('brings back nothing that was evicted', () =>
-      withServices(async (services) => {
-        const run = await services.next({ maxConversations: 2 });
+    keeps(
+      'brings back nothing that was evicted',
+      async (run) => {
         for (const text of ['one', 'two', 'three', 'four']) await run.chat(null, text, text);
         expect(run.store.counts.conversations).toBe(2);
-        await expectKept(services, run);
-      }));
+      },
+      { maxConversations: 2 },
+    );
 
     it('brings back nothing that has expired', () =>
       withServices(async (services) => {
@@ -246,13 +224,10 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         expect(await (await services.next()).all()).toEqual([]);
       }));
 
-    it('keeps many turns at the same time', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        const texts = Array.from({ length: 300 }, (_, index) => `number ${index}`);
-        const ids = await Promise.all(texts.map((text) => run.chat(null, text, text)));
-        await Promise.all(ids.map((id, index) => run.chat(id, `again ${index}`, 'yes')));
-        await expectKept(services, run);
-      }));
+    keeps('keeps many turns at the same time', async (run) => {
+      const texts = Array.from({ length: 300 }, (_, index) => `number ${index}`);
+      const ids = await Promise.all(texts.map((text) => run.chat(null, text, text)));
+      await Promise.all(ids.map((id, index) => run.chat(id, `again ${index}`, 'yes')));
+    });
   });
 }
