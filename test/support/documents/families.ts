@@ -13,16 +13,8 @@ export interface Family {
 /** The only CLI of the scraped services. */
 const cli = ['demo'];
 const outcomes = [
-  'ok',
-  'timeout',
-  'queue_timeout',
-  'cli_error',
-  'spawn_error',
-  'cancelled',
-  'shutting_down',
-  'rate_limited',
-  'store_unavailable',
-  'internal_error',
+  ...['ok', 'timeout', 'queue_timeout', 'cli_error', 'spawn_error', 'cancelled', 'shutting_down', 'rate_limited'],
+  ...['store_unavailable', 'internal_error'],
 ];
 const jobs = every({ operation: ['ask', 'chat'], outcome: outcomes });
 
