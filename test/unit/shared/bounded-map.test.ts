@@ -1,13 +1,11 @@
 import { setNewest } from '../../../src/shared/bounded-map.js';
 
-describe('setNewest', () => {
-  it('removes the oldest entry beyond the limit, and a set entry becomes the newest', () => {
-    const map = new Map<string | undefined, number>();
-    for (const [index, key] of [undefined, 'a', 'b', undefined, 'c'].entries()) setNewest(map, key, index, 3);
-    expect([...map]).toEqual([
-      ['b', 2],
-      [undefined, 3],
-      ['c', 4],
-    ]);
-  });
+it('setNewest removes the oldest entry beyond the limit, and a set entry becomes the newest', () => {
+  const map = new Map<string | undefined, number>();
+  for (const [index, key] of [undefined, 'a', 'b', undefined, 'c'].entries()) setNewest(map, key, index, 3);
+  expect([...map]).toEqual([
+    ['b', 2],
+    [undefined, 3],
+    ['c', 4],
+  ]);
 });

@@ -8,23 +8,21 @@ function thrower(message: string): () => void {
   };
 }
 
-describe('A contained listener', () => {
-  it('receives its arguments, and reports an error instead of throwing it', () => {
-    const faults: unknown[] = [];
-    const sums: number[] = [];
-    const add = contained(
-      (a: number, b: number) => {
-        sums.push(a + b);
-        if (b < 0) throw new Error('negative');
-      },
-      (fault) => faults.push(fault),
-    );
-    add(1, 2);
-    add(1, -2);
-    add(3, 4);
-    expect(sums).toEqual([3, -1, 7]);
-    expect(faults).toEqual([new Error('negative')]);
-  });
+it('A contained listener receives its arguments, and reports an error instead of throwing it', () => {
+  const faults: unknown[] = [];
+  const sums: number[] = [];
+  const add = contained(
+    (a: number, b: number) => {
+      sums.push(a + b);
+      if (b < 0) throw new Error('negative');
+    },
+    (fault) => faults.push(fault),
+  );
+  add(1, 2);
+  add(1, -2);
+  add(3, 4);
+  expect(sums).toEqual([3, -1, 7]);
+  expect(faults).toEqual([new Error('negative')]);
 });
 
 describe('A contained clock', () => {

@@ -27,13 +27,6 @@ describe('Coalesced calls', () => {
     answers[0]?.(1);
     expect(await first).toBe(1);
   });
-
-  it('share a failure, and continue afterwards', async () => {
-    const ask = coalesced(failingOnce());
-    const crowd = [ask(), ask()];
-    expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await ask()).toBe(2);
-  });
 });
 
 describe('A cached answer', () => {
@@ -108,34 +101,34 @@ describe('Calls that run one at a time', () => {
     expect(await Promise.all(crowd)).toEqual([2, 2, 2]);
     expect(answers).toHaveLength(2);
   });
-
-  it('share a failure, and continue afterwards', async () => {
-    const ask = oneAtATime(failingOnce());
-    const crowd = [ask(), ask()];
-    expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await ask()).toBe(2);
-  });
 });
 
-describe('Sequential calls', () => {
-  it('run one after the other, in order, whatever the result of earlier ones', async () => {
-    const call = inLine();
-    const begun: number[] = [];
-    const gates = Array.from({ length: 3 }, () => withResolvers<string>());
-    const answers = gates.map(({ promise }, number) =>
-      call(() => {
-        begun.push(number);
-        return promise;
-      }),
-    );
-    await yieldToEventLoop();
-    expect(begun).toEqual([0]);
-    gates[0]?.reject(new Error('no'));
-    await expect(answers[0]).rejects.toThrow('no');
-    gates[2]?.resolve('third');
-    await yieldToEventLoop();
-    expect(begun).toEqual([0, 1]);
-    gates[1]?.resolve('second');
-    expect(await Promise.all(answers.slice(1))).toEqual(['second', 'third']);
-  });
+it.each([
+  ['Coalesced calls', coalesced(failingOnce())],
+  ['Calls that run one at a time', oneAtATime(failingOnce())],
+])('%s share a failure, and continue afterwards', async (_, ask) => {
+  const crowd = [ask(), ask()];
+  expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(await ask()).toBe(2);
+});
+
+it('Sequential calls run one after the other, in order, whatever the result of earlier ones', async () => {
+  const call = inLine();
+  const begun: number[] = [];
+  const gates = Array.from({ length: 3 }, () => withResolvers<string>());
+  const answers = gates.map(({ promise }, number) =>
+    call(() => {
+      begun.push(number);
+      return promise;
+    }),
+  );
+  await yieldToEventLoop();
+  expect(begun).toEqual([0]);
+  gates[0]?.reject(new Error('no'));
+  await expect(answers[0]).rejects.toThrow('no');
+  gates[2]?.resolve('third');
+  await yieldToEventLoop();
+  expect(begun).toEqual([0, 1]);
+  gates[1]?.resolve('second');
+  expect(await Promise.all(answers.slice(1))).toEqual(['second', 'third']);
 });

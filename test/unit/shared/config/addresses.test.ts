@@ -13,29 +13,25 @@ it.each([
 const agent = { MODEL_API_AGENT_PORT: 5052, MODEL_API_PORT: 5051 };
 const memory = { kind: 'memory' } as const;
 
-describe('The ports', () => {
-  it('must differ', () => {
-    expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
-      'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a different port',
-    ]);
-    for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
-      expect(portFaults(fine)).toEqual([]);
-    }
-    expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5051 })).toEqual([
-      'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a different port',
-    ]);
-    expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5052 })).toEqual([
-      'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a different port',
-    ]);
-  });
+it('The ports must differ', () => {
+  expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
+    'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a different port',
+  ]);
+  for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
+    expect(portFaults(fine)).toEqual([]);
+  }
+  expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5051 })).toEqual([
+    'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a different port',
+  ]);
+  expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5052 })).toEqual([
+    'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a different port',
+  ]);
 });
 
-describe('A host behind a load balancer', () => {
-  it('gets a warning if all clients would count as one, and if its conversations are not shared', () => {
-    expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
-      expect.stringContaining('MODEL_API_TRUST_PROXY'),
-      expect.stringContaining('a store in Redis'),
-    ]);
-    expect(frontWarnings({ MODEL_API_AGENT_PORT: null, MODEL_API_STORE: memory })).toEqual([]);
-  });
+it('A host behind a load balancer gets a warning if all clients would count as one, and if its conversations are not shared', () => {
+  expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
+    expect.stringContaining('MODEL_API_TRUST_PROXY'),
+    expect.stringContaining('a store in Redis'),
+  ]);
+  expect(frontWarnings({ MODEL_API_AGENT_PORT: null, MODEL_API_STORE: memory })).toEqual([]);
 });

@@ -103,14 +103,12 @@ describe('A command line with shell syntax', () => {
   });
 });
 
-describe('A command line whose program buffers its output', () => {
-  it('causes a warning with the remedy, unless that is applied', async () => {
-    const command = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'python3', MODEL_API_CLI_ARGS: 'model.py' };
-    const cure = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
-    const warning = `${name}: python3 buffers its output to a pipe until it ends, so answers would not be streamed: ${cure}`;
-    expect(await warningsOf(command)).toEqual([warning]);
-    expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1' })).toEqual([warning]);
-    expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1', MODEL_API_CLI_ENV: 'PYTHONUNBUFFERED' })).toEqual([]);
-    expect(await warningsOf({ ...command, MODEL_API_CLI_ARGS: '-u model.py' })).toEqual([]);
-  });
+it('A command line whose program buffers its output causes a warning with the remedy, unless that is applied', async () => {
+  const command = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'python3', MODEL_API_CLI_ARGS: 'model.py' };
+  const cure = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
+  const warning = `${name}: python3 buffers its output to a pipe until it ends, so answers would not be streamed: ${cure}`;
+  expect(await warningsOf(command)).toEqual([warning]);
+  expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1' })).toEqual([warning]);
+  expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1', MODEL_API_CLI_ENV: 'PYTHONUNBUFFERED' })).toEqual([]);
+  expect(await warningsOf({ ...command, MODEL_API_CLI_ARGS: '-u model.py' })).toEqual([]);
 });

@@ -409,41 +409,37 @@ describe('The credit of a stream', () => {
   }
 });
 
-describe('An invalid packet', () => {
-  it.each([
-    ['no list', 'hello'],
-    ['a message without its list', { kind: 'end', id: 1 }],
-    ['a list of lists', [[]]],
-    ['an empty message', [{}]],
-    ['an unknown kind', [{ kind: 'shout', id: 1 }]],
-    ['no id', [{ kind: 'cancel' }]],
-    ['an id that is no whole number', [{ kind: 'end', id: 1.5 }]],
-    ['negative credit', [{ kind: 'credit', id: 1, count: -5 }]],
-    ['an unknown error code', [{ kind: 'fail', id: 1, failure: { code: 'oops', message: '' } }]],
+it.each([
+  ['no list', 'hello'],
+  ['a message without its list', { kind: 'end', id: 1 }],
+  ['a list of lists', [[]]],
+  ['an empty message', [{}]],
+  ['an unknown kind', [{ kind: 'shout', id: 1 }]],
+  ['no id', [{ kind: 'cancel' }]],
+  ['an id that is no whole number', [{ kind: 'end', id: 1.5 }]],
+  ['negative credit', [{ kind: 'credit', id: 1, count: -5 }]],
+  ['an unknown error code', [{ kind: 'fail', id: 1, failure: { code: 'oops', message: '' } }]],
+  [
+    'one bad message among others',
     [
-      'one bad message among others',
-      [
-        { kind: 'end', id: 99 },
-        { kind: 'shout', id: 1 },
-      ],
+      { kind: 'end', id: 99 },
+      { kind: 'shout', id: 1 },
     ],
-  ])('is reported and has no other effect: %s', async (_, packet) => {
-    const { caller, pair, faults } = connect();
-    pair.left.send(packet as object, () => {});
-    pair.right.send(packet as object, () => {});
-    await settled();
-    expect(faults).toHaveLength(2);
-    expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
-  });
+  ],
+])('An invalid packet is reported and has no other effect: %s', async (_, packet) => {
+  const { caller, pair, faults } = connect();
+  pair.left.send(packet as object, () => {});
+  pair.right.send(packet as object, () => {});
+  await settled();
+  expect(faults).toHaveLength(2);
+  expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
 });
 
-describe('A message for a finished call', () => {
-  it.each(['answer', 'item', 'end', 'cancel'])('is ignored: %s', async (kind) => {
-    const { caller, pair, faults } = connect();
-    await all(caller.stream('count', { to: 1 }));
-    pair.left.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
-    pair.right.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
-    expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
-    expect(faults).toEqual([]);
-  });
+it.each(['answer', 'item', 'end', 'cancel'])('A message for a finished call is ignored: %s', async (kind) => {
+  const { caller, pair, faults } = connect();
+  await all(caller.stream('count', { to: 1 }));
+  pair.left.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
+  pair.right.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
+  expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
+  expect(faults).toEqual([]);
 });

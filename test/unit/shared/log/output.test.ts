@@ -39,6 +39,13 @@ class House {
   }
 }
 
+/** Returns an output to a pipe without space. */
+function fullHouse(pipe: Pipe): House {
+  const house = new House({ fd: pipe.open('non-blocking') });
+  pipe.fill();
+  return house;
+}
+
 async function untilRead(pipe: Pipe, text: string): Promise<void> {
   let read = '';
   await until(() => {
@@ -62,8 +69,7 @@ describe('The log output', () => {
 
   it('waits for space in a full pipe, preserves the order, and loses nothing', async () => {
     await using pipe = await createPipe();
-    const house = new House({ fd: pipe.open('non-blocking') });
-    pipe.fill();
+    const house = fullHouse(pipe);
     const lines = Array.from({ length: 500 }, (_, index) => `${index} ${'x'.repeat(100)}\n`);
     for (const line of lines) house.output.write(line);
     await house.untilFull();
@@ -75,8 +81,7 @@ describe('The log output', () => {
 
   it('drops records beyond 1 MiB, and counts them', async () => {
     await using pipe = await createPipe();
-    const house = new House({ fd: pipe.open('non-blocking') });
-    pipe.fill();
+    const house = fullHouse(pipe);
     const line = `${'x'.repeat(4095)}\n`;
     for (let count = 0; count < 256; count++) house.output.write(line);
     await house.clock.advance(gatherMs);
@@ -101,8 +106,7 @@ describe('The log output', () => {
 describe('A flush', () => {
   it('writes the last records after the waiting ones', async () => {
     await using pipe = await createPipe();
-    const house = new House({ fd: pipe.open('non-blocking') });
-    pipe.fill();
+    const house = fullHouse(pipe);
     house.output.write('one\n');
     await house.untilFull();
     house.output.write('two\n');
@@ -115,8 +119,7 @@ describe('A flush', () => {
 
   it('writes records that are logged while it waits', async () => {
     await using pipe = await createPipe();
-    const house = new House({ fd: pipe.open('non-blocking') });
-    pipe.fill();
+    const house = fullHouse(pipe);
     house.output.write('one\n');
     await house.untilFull();
     const flushed = house.flush();
@@ -128,8 +131,7 @@ describe('A flush', () => {
 
   it('gives up after a second if the pipe stays full', async () => {
     await using pipe = await createPipe();
-    const house = new House({ fd: pipe.open('non-blocking') });
-    pipe.fill();
+    const house = fullHouse(pipe);
     house.output.write('one\n');
     const begunMs = house.clock.monotonicMs();
     expect(await house.flush()).toBe(true);

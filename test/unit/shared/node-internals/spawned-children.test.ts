@@ -41,12 +41,13 @@ async function leftWith(spare) {
 })();
 `;
 
-describe('A program that cannot start because there are no file descriptors', () => {
-  it.each(['spawn', 'execFile'])('leaves no socket behind, however few there are: %s', async (how) => {
+it.each(['spawn', 'execFile'])(
+  'A program that cannot start because there are no file descriptors leaves no socket behind, however few there are: %s',
+  async (how) => {
     const words = [process.execPath, '-e', startsWithFew, modules, how];
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', ...words]);
     const seen: [code: string | number, sockets: number][] = JSON.parse(stdout);
     expect(seen.map(([, sockets]) => sockets)).toEqual(seen.map(() => 0));
     expect(new Set(seen.map(([code]) => code))).toEqual(new Set(['EMFILE', 0]));
-  });
-});
+  },
+);

@@ -33,20 +33,18 @@ describe('A chase', () => {
   });
 });
 
-describe('Chases in line', () => {
-  it('run one at a time, and their limits include the time that they wait', async () => {
-    const clock = new FakeClock();
-    const limits: number[] = [];
-    let running = 0;
-    const chaseOne = async (_cookies: readonly string[], limitMs: number) => {
-      expect(++running).toBe(1);
-      limits.push(limitMs);
-      await clock.advance(60);
-      running--;
-      return { killed: [], isQuiet: true };
-    };
-    const chaseNext = chasesInLine(chaseOne);
-    await Promise.all([1, 2, 3].map(() => chaseNext(['cookie'], 100, clock)));
-    expect(limits).toEqual([100, 40, 0]);
-  });
+it('Chases in line run one at a time, and their limits include the time that they wait', async () => {
+  const clock = new FakeClock();
+  const limits: number[] = [];
+  let running = 0;
+  const chaseOne = async (_cookies: readonly string[], limitMs: number) => {
+    expect(++running).toBe(1);
+    limits.push(limitMs);
+    await clock.advance(60);
+    running--;
+    return { killed: [], isQuiet: true };
+  };
+  const chaseNext = chasesInLine(chaseOne);
+  await Promise.all([1, 2, 3].map(() => chaseNext(['cookie'], 100, clock)));
+  expect(limits).toEqual([100, 40, 0]);
 });

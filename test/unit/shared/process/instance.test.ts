@@ -44,19 +44,10 @@ describe('The folder of an instance', () => {
   });
 
   it.each([
-    '',
-    'prompt-relay',
-    'prompt-relay-',
-    'prompt-relay-test-AAAAAA',
-    `x${folderPrefix(instance)}`,
-    `${folderPrefix(instance)}-`,
-    `${folderPrefix(instance)}-AAAAA`,
-    `${folderPrefix(instance)}-AAAAAAA`,
-    `${folderPrefix(instance)}-AAAAA/`,
-    `${folderPrefix(instance)}AAAAAA`,
-    `${folderPrefix(instance)}..`,
-    `${folderPrefix(instance)}.5`,
-    `${folderPrefix(instance)}.service`,
+    ...['', 'prompt-relay', 'prompt-relay-', 'prompt-relay-test-AAAAAA', `x${folderPrefix(instance)}`],
+    ...[`${folderPrefix(instance)}-`, `${folderPrefix(instance)}-AAAAA`, `${folderPrefix(instance)}-AAAAAAA`],
+    ...[`${folderPrefix(instance)}-AAAAA/`, `${folderPrefix(instance)}AAAAAA`, `${folderPrefix(instance)}..`],
+    ...[`${folderPrefix(instance)}.5`, `${folderPrefix(instance)}.service`],
   ])('is not recognised in %j', (name) => {
     expect(ownerOfFolder(name)).toBeNull();
   });
