@@ -22,7 +22,7 @@ import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Charge } from '../../../src/primary/store/contract/usage.js';
 import { MemoryJobs, noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
-import { orAborted } from '../../../src/shared/async.js';
+import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import type { JobListOrder } from '../../../src/shared/background.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
@@ -401,9 +401,6 @@ export function endOf(events: readonly JobEvent[]): JobEnd {
 
 /** Returns a promise for `start` or `release`, with the function that resolves it. */
 export function barrier() {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { wait: () => opened, open: () => open() };
+  const { promise, resolve } = withResolvers();
+  return { wait: () => promise, open: () => resolve() };
 }

@@ -26,24 +26,23 @@ export class TestRoom {
     });
   }
 
-  admit(client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Ticket {
-    return this.room.admit(entrant(client, bytes, differences));
-  }
+  readonly admit = (client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Ticket =>
+    this.room.admit(entrant(client, bytes, differences));
 
   /** Enters a ticket that waits for an earlier turn of its conversation. */
-  park(client = 'a', bytes = 1): Ticket {
+  readonly park = (client = 'a', bytes = 1): Ticket => {
     const turn: Entrant = entrant(client, bytes, {
       lane: `turn ${++this.#turns}`,
       heldBy: () => (this.#holders.has(turn) ? 'conversation' : null),
     });
     this.#holders.add(turn);
     return this.room.admit(turn);
-  }
+  };
 
-  unpark(ticket: Ticket): void {
+  readonly unpark = (ticket: Ticket): void => {
     this.#holders.delete(ticket.entrant);
     this.room.next();
-  }
+  };
 
   /** Enters a background job, accepted now. */
   enter(name: string, client = 'a', differences: Partial<BackgroundEntrant> = {}): Ticket {

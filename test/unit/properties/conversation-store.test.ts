@@ -299,8 +299,6 @@ function ownerOf({ owner }: ExpectedConversation, isOwner: boolean): string {
   return isOwner ? owner : 'mallory';
 }
 
-describe('The conversation store', () => {
-  it('matches simple lists after any sequence of operations', async () => {
-    await playAll<StoreStep>(steps, () => new StorePlayer());
-  }, 3_600_000);
-});
+it('The conversation store matches simple lists after any sequence of operations', async () => {
+  await playAll<StoreStep>(steps, () => new StorePlayer());
+}, 3_600_000);

@@ -224,8 +224,6 @@ async function says(tree: ScriptedTree, text: string): Promise<void> {
   if (!tree.stdout.writableEnded && !tree.stdout.destroyed) await tree.say(text);
 }
 
-describe('The process pool', () => {
-  it('gives each process to one job or one conversation, and leaves none behind', async () => {
-    await playAll<PoolStep>(steps, () => new PoolPlayer());
-  }, 3_600_000);
-});
+it('The process pool gives each process to one job or one conversation, and leaves none behind', async () => {
+  await playAll<PoolStep>(steps, () => new PoolPlayer());
+}, 3_600_000);

@@ -1,4 +1,5 @@
 import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
@@ -42,15 +43,13 @@ function doneOf(events: readonly JobEvent[]): JobDone {
   return end;
 }
 
-describe('A job whose process is killed before it writes anything', () => {
-  it('fails without a second attempt, because the model may already have received the request', async () => {
-    const crash: Script = () => Promise.reject(cliError('crashed', 'the model CLI was ended by SIGKILL'));
-    const harness = harnessOf([crash, says('Noted.')]);
-    const end = await harness.finish({ isStreamed: true });
-    expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'crashed' } });
-    expect(harness.processes).toHaveLength(1);
-    await harness.expectTidy();
-  });
+it('A job whose process is killed before it writes anything fails without a second attempt, because the model may already have received the request', async () => {
+  const crash: Script = () => Promise.reject(cliError('crashed', 'the model CLI was ended by SIGKILL'));
+  const harness = harnessOf([crash, says('Noted.')]);
+  const end = await harness.finish({ isStreamed: true });
+  expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'crashed' } });
+  expect(harness.processes).toHaveLength(1);
+  await harness.expectTidy();
 });
 
 describe('A job with a schema', () => {
@@ -65,18 +64,15 @@ describe('A job with a schema', () => {
 
   it('sends nothing before the whole value has been checked', async () => {
     const harness = harnessOf([says('{"a":', '1}')], { extras: knowsSchemas });
-    let check = () => {};
-    harness.schemas.read = (_schema, text) =>
-      new Promise((resolve) => {
-        check = () => resolve({ kind: 'fits', value: text });
-      });
+    const { promise, resolve } = withResolvers();
+    harness.schemas.read = (_schema, value) => promise.then(() => ({ kind: 'fits', value }));
     const seen: JobEvent[] = [];
     const reading = (async () => {
       for await (const event of harness.run({ schema, isStreamed: true })) seen.push(event);
     })();
     await settled();
     expect(seen.map(({ type }) => type)).toEqual(['job-admitted', 'job-start']);
-    check();
+    resolve();
     await reading;
     expect(textsOf(seen)).toEqual(['{"a":1}']);
   });
@@ -138,16 +134,14 @@ describe('A job with a schema', () => {
   });
 });
 
-describe('The process of a conversation', () => {
-  it.each([
-    ['is not reused after a repair, because its history has the invalid answer', [says('Sure!'), says('{"a":1}')], 2],
-    ['is reused after an answer that fits its schema', [says('{"a":1}')], 1],
-  ])('%s', async (_, scripts, processes) => {
-    const harness = harnessOf(scripts);
-    doneOf(await all(harness.run({ operation: 'chat', schema })));
-    const [last] = harness.processes.at(-1)?.released ?? [];
-    expect([harness.processes.length, last === null]).toEqual([processes, processes === 2]);
-  });
+it.each([
+  ['is not reused after a repair, because its history has the invalid answer', [says('Sure!'), says('{"a":1}')], 2],
+  ['is reused after an answer that fits its schema', [says('{"a":1}')], 1],
+])('The process of a conversation %s', async (_, scripts, processes) => {
+  const harness = harnessOf(scripts);
+  doneOf(await all(harness.run({ operation: 'chat', schema })));
+  const [last] = harness.processes.at(-1)?.released ?? [];
+  expect([harness.processes.length, last === null]).toEqual([processes, processes === 2]);
 });
 
 describe('A job with stop sequences', () => {

@@ -2,6 +2,7 @@ import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import type { CallDelta, CallStart, JobEvent } from '../../../../src/shared/job.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 import { settled } from '../../../support/basics/settled.js';
+import { all } from '../../../support/jobs/job-harness.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 /** Length in UTF-16 units. */
@@ -19,12 +20,6 @@ function streamOf(...texts: readonly string[]): JobStream {
   const stream = new JobStream(true);
   for (const text of texts) stream.write(text);
   return stream;
-}
-
-async function all(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
-  const seen: JobEvent[] = [];
-  for await (const event of events) seen.push(event);
-  return seen;
 }
 
 async function textsOf(events: AsyncIterable<JobEvent>): Promise<string[]> {
@@ -82,12 +77,6 @@ describe('The events of a job', () => {
     stream.end(end);
     stream.write('much too late');
     expect(await stream.next()).toEqual({ value: undefined, done: true });
-  });
-
-  it('may consist of an end alone', async () => {
-    const stream = new JobStream(false);
-    stream.end(end);
-    expect(await all(stream)).toEqual([end]);
   });
 
   it('are dropped when the reader leaves, and no more are buffered', async () => {
@@ -286,13 +275,6 @@ describe('The text of an answer that is not streamed', () => {
     expect(seen.join('')).toBe(texts.join(''));
     expect(seen.slice(0, -1).every(({ length }) => length === maxDeltaLength)).toBe(true);
   });
-
-  it('is not sent if nothing was written', async () => {
-    const stream = new JobStream(false);
-    stream.started(7);
-    stream.end(end);
-    expect(await all(stream)).toEqual([started, end]);
-  });
 });
 
 it.each([
@@ -323,15 +305,6 @@ describe('Back-pressure', () => {
     await stream.next();
     await room;
     expect(stream.isFull).toBe(false);
-  });
-
-  it('continues while the buffer is still full after a read', async () => {
-    const stream = streamOf('x'.repeat(maxHeldLength + maxDeltaLength));
-    const room = stream.room();
-    await stream.next();
-    expect(await isResolved(room)).toBe(false);
-    await stream.next();
-    await room;
   });
 
   it.each<[string, (stream: JobStream) => unknown]>([

@@ -38,30 +38,23 @@ describe('The signal of a job', () => {
     expect(open(caller).job.signal.reason).toBe(gone);
   });
 
-  it('is aborted when the job has waited too long', async () => {
-    const { clock, job } = open();
-    job.limitWaiting(15_000);
-    await clock.advance(14_999);
-    expect(job.signal.aborted).toBe(false);
-    await clock.advance(1);
-    expect(job.signal.reason).toMatchObject({
-      code: 'queue_timeout',
-      message: 'waited 15000 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
-    });
-  });
-
-  it('is aborted when the execution has taken too long, counted from its start', async () => {
-    const { clock, job } = open();
-    job.limitWaiting(15_000);
-    await clock.advance(14_000);
-    job.start(2000);
-    await clock.advance(1999);
-    expect(job.signal.aborted).toBe(false);
-    await clock.advance(1);
-    expect(job.signal.reason).toMatchObject({
-      code: 'timeout',
-      message: 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)',
-    });
+  it('is aborted when the job has waited too long, or when the execution has, counted from its start', async () => {
+    const [waiting, running] = [open(), open()];
+    waiting.job.limitWaiting(15_000);
+    running.job.limitWaiting(15_000);
+    await running.clock.advance(14_000);
+    running.job.start(2000);
+    const queue = 'waited 15000 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)';
+    const model = 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)';
+    for (const [{ clock, job }, ms, code, message] of [
+      [waiting, 15_000, 'queue_timeout', queue],
+      [running, 2000, 'timeout', model],
+    ] as const) {
+      await clock.advance(ms - 1);
+      expect(job.signal.aborted).toBe(false);
+      await clock.advance(1);
+      expect(job.signal.reason).toMatchObject({ code, message });
+    }
   });
 
   it('retains its first reason', async () => {

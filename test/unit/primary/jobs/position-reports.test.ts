@@ -11,14 +11,7 @@ setMaxListeners(0, never);
 /** Creates a waiting room whose only slot is occupied. */
 function busyRoom() {
   const test = new TestRoom({ maxActive: 1 });
-  const running = test.admit('running');
-  return {
-    clock: test.clock,
-    running,
-    admit: test.admit.bind(test),
-    park: test.park.bind(test),
-    unpark: test.unpark.bind(test),
-  };
+  return Object.assign(test, { running: test.admit('running') });
 }
 
 /** Collects the positions reported to a ticket from now on. */

@@ -69,15 +69,13 @@ describe('A request of a caller that stores its conversation', () => {
   });
 });
 
-describe('The state of an answered conversation', () => {
-  it('is remembered until four thousand others have been answered', () => {
-    const { recent } = new Desk();
-    expect(recent.knows('here')).toBe(false);
-    recent.answered(recent.arrive('ada'), 'here');
-    for (let index = 1; index < 4096; index++) recent.answered(recent.arrive(`client ${index}`), `place ${index}`);
-    expect(recent.knows('here')).toBe(true);
-    recent.answered(recent.arrive('bob'), 'here');
-    recent.answered(recent.arrive('bob'), 'there');
-    expect([recent.knows('here'), recent.knows('place 1'), recent.knows('place 2')]).toEqual([true, false, true]);
-  });
+it('The state of an answered conversation is remembered until four thousand others have been answered', () => {
+  const { recent } = new Desk();
+  expect(recent.knows('here')).toBe(false);
+  recent.answered(recent.arrive('ada'), 'here');
+  for (let index = 1; index < 4096; index++) recent.answered(recent.arrive(`client ${index}`), `place ${index}`);
+  expect(recent.knows('here')).toBe(true);
+  recent.answered(recent.arrive('bob'), 'here');
+  recent.answered(recent.arrive('bob'), 'there');
+  expect([recent.knows('here'), recent.knows('place 1'), recent.knows('place 2')]).toEqual([true, false, true]);
 });
