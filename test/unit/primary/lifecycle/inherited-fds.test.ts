@@ -14,11 +14,9 @@ closeInherited([41]).then(async () => {
 });
 `;
 
-describe('A descriptor that the service inherited by accident', () => {
-  it('is not passed on to child processes, unlike one that was meant for them', async () => {
-    const words = [process.execPath, '-e', closes, modules];
-    const script = 'exec "$@" 40</etc/passwd 41</etc/passwd 250</etc/passwd';
-    const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script, 'bash', ...words]);
-    expect(stdout.trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '41']); // ls itself has opened 3
-  });
+it('A descriptor that the service inherited by accident is not passed on to child processes, unlike one that was meant for them', async () => {
+  const words = [process.execPath, '-e', closes, modules];
+  const script = 'exec "$@" 40</etc/passwd 41</etc/passwd 250</etc/passwd';
+  const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script, 'bash', ...words]);
+  expect(stdout.trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '41']); // ls itself has opened 3
 });

@@ -10,15 +10,11 @@ function hangUps(terminalAtStart: boolean) {
 }
 
 describe('SIGHUP', () => {
-  it('is a reload for a service that was never attached to a terminal', async () => {
-    const { handle, told, clock } = hangUps(false);
-    handle();
-    await clock.advance(5000);
-    expect(told).toEqual(['reload']);
-  });
-
-  it('is a reload as long as its terminal exists', async () => {
-    const { handle, told, clock } = hangUps(true);
+  it.each([
+    ['for a service that was never attached to a terminal', false],
+    ['as long as its terminal exists', true],
+  ])('is a reload %s', async (_, terminalAtStart) => {
+    const { handle, told, clock } = hangUps(terminalAtStart);
     handle();
     await clock.advance(5000);
     expect(told).toEqual(['reload']);

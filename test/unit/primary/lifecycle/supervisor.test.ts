@@ -1,5 +1,6 @@
 import { type ShutdownSteps, Supervisor } from '../../../../src/primary/lifecycle/supervisor.js';
-import type { Phase } from '../../../../src/shared/phase.js';
+import { withResolvers } from '../../../../src/shared/async.js';
+import type { Phase, ServiceExit } from '../../../../src/shared/phase.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { settled } from '../../../support/basics/settled.js';
@@ -13,17 +14,11 @@ class Harness implements ShutdownSteps {
   readonly limitsMs: number[] = [];
   sendsAll = true;
   sendsForEver = false;
-  #cutSending: () => void = () => {};
-  readonly #sendingCut = new Promise<void>((resolve) => {
-    this.#cutSending = resolve;
-  });
+  readonly #sendingCut = withResolvers();
   readonly supervisor: Supervisor;
   #running: number;
   #endsWhenCut: boolean;
-  #finish: () => void = () => {};
-  readonly #idle = new Promise<void>((resolve) => {
-    this.#finish = resolve;
-  });
+  readonly #idle = withResolvers();
 
   constructor({ running = 0, endsWhenCut = true, drainMs = 30_000 } = {}) {
     this.#running = running;
@@ -50,7 +45,7 @@ class Harness implements ShutdownSteps {
   }
 
   async idle(): Promise<void> {
-    if (this.#running > 0) await this.#idle;
+    if (this.#running > 0) await this.#idle.promise;
   }
 
   counts() {
@@ -66,8 +61,8 @@ class Harness implements ShutdownSteps {
   async stopWorkers(limitMs: number): Promise<boolean> {
     this.story.push('stop workers');
     this.limitsMs.push(limitMs);
-    if (limitMs === 0) this.#cutSending();
-    if (this.sendsForEver) await this.#sendingCut;
+    if (limitMs === 0) this.#sendingCut.resolve();
+    if (this.sendsForEver) await this.#sendingCut.promise;
     await settled();
     return this.sendsAll && !this.sendsForEver;
   }
@@ -78,7 +73,16 @@ class Harness implements ShutdownSteps {
 
   finishWork(): void {
     this.#running = 0;
-    this.#finish();
+    this.#idle.resolve();
+  }
+
+  /** Lets one event happen: a signal, a failure with its exit code, the end of the work, or a number of milliseconds. */
+  async play(event: string): Promise<void> {
+    if (event.startsWith('SIG')) void this.supervisor.terminate(event as NodeJS.Signals);
+    else if (event.startsWith('fail')) void this.supervisor.fail(Number(event.slice(4)) as ServiceExit);
+    else if (event === 'finish') this.finishWork();
+    else if (event === 'settle') await settled();
+    else await this.clock.advance(Number(event));
   }
 
   /** Runs all pending work. Returns the steps so far. */
@@ -87,6 +91,10 @@ class Harness implements ShutdownSteps {
     return this.story;
   }
 }
+
+const cutSteps = ['draining', 'cut', 'end processes', 'stop workers', 'stopped'];
+const cut = [...cutSteps, 'exit 1'];
+const clean = ['draining', 'end processes', 'stop workers', 'stopped', 'exit 0'];
 
 describe('The supervisor', () => {
   it('is starting until a worker listens, then it is ready, once', () => {
@@ -101,7 +109,7 @@ describe('The supervisor', () => {
     const harness = new Harness();
     harness.supervisor.becomeReady();
     await harness.supervisor.terminate('SIGTERM');
-    expect(harness.story).toEqual(['ready', 'draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.story).toEqual(['ready', ...clean]);
     expect(harness.supervisor.phase).toBe('stopped');
   });
 
@@ -114,7 +122,7 @@ describe('The supervisor', () => {
     await harness.clock.advance(29_999);
     expect(await harness.soFar()).toEqual(['ready', 'draining']);
     harness.finishWork();
-    expect(await harness.soFar()).toEqual(['ready', 'draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(await harness.soFar()).toEqual(['ready', ...clean]);
     expect(harness.log.entries).toEqual([
       { level: 'info', event: 'shutdown_start', fields: { signal: 'SIGTERM', running: 3, queued: 0 } },
       { level: 'info', event: 'shutdown_complete', fields: { running: 0, queued: 0 } },
@@ -133,8 +141,6 @@ describe('The supervisor', () => {
   });
 
   describe('during a handover to a successor', () => {
-    const end = ['draining', 'end processes', 'stop workers', 'stopped', 'exit 0'];
-
     it('stays ready until the workers have finished open requests, then drains for the rest of the time', async () => {
       const harness = new Harness({ running: 1 });
       harness.supervisor.becomeReady();
@@ -146,7 +152,7 @@ describe('The supervisor', () => {
       expect(await harness.soFar()).toEqual(['ready', 'retire workers', 'draining']);
       expect(harness.supervisor.drainEndsAt).toBe(harness.clock.now() + 20_000);
       harness.finishWork();
-      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...end]);
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...clean]);
       expect(harness.log.entries.slice(0, 2)).toEqual([
         { level: 'info', event: 'handing_over', fields: { signal: 'SIGUSR2', running: 1, queued: 0 } },
         { level: 'info', event: 'shutdown_start', fields: { signal: 'SIGUSR2', running: 1, queued: 0 } },
@@ -161,7 +167,6 @@ describe('The supervisor', () => {
       expect(await harness.soFar()).toEqual(['ready', 'retire workers']);
       await harness.clock.advance(1);
       await harness.clock.advance(0);
-      const cut = ['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1'];
       expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...cut]);
     });
 
@@ -174,13 +179,13 @@ describe('The supervisor', () => {
       expect(await harness.soFar()).toEqual(['ready', 'retire workers', 'draining']);
       harness.retire();
       harness.finishWork();
-      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...end]);
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...clean]);
     });
 
     it('drains immediately if no worker has listened yet', async () => {
       const harness = new Harness();
       void harness.supervisor.handOver('SIGUSR2');
-      expect(await harness.soFar()).toEqual(end);
+      expect(await harness.soFar()).toEqual(clean);
     });
   });
 
@@ -196,56 +201,11 @@ describe('The supervisor', () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(30_000);
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(await harness.soFar()).toEqual(cut);
     expect(harness.reasons).toEqual([expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 })]);
     expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
     // These jobs were cut; no job runs any more.
     expect(harness.log.entries.at(-1)?.fields).toEqual({ running: 1, queued: 0 });
-  });
-
-  it('cuts the remaining work immediately if there is no time to drain', async () => {
-    const harness = new Harness({ running: 1, drainMs: 0 });
-    void harness.supervisor.terminate('SIGTERM');
-    await harness.clock.advance(0);
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
-  });
-
-  it('stops the workers only after the cut work has ended', async () => {
-    const harness = new Harness({ running: 1, endsWhenCut: false });
-    void harness.supervisor.terminate('SIGTERM');
-    await harness.clock.advance(30_000);
-    await harness.clock.advance(14_000);
-    expect(await harness.soFar()).toEqual(['draining', 'cut']);
-    harness.finishWork();
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
-  });
-
-  it('does not wait forever for the cut work', async () => {
-    const harness = new Harness({ running: 1, endsWhenCut: false });
-    void harness.supervisor.terminate('SIGTERM');
-    await harness.clock.advance(30_000);
-    await harness.clock.advance(15_000);
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
-  });
-
-  it('cuts immediately at the second signal', async () => {
-    const harness = new Harness({ running: 1 });
-    void harness.supervisor.terminate('SIGTERM');
-    await settled();
-    void harness.supervisor.terminate('SIGINT');
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
-    expect(harness.clock.monotonicMs()).toBe(0);
-  });
-
-  it('ignores a repeated signal within half a second', async () => {
-    const harness = new Harness({ running: 1 });
-    void harness.supervisor.terminate('SIGINT');
-    await harness.clock.advance(499);
-    void harness.supervisor.terminate('SIGINT');
-    expect(await harness.soFar()).toEqual(['draining']);
-    await harness.clock.advance(1);
-    void harness.supervisor.terminate('SIGINT');
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
   it('gives the last answers the rest of the drain time, and logs if that did not suffice', async () => {
@@ -263,7 +223,7 @@ describe('The supervisor', () => {
     const harness = new Harness({ running: 1, drainMs: 1000 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(1000);
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(await harness.soFar()).toEqual(cut);
     expect(harness.limitsMs).toEqual([2000]);
   });
 
@@ -296,30 +256,13 @@ describe('The supervisor', () => {
     expect(harness.limitsMs).toEqual([0]);
   });
 
-  it('exits once, however many signals arrive', async () => {
-    const harness = new Harness({ running: 1 });
-    for (let times = 0; times < 5; times++) void harness.supervisor.terminate('SIGTERM');
-    await harness.soFar();
-    await harness.supervisor.terminate('SIGTERM');
-    await harness.supervisor.fail(69);
-    await harness.clock.advance(100_000);
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
-  });
-
   it('also drains before it was ready, and is never ready after that', async () => {
     const harness = new Harness();
     const terminated = harness.supervisor.terminate('SIGINT');
     expect(harness.supervisor.becomeReady()).toBe(false);
     await terminated;
     expect(harness.supervisor.becomeReady()).toBe(false);
-    expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
-  });
-
-  it('cuts all work and exits with the given code when it fails', async () => {
-    const harness = new Harness({ running: 2 });
-    await harness.supervisor.fail(69);
-    expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
-    expect(harness.supervisor.phase).toBe('stopped');
+    expect(harness.story).toEqual(clean);
   });
 
   it('can fail before it was ready, and announces the drain to its workers', async () => {
@@ -330,27 +273,28 @@ describe('The supervisor', () => {
     expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
   });
 
-  it('ends at a signal that arrives before anything has started', async () => {
-    const harness = new Harness();
-    await harness.supervisor.terminate('SIGTERM');
-    expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
-    expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_complete']);
-  });
-
-  it('takes no step twice while it fails, whatever signals arrive', async () => {
-    const harness = new Harness({ running: 1, endsWhenCut: false });
-    void harness.supervisor.fail(69);
-    await harness.supervisor.terminate('SIGTERM');
-    await harness.supervisor.fail(70);
-    harness.finishWork();
-    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
-  });
-
-  it('cannot fail once it drains', async () => {
-    const harness = new Harness({ running: 1 });
-    void harness.supervisor.terminate('SIGTERM');
-    await harness.supervisor.fail(69);
-    harness.finishWork();
-    expect(await harness.soFar()).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+  it.each<[string, ConstructorParameters<typeof Harness>[0], string, readonly string[]]>([
+    ['cuts the remaining work immediately if there is no time to drain', { drainMs: 0 }, 'SIGTERM 0', cut],
+    ['waits for the end of the cut work', { endsWhenCut: false }, 'SIGTERM 30000 14000', ['draining', 'cut']],
+    ['stops the workers after the cut work has ended', { endsWhenCut: false }, 'SIGTERM 30000 14000 finish', cut],
+    ['does not wait forever for the cut work', { endsWhenCut: false }, 'SIGTERM 30000 15000', cut],
+    ['cuts immediately at the second signal', {}, 'SIGTERM settle SIGINT', cut],
+    ['ignores a repeated signal within half a second', {}, 'SIGINT 499 SIGINT', ['draining']],
+    ['cuts at a signal that comes later', {}, 'SIGINT 499 SIGINT 1 SIGINT', cut],
+    ['exits once, however many signals arrive', {}, 'SIGTERM SIGTERM SIGTERM settle SIGTERM fail69 100000', cut],
+    ['ends at a signal that arrives before anything has started', { running: 0 }, 'SIGTERM', clean],
+    ['cuts all work and exits with the given code when it fails', { running: 2 }, 'fail69', [...cutSteps, 'exit 69']],
+    [
+      'takes no step twice while it fails, whatever signals arrive',
+      { endsWhenCut: false },
+      'fail69 SIGTERM settle fail70 finish',
+      [...cutSteps, 'exit 69'],
+    ],
+    ['cannot fail once it drains', {}, 'SIGTERM fail69 finish', clean],
+  ])('%s', async (_, options, events, steps) => {
+    const harness = new Harness({ running: 1, ...options });
+    for (const event of events.split(' ')) await harness.play(event);
+    expect(await harness.soFar()).toEqual(steps);
+    expect(harness.supervisor.phase === 'stopped').toBe(steps.includes('stopped'));
   });
 });

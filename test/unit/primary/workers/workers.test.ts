@@ -16,6 +16,14 @@ const maxExchangeMs = 1000;
 const firstWaitMs = 100;
 const maxWaitMs = 5000;
 
+/** Starts this many workers, and waits until all listen. */
+async function listening(size = 1): Promise<WorkersHarness> {
+  const harness = await WorkersHarness.create({ size });
+  harness.start('listens');
+  await harness.untilTold('listening', size);
+  return harness;
+}
+
 describe('A worker', () => {
   it('is ready when it reports that it listens', async () => {
     await using harness = await WorkersHarness.create({ size: 2 });
@@ -31,9 +39,7 @@ describe('A worker', () => {
   });
 
   it('receives the phase, and sends its figures by itself and on request', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     harness.workers.callAll((peer) => peer.call('phase', { phase: 'draining' }));
     await harness.untilTold('counted: draining');
     expect(await harness.handles[0]?.fetchFigures()).toMatchObject([{ name: 'asked' }]);
@@ -59,9 +65,7 @@ describe('A worker', () => {
 
 describe('A worker that dies', () => {
   it('is replaced immediately if it had listened', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     for (let times = 1; times <= 3; times++) {
       const [pid = 0] = harness.pids();
       process.kill(pid, 'SIGKILL');
@@ -90,9 +94,7 @@ describe('A worker that dies', () => {
   });
 
   it('is no longer replaced once the service stops', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const stopped = harness.workers.stop(2000);
     process.kill(harness.pids()[0] ?? 0, 'SIGKILL');
     expect(await stopped).toBe(false);
@@ -111,9 +113,7 @@ describe('A service whose workers never listen', () => {
   });
 
   it('continues to try if one had listened before', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     harness.use('cannot-listen');
     process.kill(harness.pids()[0] ?? 0, 'SIGKILL');
     await harness.untilLogged('worker_gone', 2);
@@ -156,9 +156,7 @@ describe('A worker that the system cannot start', () => {
   });
 
   it('makes a reload fail, and the existing worker stays', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [before] = harness.workers.snapshot();
     harness.breakStarts();
     expect(await harness.workers.replaceAll()).toBe(false);
@@ -200,9 +198,7 @@ describe('A worker that hangs', () => {
   });
 
   it('is killed after ten seconds without a heartbeat if it had listened', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [pid] = harness.pids();
     for (let heartbeats = 0; heartbeats < 10; heartbeats++) {
       await harness.clock.advance(3 * checkMs);
@@ -217,9 +213,7 @@ describe('A worker that hangs', () => {
   });
 
   it('makes a reload fail, and the existing worker stays', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [before] = harness.workers.snapshot();
     harness.use('hangs');
     const replaced = harness.workers.replaceAll();
@@ -234,9 +228,7 @@ describe('A worker that hangs', () => {
 
 describe('A reload of the workers', () => {
   it('replaces them one by one, each after its successor listens', async () => {
-    await using harness = await WorkersHarness.create({ size: 2 });
-    harness.start('listens');
-    await harness.untilTold('listening', 2);
+    await using harness = await listening(2);
     const before = harness.pids();
     expect(await harness.workers.replaceAll()).toBe(true);
     expect(harness.reports.slice(2)).toEqual(['listening', 'restarted: reload', 'listening', 'restarted: reload']);
@@ -250,9 +242,7 @@ describe('A reload of the workers', () => {
   });
 
   it('kills a replaced worker when its time for the last answer is over, and logs it', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [old = 0] = harness.pids();
     await harness.workers.replaceAll();
     await harness.clock.advance(maxExchangeMs + exitLimitMs - 1);
@@ -264,9 +254,7 @@ describe('A reload of the workers', () => {
   });
 
   it('starts no replacement for a worker that was replaced', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [old = 0] = harness.pids();
     expect(await harness.workers.replaceAll()).toBe(true);
     process.kill(old, 'SIGKILL');
@@ -279,9 +267,7 @@ describe('A reload of the workers', () => {
 
 describe('The end of the service', () => {
   it('may begin with workers that finish their requests, and none is replaced', async () => {
-    await using harness = await WorkersHarness.create({ size: 2 });
-    harness.start('listens');
-    await harness.untilTold('listening', 2);
+    await using harness = await listening(2);
     const [first = 0, second = 0] = harness.pids();
     const retired = harness.workers.retireAll();
     expect(harness.workers.counts()).toEqual({ starting: 0, ready: 0, stopping: 2 });
@@ -316,9 +302,7 @@ describe('The end of the service', () => {
   });
 
   it('kills a worker that does not exit in time', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const [pid = 0] = harness.pids();
     const stopped = harness.workers.stop(2000);
     await harness.clock.advance(2000 + exitLimitMs - 1);
@@ -329,9 +313,7 @@ describe('The end of the service', () => {
   });
 
   it('may be requested again with less time', async () => {
-    await using harness = await WorkersHarness.create();
-    harness.start('listens');
-    await harness.untilTold('listening');
+    await using harness = await listening();
     const stopped = [harness.workers.stop(30_000), harness.workers.stop(0)];
     await harness.clock.advance(exitLimitMs);
     expect(await Promise.all(stopped)).toEqual([false, false]);
