@@ -22,6 +22,7 @@ import {
 import type { TextSink, TurnUse } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Child, ExitStatus } from '../../../src/primary/cli/terminate/containment.js';
+import { withResolvers } from '../../../src/shared/async.js';
 import type { Clock } from '../../../src/shared/clock.js';
 import type { CgroupUsage } from '../../../src/shared/process/cgroup.js';
 import { settled } from '../basics/settled.js';
@@ -91,11 +92,9 @@ export class ScriptedTree implements OwnedTree {
 
   /** Delays the end of the tree until the returned function is called. */
   linger(): () => void {
-    let release = () => {};
-    this.#isGone = new Promise((resolve) => {
-      release = resolve;
-    });
-    return release;
+    const { promise, resolve } = withResolvers();
+    this.#isGone = promise;
+    return resolve;
   }
 
   get hasDied(): boolean {

@@ -3,14 +3,12 @@ import { searchPathOf } from '../../../../src/primary/cli/process/program.js';
 
 const noCredential = { variable: null, value: null };
 
-describe('The search path for programs', () => {
-  it.each([
-    [{ PATH: '/opt/bin:/bin' }, '/opt/bin:/bin'],
-    [{ PATH: '' }, '/usr/local/bin:/usr/bin:/bin'],
-    [{}, '/usr/local/bin:/usr/bin:/bin'],
-  ])('never contains the working directory of the service: %j', (env, path) => {
-    expect(searchPathOf(env)).toBe(path);
-  });
+it.each([
+  [{ PATH: '/opt/bin:/bin' }, '/opt/bin:/bin'],
+  [{ PATH: '' }, '/usr/local/bin:/usr/bin:/bin'],
+  [{}, '/usr/local/bin:/usr/bin:/bin'],
+])('The search path for programs never contains the working directory of the service: %j', (env, path) => {
+  expect(searchPathOf(env)).toBe(path);
 });
 
 describe('The environment of a model CLI', () => {

@@ -8,19 +8,20 @@ const withImage: Partial<JobRequest> = { images: [image] };
 const imageBefore: Partial<JobRequest> = { history: [{ role: 'user', text: 'Look', images: [image] }] };
 const told = () => ({});
 
-describe('The inputs that a program does not support', () => {
-  it.each<[string, Partial<JobRequest>, string | null]>([
-    ['a text alone', {}, null],
-    ['a schema', { schema: '{}' }, null],
-    ['images', withImage, 'images'],
-    ['images in the history', imageBefore, 'images'],
-    ['an effort', { effort: 'low' }, 'effort'],
-    ['an effort that is only a wish', { effort: 'low', isEffortNeeded: false }, null],
-  ])('are reported for a request with %s if its program supports only text', (_, differences, what) => {
+it.each<[string, Partial<JobRequest>, string | null]>([
+  ['a text alone', {}, null],
+  ['a schema', { schema: '{}' }, null],
+  ['images', withImage, 'images'],
+  ['images in the history', imageBefore, 'images'],
+  ['an effort', { effort: 'low' }, 'effort'],
+  ['an effort that is only a wish', { effort: 'low', isEffortNeeded: false }, null],
+])(
+  'The inputs that a program does not support are reported for a request with %s if its program supports only text',
+  (_, differences, what) => {
     expect(unsupported({}, jobRequest(differences))).toBe(what);
     expect(unsupported({ image: told, effort: told }, jobRequest(differences))).toBeNull();
-  });
-});
+  },
+);
 
 describe('The combined usage of two turns', () => {
   const usage: Usage = { inputTokens: 3, outputTokens: 2, costUsd: 0.5, cacheReadTokens: 1, cacheWriteTokens: null };

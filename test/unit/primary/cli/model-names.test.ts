@@ -120,21 +120,16 @@ describe('A model name with several CLIs', () => {
   });
 });
 
-describe('The names that an operator configures', () => {
-  it('may be aliases, which resolve to their targets', async () => {
-    const aliases = { MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,*=eliza' };
-    const router = await routerOf([demo], { ...aliases, MODEL_API_ALLOWED_MODELS: 'gpt-4o,demo/eliza' }, [
-      'gpt-4o',
-      'x',
-    ]);
-    expect([router.names.choice.allowed, router.names.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
-    expect(router.modelsOf('a')).toEqual(['echo', 'x']);
-    const own = narrowed(router.names.choice, router.modelsOf('a'));
-    expect(own.allowed).toEqual(['echo']);
-    expect(() => modelFor(router.names.resolveName('anything'), own)).toThrow('must be one of echo');
-    const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
-    expect(several.modelsOf('a')).toEqual(['claude/haiku', 'demo/echo']);
-  });
+it('The names that an operator configures may be aliases, which resolve to their targets', async () => {
+  const aliases = { MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,*=eliza' };
+  const router = await routerOf([demo], { ...aliases, MODEL_API_ALLOWED_MODELS: 'gpt-4o,demo/eliza' }, ['gpt-4o', 'x']);
+  expect([router.names.choice.allowed, router.names.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
+  expect(router.modelsOf('a')).toEqual(['echo', 'x']);
+  const own = narrowed(router.names.choice, router.modelsOf('a'));
+  expect(own.allowed).toEqual(['echo']);
+  expect(() => modelFor(router.names.resolveName('anything'), own)).toThrow('must be one of echo');
+  const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
+  expect(several.modelsOf('a')).toEqual(['claude/haiku', 'demo/echo']);
 });
 
 describe('The model name "default"', () => {

@@ -62,28 +62,18 @@ describe('The default model CLI', () => {
 
   it('has no warning if it is claude, also by another command', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
-      const {
-        names: { clis },
-        warnings,
-      } = await chooseAdapters(await configOf(env), { PATH: folder.path });
-      expect([clis[0].adapter.name, warnings]).toEqual(['claude', []]);
+      const { names, warnings } = await chooseAdapters(await configOf(env), { PATH: folder.path });
+      expect([names.clis[0].adapter.name, warnings]).toEqual(['claude', []]);
     }
   });
 });
 
 describe('The configured model CLI', () => {
   it('is used without a warning', async () => {
-    for (const [env, name] of [
-      [{ MODEL_API_CLI: 'demo' }, 'demo'],
-      [{ MODEL_API_CLI: 'claude' }, 'claude'],
-      [{ MODEL_API_CLI: 'codex' }, 'codex'],
-      [{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'command'],
-    ] as const) {
-      const {
-        names: { clis },
-        warnings,
-      } = await chooseAdapters(await configOf(env), nowhere);
-      expect([clis[0].adapter.name, warnings]).toEqual([name, []]);
+    for (const name of ['demo', 'claude', 'codex', 'command']) {
+      const env = { MODEL_API_CLI: name, ...(name === 'command' && { MODEL_API_CLI_COMMAND: '/opt/ollama run' }) };
+      const { names, warnings } = await chooseAdapters(await configOf(env), nowhere);
+      expect([names.clis[0].adapter.name, warnings]).toEqual([name, []]);
     }
   });
 
@@ -161,20 +151,15 @@ describe('A model CLI whose adapter is in a file', () => {
       loaded.push(path);
       return example();
     };
-    const {
-      names: { clis },
-      warnings,
-    } = await chooseAdapters(await configOf(single), nowhere, load);
-    expect(clis).toMatchObject([{ name: 'jay', adapter: { name: 'jay', command: ['node', 'jay-agent.cjs'] } }]);
+    const { names, warnings } = await chooseAdapters(await configOf(single), nowhere, load);
+    expect(names.clis).toMatchObject([{ name: 'jay', adapter: { name: 'jay', command: ['node', 'jay-agent.cjs'] } }]);
     expect([loaded, warnings]).toEqual([['/etc/jay.cjs'], []]);
   });
 
   it('can be one of several, under the name in the list', async () => {
     const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs:jay-agent --mood=merry' });
-    const {
-      names: { clis },
-    } = await chooseAdapters(config, nowhere, example);
-    expect(clis).toMatchObject([
+    const { names } = await chooseAdapters(config, nowhere, example);
+    expect(names.clis).toMatchObject([
       { name: 'demo' },
       { name: 'bird', adapter: { command: ['jay-agent', '--mood=merry'] } },
     ]);
@@ -196,10 +181,8 @@ describe('A model CLI whose adapter is in a file', () => {
     const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no default model'];
     await expect(chooseAdapters(await configOf(single), nowhere, needy)).rejects.toMatchObject({ faults });
     for (const named of [{ MODEL_API_DEFAULT_MODEL: 'jay-small' }, { MODEL_API_ALLOWED_MODELS: 'jay-small' }]) {
-      const {
-        names: { clis },
-      } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
-      expect(clis).toMatchObject([{ name: 'jay', adapter: { needsModel: true } }]);
+      const { names } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
+      expect(names.clis).toMatchObject([{ name: 'jay', adapter: { needsModel: true } }]);
     }
   });
 

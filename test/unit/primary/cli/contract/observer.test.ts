@@ -15,15 +15,13 @@ import {
 } from '../../../../support/agents/scripted-cli.js';
 import { FakeClock } from '../../../../support/basics/fake-clock.js';
 
-describe('The end of a process', () => {
-  it.each([
-    [new RelayError('timeout', 'too slow'), 'timeout'],
-    [cancelled('the client has disconnected'), 'cancelled'],
-    [shuttingDown(), 'shutting_down'],
-    [cliError('quota', 'nothing is left'), 'done'],
-  ])('has a cause derived from the reason of the abort: %s', (reason, expected) => {
-    expect(endReasonOf(reason)).toBe(expected);
-  });
+it.each([
+  [new RelayError('timeout', 'too slow'), 'timeout'],
+  [cancelled('the client has disconnected'), 'cancelled'],
+  [shuttingDown(), 'shutting_down'],
+  [cliError('quota', 'nothing is left'), 'done'],
+])('The end of a process has a cause derived from the reason of the abort: %s', (reason, expected) => {
+  expect(endReasonOf(reason)).toBe(expected);
 });
 
 const windows = [{ name: 'five_hour', status: 'warning', utilization: 0.9, resetsAt: null }] as const;

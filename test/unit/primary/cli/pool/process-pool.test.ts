@@ -1,5 +1,6 @@
 import { type LaunchOptions, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import { launchKeyOf } from '../../../../../src/primary/cli/process/program.js';
+import { withResolvers } from '../../../../../src/shared/async.js';
 import { cancelled, RelayError } from '../../../../../src/shared/errors.js';
 import { PoolHouse, usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
 import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
@@ -236,14 +237,9 @@ describe('a process that is given back', () => {
 
   it('evicts the least recently used session if there are too many', async () => {
     const house = new PoolHouse({ maxSessions: 2 });
-    for (const [id, messageCount] of [
-      ['a', 0],
-      ['b', 0],
-      ['a', 2],
-      ['c', 0],
-    ] as const) {
+    for (const turn of ['a 0', 'b 0', 'a 2', 'c 0']) {
       await house.clock.advance(1);
-      await house.turn(id, messageCount);
+      await house.turn(turn.slice(0, 1), Number(turn.slice(2)));
     }
     expect(house.pool.sessions.map(({ conversation }) => conversation.id).toSorted()).toEqual(['a', 'c']);
     expect(house.trees.map(({ ends }) => ends)).toEqual([[], ['retired'], []]);
@@ -502,11 +498,8 @@ describe('The pool', () => {
     const session = await house.turn('a');
     const busy = await house.acquire();
     const waiting = await house.startAhead();
-    let arrive = () => {};
-    house.onStart = () =>
-      new Promise((resolve) => {
-        arrive = resolve;
-      });
+    const { promise, resolve: arrive } = withResolvers();
+    house.onStart = () => promise;
     const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
     const flushed = house.pool.endIdleProcesses();
     expect(waiting.state.name).toBe('stopping');
@@ -528,11 +521,8 @@ describe('The pool', () => {
     });
     const consultation = expect(house.pool.consult('/opt/model', [])).rejects.toMatchObject({ code: 'shutting_down' });
     await settled();
-    let arrive = () => {};
-    house.onStart = () =>
-      new Promise((resolve) => {
-        arrive = resolve;
-      });
+    const { promise, resolve: arrive } = withResolvers();
+    house.onStart = () => promise;
     const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
     const closed = house.pool.close();
     expect(house.isStopped).toBe(true);

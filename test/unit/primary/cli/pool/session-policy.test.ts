@@ -7,17 +7,15 @@ interface Named extends IdleSession {
 const idle = { isWaiting: false, isAwaited: false, client: 'ada' };
 
 /** Returns a session of a conversation that continues. */
-function session(name: string, sinceMs: number): Named {
-  return { ...idle, name, sinceMs, guess: null };
+function session(name: string, sinceMs: number, differences: Partial<Named> = {}): Named {
+  return { ...idle, name, sinceMs, guess: null, ...differences };
 }
 
-function question(name: string, sinceMs: number, client = 'ada'): Named {
-  return { ...idle, name, sinceMs, guess: { kind: 'question', client } };
-}
-
-function side(name: string, sinceMs: number, client = 'ada'): Named {
-  return { ...idle, name, sinceMs, guess: { kind: 'side', client } };
-}
+const question = (name: string, sinceMs: number, client = 'ada') =>
+  session(name, sinceMs, { guess: { kind: 'question', client } });
+const side = (name: string, sinceMs: number, client = 'ada') =>
+  session(name, sinceMs, { guess: { kind: 'side', client } });
+const waiting = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isWaiting: true, client });
 
 /** Returns the names of the sessions to end, and the time of the next check. */
 function plan(sessions: readonly Named[], { maxSessions = 10, idleMs = 1000, nowMs = 0 }) {
@@ -32,7 +30,7 @@ describe('The plan for sessions', () => {
   });
 
   it('never checks again if there is no session', () => {
-    expect(plan([], {})).toEqual({ end: [], nextMs: Number.POSITIVE_INFINITY });
+    expect(plan([], {})).toEqual({ end: [], nextMs: Infinity });
   });
 
   it('retains the most recent ones if there are too many, in any order', () => {
@@ -88,36 +86,29 @@ describe('The plan for sessions', () => {
     const sessions = [session('a', 0), session('b', 1)];
     expect(plan(sessions, { nowMs: 999 })).toEqual({ end: [], nextMs: 1000 });
     expect(plan(sessions, { nowMs: 1000 })).toEqual({ end: ['a'], nextMs: 1001 });
-    expect(plan(sessions, { nowMs: 1001 })).toEqual({ end: ['a', 'b'], nextMs: Number.POSITIVE_INFINITY });
+    expect(plan(sessions, { nowMs: 1001 })).toEqual({ end: ['a', 'b'], nextMs: Infinity });
   });
 
   it('ends all of them if none are allowed', () => {
     const sessions = [session('a', 100), session('b', 200)];
-    expect(plan(sessions, { maxSessions: 0, nowMs: 300 })).toEqual({
-      end: ['a', 'b'],
-      nextMs: Number.POSITIVE_INFINITY,
-    });
+    expect(plan(sessions, { maxSessions: 0, nowMs: 300 })).toEqual({ end: ['a', 'b'], nextMs: Infinity });
   });
 
   it('prefers a process that waits for results to any conversation, however old its turn is', () => {
-    const waiting = { ...question('w', 0), isWaiting: true };
-    const sessions = [session('a', 300), waiting, session('b', 400), question('c', 500)];
+    const asking = { ...question('w', 0), isWaiting: true };
+    const sessions = [session('a', 300), asking, session('b', 400), question('c', 500)];
     expect(plan(sessions, { maxSessions: 2, nowMs: 600 }).end).toEqual(['a', 'c']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 600 }).end).toEqual(['a', 'b', 'c']);
   });
 
   it('retains the most recent of the waiting ones', () => {
-    const sessions = [100, 300, 200].map((sinceMs) => ({ ...session(`w${sinceMs}`, sinceMs), isWaiting: true }));
+    const sessions = [100, 300, 200].map((sinceMs) => waiting(`w${sinceMs}`, sinceMs));
     expect(plan(sessions, { maxSessions: 2, nowMs: 400 }).end).toEqual(['w100']);
   });
 
   it('limits one key holder to its share of open calls while others have a conversation or a question', () => {
     const calls = (client: string, ...times: readonly number[]) =>
-      times.map((sinceMs) => ({
-        ...session(`${client.replace('key app/', '')}${sinceMs}`, sinceMs),
-        isWaiting: true,
-        client,
-      }));
+      times.map((sinceMs) => waiting(`${client}${sinceMs}`, sinceMs, client));
     const greedy = calls('eve', 100, 200, 300, 400);
     const ofBob = (name: string, sinceMs: number) => ({ ...question(name, sinceMs, 'bob'), client: 'bob' });
     expect(plan(greedy, { maxSessions: 4, nowMs: 500 }).end).toEqual([]);
@@ -127,40 +118,31 @@ describe('The plan for sessions', () => {
     const all = [...greedy, ...calls('bob', 10, 20), ...calls('joe', 30)];
     expect(plan(all, { maxSessions: 4, nowMs: 500 }).end).toEqual(['bob10', 'eve100', 'eve200']);
     expect(plan(all, { maxSessions: 2, nowMs: 500 }).end).toHaveLength(5);
-    expect(plan([...greedy, { ...side('s', 450, 'bob'), client: 'bob' }], { maxSessions: 4, nowMs: 500 }).end).toEqual([
-      's',
-    ]);
+    const fromBob = { ...side('s', 450, 'bob'), client: 'bob' };
+    expect(plan([...greedy, fromBob], { maxSessions: 4, nowMs: 500 }).end).toEqual(['s']);
   });
 
   it('divides the share of a key holder among its clients', () => {
     const calls = (client: string, ...times: readonly number[]) =>
-      times.map((sinceMs) => ({
-        ...session(`${client} ${sinceMs}`, sinceMs),
-        isWaiting: true,
-        client: `key app/${client}`,
-      }));
+      times.map((sinceMs) => waiting(`${client} ${sinceMs}`, sinceMs, `key app/${client}`));
     const greedy = calls('eve', 100, 200, 300, 400);
-    const question = { ...session('joe', 450), client: 'key app/joe' };
+    const question = session('joe', 450, { client: 'key app/joe' });
     expect(plan([...greedy, question], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100']);
-    const other = { ...session('bob', 10), client: 'key bob' };
+    const other = session('bob', 10, { client: 'key bob' });
     expect(plan([...greedy, question, other], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100', 'eve 200']);
   });
 
   it('ends one that a queued job will continue only as the last resort', () => {
     const awaited = { ...side('s', 0), isAwaited: true };
-    const both = { ...session('both', 10), isWaiting: true, isAwaited: true };
-    const waiting = { ...session('w', 400), isWaiting: true };
-    const sessions = [session('a', 500), waiting, awaited, both];
+    const both = session('both', 10, { isWaiting: true, isAwaited: true });
+    const sessions = [session('a', 500), waiting('w', 400), awaited, both];
     expect(plan(sessions, { maxSessions: 3, nowMs: 600 }).end).toEqual(['a']);
     expect(plan(sessions, { maxSessions: 2, nowMs: 600 }).end).toEqual(['a', 'w']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 600 }).end).toEqual(['a', 's', 'w']);
   });
 
   it('ends one that waits, or is awaited, when that takes too long', () => {
-    const sessions = [
-      { ...session('w', 0), isWaiting: true },
-      { ...session('a', 0), isAwaited: true },
-    ];
+    const sessions = [waiting('w', 0), session('a', 0, { isAwaited: true })];
     expect(plan(sessions, { nowMs: 999 })).toEqual({ end: [], nextMs: 1000 });
     expect(plan(sessions, { nowMs: 1000 }).end).toEqual(['a', 'w']);
   });

@@ -1,5 +1,6 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
 import { StandbyKeeper, type WaitingJob } from '../../../../../src/primary/cli/pool/standby-keeper.js';
+import { withResolvers } from '../../../../../src/shared/async.js';
 import { PoolHouse, type PoolOptions, usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
 import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 
@@ -48,9 +49,16 @@ class House extends PoolHouse {
     return house;
   }
 
+  /** Starts a keeper, and waits until it has its processes. */
+  static async settled(perLaunch: number, options: PoolOptions = {}): Promise<House> {
+    const house = House.started(perLaunch, options);
+    await house.clock.advance(1000);
+    return house;
+  }
+
   /** Uses a launch often enough to deserve a standby process, and waits for the process. */
   async warm(launch: LaunchOptions): Promise<void> {
-    for (let use = 0; use < 2; use++) await (await this.acquire(undefined, 0, launch)).release(null);
+    for (let use = 0; use < 2; use++) await this.use(launch);
     await this.clock.advance(1000);
   }
 
@@ -103,10 +111,11 @@ describe('A standby keeper', () => {
   it('starts them one after the other, up to the number for each launch', async () => {
     const house = House.started(3);
     let arrive = () => {};
-    house.onStart = () =>
-      new Promise((resolve) => {
-        arrive = resolve;
-      });
+    house.onStart = () => {
+      const { promise, resolve } = withResolvers();
+      arrive = resolve;
+      return promise;
+    };
     await house.clock.advance(1000);
     expect(house.pool.processes).toHaveLength(1);
     for (let count = 1; count <= 3; count++) {
@@ -125,8 +134,7 @@ describe('A standby keeper', () => {
   });
 
   it('starts one for another launch from its second use on', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     await house.use(withSystem('Be brief.'));
     await house.clock.advance(1000);
     expect(house.systems).toEqual(['']);
@@ -138,8 +146,7 @@ describe('A standby keeper', () => {
 
 describe('A standby keeper while nothing changes', () => {
   it('sleeps: it has one timer, a minute ahead', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     const { looks } = house;
     await house.clock.advance(50_000);
     expect([house.looks, house.clock.pending]).toEqual([looks, 1]);
@@ -148,8 +155,7 @@ describe('A standby keeper while nothing changes', () => {
   });
 
   it('checks once after simultaneous changes', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     const { looks } = house;
     for (let change = 0; change < 10; change++) {
       house.keeper.update();
@@ -160,14 +166,10 @@ describe('A standby keeper while nothing changes', () => {
   });
 
   it('checks again if something changed during a check', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     const { looks } = house;
-    let answer = () => {};
-    house.onLook = () =>
-      new Promise((resolve) => {
-        answer = resolve;
-      });
+    const { promise, resolve: answer } = withResolvers();
+    house.onLook = () => promise;
     house.keeper.update();
     await house.clock.advance(settleMs);
     house.keeper.update();
@@ -180,8 +182,7 @@ describe('A standby keeper while nothing changes', () => {
   });
 
   it('has no timer once it is stopped, and starts nothing more', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     house.keeper.stop();
     await house.pool.close();
     await house.clock.advance(minute);
@@ -303,18 +304,16 @@ describe('A process that dies on standby', () => {
   });
 });
 
-describe('A launch that cannot be started', () => {
-  it('is retried after a pause that doubles each time', async () => {
-    const house = House.started(1);
-    const tries: number[] = [];
-    house.onStart = async () => {
-      tries.push(house.clock.monotonicMs());
-      throw new Error('no such program');
-    };
-    await house.clock.advance(16_000);
-    const pauses = tries.slice(1).map((triedMs, index) => triedMs - (tries[index] ?? 0));
-    expect(pauses).toEqual([1000, 2000, 4000, 8000]);
-  });
+it('A launch that cannot be started is retried after a pause that doubles each time', async () => {
+  const house = House.started(1);
+  const tries: number[] = [];
+  house.onStart = async () => {
+    tries.push(house.clock.monotonicMs());
+    throw new Error('no such program');
+  };
+  await house.clock.advance(16_000);
+  const pauses = tries.slice(1).map((triedMs, index) => triedMs - (tries[index] ?? 0));
+  expect(pauses).toEqual([1000, 2000, 4000, 8000]);
 });
 
 describe('The standby keeper', () => {
@@ -327,8 +326,7 @@ describe('The standby keeper', () => {
   });
 
   it('replaces every process of a program whose file has changed', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     await house.warm(withSystem('Be brief.'));
     house.file = 'v2';
     house.keeper.update();
@@ -338,8 +336,7 @@ describe('The standby keeper', () => {
   });
 
   it('drops a launch that has been unused for long, but never the default one', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     await house.warm(withSystem('Be brief.'));
     expect(house.systems).toEqual(['', 'Be brief.']);
     await house.clock.advance(11 * minute);
@@ -347,16 +344,14 @@ describe('The standby keeper', () => {
   });
 
   it('drops the least recently used of too many launches, but never the default one', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     for (const system of ['1', '2', '3', '4', '5']) await house.warm(withSystem(system));
     await house.clock.advance(1000);
     expect(house.systems).toEqual(['', '3', '4', '5']);
   });
 
   it('ends a process with the full grace period, because no job waits for it', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     house.file = 'v2';
     house.keeper.update();
     await house.clock.advance(settleMs);
@@ -364,8 +359,7 @@ describe('The standby keeper', () => {
   });
 
   it('replaces processes after a flush', async () => {
-    const house = House.started(2);
-    await house.clock.advance(1000);
+    const house = await House.settled(2);
     await house.pool.endIdleProcesses();
     expect(standbyOf(house)).toBe(0);
     await house.clock.advance(1000);
@@ -379,8 +373,7 @@ describe('A standby keeper while jobs wait', () => {
   }
 
   it('starts processes for them one after the other, up to their number, while processors are idle', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 0.5;
     house.keeper.update();
@@ -392,8 +385,7 @@ describe('A standby keeper while jobs wait', () => {
   });
 
   it('ends surplus processes some time after the jobs have gone', async () => {
-    const house = House.started(1);
-    await house.clock.advance(1000);
+    const house = await House.settled(1);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 2;
     house.keeper.update();
@@ -423,13 +415,11 @@ describe('A standby keeper while jobs wait', () => {
   });
 });
 
-describe('Sessions', () => {
-  it('end when they are idle too long, without any other change, and also without standby', async () => {
-    const house = House.started(0, { idleMs: 10_000 });
-    await house.turn('a');
-    await house.clock.advance(9999);
-    expect(house.pool.counts().live).toBe(1);
-    await house.clock.advance(100);
-    expect([house.pool.counts().live, house.trees[0]?.ends, house.clock.pending]).toEqual([0, ['retired'], 0]);
-  });
+it('Sessions end when they are idle too long, without any other change, and also without standby', async () => {
+  const house = House.started(0, { idleMs: 10_000 });
+  await house.turn('a');
+  await house.clock.advance(9999);
+  expect(house.pool.counts().live).toBe(1);
+  await house.clock.advance(100);
+  expect([house.pool.counts().live, house.trees[0]?.ends, house.clock.pending]).toEqual([0, ['retired'], 0]);
 });

@@ -7,7 +7,7 @@ import {
 } from '../../../../../src/primary/cli/pool/standby-policy.js';
 
 const minute = 60_000;
-const never = Number.POSITIVE_INFINITY;
+const never = Infinity;
 /** Current time, late enough for processes of any age in these tests. */
 const nowMs = 100 * minute;
 
@@ -50,12 +50,10 @@ describe('The standby plan while no job waits', () => {
 
   it('starts as many for each launch as configured, one at a time', () => {
     const two = [waiting('usual'), waiting('usual')];
+    const three = [...two, { ...waiting('usual', 0), isStarting: true }];
     expect(plan({ perLaunch: 3, processes: two }).start).toBe('usual');
-    expect(plan({ perLaunch: 3, processes: [...two, { ...waiting('usual', 0), isStarting: true }] }).start).toBeNull();
-    expect(plan({ perLaunch: 4, processes: [...two, { ...waiting('usual', 0), isStarting: true }] })).toMatchObject({
-      start: null,
-      inMs: 100,
-    });
+    expect(plan({ perLaunch: 3, processes: three }).start).toBeNull();
+    expect(plan({ perLaunch: 4, processes: three })).toMatchObject({ start: null, inMs: 100 });
     expect(plan({ perLaunch: 3, processes: [...two, waiting('usual')] }).start).toBeNull();
   });
 
@@ -88,11 +86,8 @@ describe('The standby plan while no job waits', () => {
   });
 
   it('starts nothing before its time, and checks again then', () => {
-    expect(plan({ launches: [record('usual', { notBeforeMs: nowMs + 4000 })] })).toEqual({
-      start: null,
-      retire: [],
-      inMs: 4000,
-    });
+    const later = [record('usual', { notBeforeMs: nowMs + 4000 })];
+    expect(plan({ launches: later })).toEqual({ start: null, retire: [], inMs: 4000 });
     expect(plan({ launches: [record('usual', { notBeforeMs: nowMs })] }).start).toBe('usual');
   });
 
@@ -151,10 +146,8 @@ describe('The standby plan while jobs wait', () => {
 describe('The standby plan retires', () => {
   it('a process that has waited more than fifteen minutes, and replaces it immediately', () => {
     expect(plan({ processes: [waiting('usual', 15 * minute)] })).toMatchObject({ start: null, retire: [] });
-    expect(plan({ processes: [waiting('usual', 15 * minute + 1)] })).toMatchObject({
-      start: 'usual',
-      retire: ['usual'],
-    });
+    const old = [waiting('usual', 15 * minute + 1)];
+    expect(plan({ processes: old })).toMatchObject({ start: 'usual', retire: ['usual'] });
   });
 
   it('a process of a launch that is no longer known', () => {
@@ -167,11 +160,8 @@ describe('The standby plan retires', () => {
   });
 
   it('surplus processes after a while: the oldest, not the youngest', () => {
-    const processes = [
-      waiting('usual', 11_000, 'old'),
-      waiting('usual', 13_000, 'older'),
-      waiting('usual', 12_000, 'third'),
-    ];
+    const ages = { old: 11_000, older: 13_000, third: 12_000 };
+    const processes = Object.entries(ages).map(([name, ageMs]) => waiting('usual', ageMs, name));
     expect(plan({ perLaunch: 1, processes }).retire).toEqual(['older', 'third']);
     expect(plan({ perLaunch: 2, processes }).retire).toEqual(['older']);
     expect(plan({ perLaunch: 3, processes }).retire).toEqual([]);
@@ -194,8 +184,6 @@ describe('The standby plan retires', () => {
   });
 });
 
-describe('The standby plan', () => {
-  it('never checks again if nothing is wanted and nothing waits', () => {
-    expect(plan({ launches: [] })).toEqual({ start: null, retire: [], inMs: never });
-  });
+it('The standby plan never checks again if nothing is wanted and nothing waits', () => {
+  expect(plan({ launches: [] })).toEqual({ start: null, retire: [], inMs: never });
 });

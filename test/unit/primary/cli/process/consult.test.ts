@@ -86,12 +86,10 @@ describe('A consultation', () => {
   });
 });
 
-describe('The launch for a consultation', () => {
-  it('uses the arguments, with a private file if one is needed', () => {
-    expect(consultPlan(['--version'], undefined, '/private/1')).toEqual({ args: ['--version'], files: [] });
-    expect(consultPlan(['-c', 'list="{file}"'], 'a list', '/private/1')).toEqual({
-      args: ['-c', 'list="/private/1"'],
-      files: [{ path: '/private/1', text: 'a list' }],
-    });
+it('The launch for a consultation uses the arguments, with a private file if one is needed', () => {
+  expect(consultPlan(['--version'], undefined, '/private/1')).toEqual({ args: ['--version'], files: [] });
+  expect(consultPlan(['-c', 'list="{file}"'], 'a list', '/private/1')).toEqual({
+    args: ['-c', 'list="/private/1"'],
+    files: [{ path: '/private/1', text: 'a list' }],
   });
 });

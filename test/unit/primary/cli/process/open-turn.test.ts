@@ -57,13 +57,6 @@ describe('The input of a turn', () => {
     turn.read(says('more\n'));
     expect(heard()).toBe('three\n');
   });
-
-  it('is a failure if the program requests more than there is', async () => {
-    const { turn, sink } = begin();
-    turn.read(says('more\n+too late\n'));
-    expect(await outcomeOf(turn)).toBe('cli_error: the model CLI requested more input than the turn contains');
-    expect(sink.texts).toEqual([]);
-  });
 });
 
 describe('A program that waits for its API', () => {
@@ -107,18 +100,19 @@ describe('The answer of a turn', () => {
     expect([sink.texts, clock.pending]).toEqual([['one', 'two'], 0]);
   });
 
-  it('contains nothing after its end', async () => {
+  it.each([
+    ['its end', '+one\nend\n+two\nfail\nend\n', 'turn-end'],
+    ['a failure that the program reports', '+one\nfail\n+two\nend\n', 'cli_error: it failed'],
+    [
+      'a request for input that the turn does not contain',
+      '+one\nmore\n+two\n',
+      'cli_error: the model CLI requested more input than the turn contains',
+    ],
+  ])('contains nothing after %s', async (_, output, outcome) => {
     const { turn, sink } = begin();
-    turn.read(says('+one\nend\n+two\nfail\nend\n'));
+    turn.read(says(output));
     turn.read(says('+three\n'));
-    expect(await outcomeOf(turn)).toBe('turn-end');
-    expect(sink.texts).toEqual(['one']);
-  });
-
-  it('is a failure if the program reports one', async () => {
-    const { turn, sink } = begin();
-    turn.read(says('+one\nfail\n+two\nend\n'));
-    expect(await outcomeOf(turn)).toBe('cli_error: it failed');
+    expect(await outcomeOf(turn)).toBe(outcome);
     expect(sink.texts).toEqual(['one']);
   });
 

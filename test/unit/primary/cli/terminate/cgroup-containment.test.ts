@@ -162,22 +162,18 @@ describeWithCgroups('A cgroup that another program has removed', () => {
   });
 });
 
-describe('A program whose cgroup cannot be entered', () => {
-  it('is not started, which is distinguished from a failure of the program', async () => {
-    const { code, stdout, stderr } = await run(...entering(new Cgroup('/no/such/cgroup'), '/bin/echo', ['hello']));
-    expect([code, stdout, stderr]).toEqual([126, '', 'prompt-relay-sh: cannot enter its cgroup\n']);
-    expect(couldNotExecute({ code, stderr })).toBe(true);
-  });
+it('A program whose cgroup cannot be entered is not started, which is distinguished from a failure of the program', async () => {
+  const { code, stdout, stderr } = await run(...entering(new Cgroup('/no/such/cgroup'), '/bin/echo', ['hello']));
+  expect([code, stdout, stderr]).toEqual([126, '', 'prompt-relay-sh: cannot enter its cgroup\n']);
+  expect(couldNotExecute({ code, stderr })).toBe(true);
 });
 
-describe('A program that cannot be executed', () => {
-  it('is distinguished from one that fails', async () => {
-    await using fake = await folderAsCgroup();
-    const missing = await run(...entering(fake.home, '/no/such/program', []));
-    expect([missing.code, couldNotExecute(missing)]).toEqual([127, true]);
-    const failing = await run(...entering(fake.home, '/bin/sh', ['-c', 'echo no >&2; exit 127']));
-    expect([failing.code, couldNotExecute(failing)]).toEqual([127, false]);
-  });
+it('A program that cannot be executed is distinguished from one that fails', async () => {
+  await using fake = await folderAsCgroup();
+  const missing = await run(...entering(fake.home, '/no/such/program', []));
+  expect([missing.code, couldNotExecute(missing)]).toEqual([127, true]);
+  const failing = await run(...entering(fake.home, '/bin/sh', ['-c', 'echo no >&2; exit 127']));
+  expect([failing.code, couldNotExecute(failing)]).toEqual([127, false]);
 });
 
 describe('The limits of a cgroup', () => {

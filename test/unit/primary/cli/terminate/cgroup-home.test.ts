@@ -17,12 +17,10 @@ async function foldersIn(path: string): Promise<string[]> {
   return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-describe('The parent of all cgroups', () => {
-  it('is null if cgroups are switched off, else the configured one or that of the service', async () => {
-    expect(await cgroupParent('off')).toBeNull();
-    expect((await cgroupParent('/some/slice'))?.path).toBe('/some/slice');
-    expect(await cgroupParent('auto')).toEqual(await ownCgroup());
-  });
+it('The parent of all cgroups is null if cgroups are switched off, else the configured one or that of the service', async () => {
+  expect(await cgroupParent('off')).toBeNull();
+  expect((await cgroupParent('/some/slice'))?.path).toBe('/some/slice');
+  expect(await cgroupParent('auto')).toEqual(await ownCgroup());
 });
 
 describeWithCgroups('A home for cgroups', () => {

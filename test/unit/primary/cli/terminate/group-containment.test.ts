@@ -88,13 +88,11 @@ describe('A containment by process group', () => {
   });
 });
 
-describe('A process group', () => {
-  it('is signalled only while it has a member', async () => {
-    const leader = await sleeper(freshMark(), 'none');
-    expect([signalGroup(leader, 0), signalGroup(leader, 'SIGKILL')]).toEqual([true, true]);
-    await until(() => !signalGroup(leader, 0), 'the group to be gone');
-    expect(signalGroup(leader, 'SIGKILL')).toBe(false);
-  });
+it('A process group is signalled only while it has a member', async () => {
+  const leader = await sleeper(freshMark(), 'none');
+  expect([signalGroup(leader, 0), signalGroup(leader, 'SIGKILL')]).toEqual([true, true]);
+  await until(() => !signalGroup(leader, 0), 'the group to be gone');
+  expect(signalGroup(leader, 'SIGKILL')).toBe(false);
 });
 
 describeWith('/usr/bin/setpriv')('A program that is tied to the life of the service', () => {

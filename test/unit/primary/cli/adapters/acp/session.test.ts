@@ -369,21 +369,19 @@ describe('The model of a session', () => {
   });
 });
 
-describe('An agent that was started with its model', () => {
-  it.each([
-    ['an unknown model', 'big', 'model_unknown'],
-    ['its own words', null, 'auth'],
-  ])('fails without a code for %s', async (_, model, reason) => {
-    const error = { code: -32603, message: 'Internal error', data: { details: 'Unauthorized: big' } };
-    const withModel = await learned(bare, ['--model', '{model}']);
-    agent = new PlayedAgent(withModel);
-    agent.takesPrompt('Hello', { model });
-    const [failed] = agent.says(lineOf({ id: 0, error }));
-    expect(failed).toMatchObject({ type: 'turn-failed', reason });
-    agent = new PlayedAgent(withModel);
-    agent.says(lineOf({ id: 0, error }));
-    expect(() => agent.takesPrompt('Hello', { model })).toThrow(expect.objectContaining({ reason, scope: undefined }));
-  });
+it.each([
+  ['an unknown model', 'big', 'model_unknown'],
+  ['its own words', null, 'auth'],
+])('An agent that was started with its model fails without a code for %s', async (_, model, reason) => {
+  const error = { code: -32603, message: 'Internal error', data: { details: 'Unauthorized: big' } };
+  const withModel = await learned(bare, ['--model', '{model}']);
+  agent = new PlayedAgent(withModel);
+  agent.takesPrompt('Hello', { model });
+  const [failed] = agent.says(lineOf({ id: 0, error }));
+  expect(failed).toMatchObject({ type: 'turn-failed', reason });
+  agent = new PlayedAgent(withModel);
+  agent.says(lineOf({ id: 0, error }));
+  expect(() => agent.takesPrompt('Hello', { model })).toThrow(expect.objectContaining({ reason, scope: undefined }));
 });
 
 describe('A request from the agent', () => {

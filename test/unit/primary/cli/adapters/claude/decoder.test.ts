@@ -5,6 +5,7 @@ import {
   type Exit,
   plainLaunch,
   type TurnEvent,
+  unknownUsage,
 } from '../../../../../../src/primary/cli/contract/adapter.js';
 
 function text(...lines: readonly object[]): string {
@@ -174,17 +175,8 @@ describe('The output that the claude adapter reads', () => {
 
   it('is a complete turn even if the result has no details', () => {
     const bare = { type: 'result', is_error: false, num_turns: 1 };
-    const nothing = {
-      inputTokens: null,
-      outputTokens: null,
-      costUsd: null,
-      cacheReadTokens: null,
-      cacheWriteTokens: null,
-    };
-    expect(read(text(start, delta('Hi '), delta('é'), assistant('Hi é'), bare))).toEqual([
-      ...deltas,
-      { ...end, usage: nothing },
-    ]);
+    const [last, ...before] = [...read(text(start, delta('Hi '), delta('é'), assistant('Hi é'), bare))].reverse();
+    expect([before.reverse(), last]).toEqual([deltas, { ...end, usage: unknownUsage }]);
   });
 });
 
@@ -431,25 +423,23 @@ describe('An answer with a schema', () => {
   );
 });
 
-describe('A request that the API rejects', () => {
-  it.each([
-    ['API Error: 400 tools.0: too odd', 'tools.0: too odd'],
-    ['API Error: 400 {"error":{"message":"tools.0: too odd"}}', 'tools.0: too odd'],
-    ['API Error: 400 see http://gateway.internal:4000/v1/messages now', 'see (address) now'],
-    ['API Error: 400 from 10.0.0.7:443 and gateway.local:8080', 'from (address) and (address)'],
-    ['API Error: 400 see https://docs.anthropic.com/errors', 'see https://docs.anthropic.com/errors'],
-    ['API Error: 400 see https://anthropic.com.gateway.internal/x', 'see (address)'],
-    ['API Error: 422 tools.0: too odd', 'tools.0: too odd', 422],
-  ])(
-    'is reported with the sentence of the API, without the address of the operator: %s',
-    (words, said, status = 400) => {
-      expect(read(failure(words as string, { api_error_status: status })).at(-1)).toMatchObject({
-        reason: 'request_refused',
-        message: `the model's API refuses the request: ${said}`,
-      });
-    },
-  );
-});
+it.each([
+  ['API Error: 400 tools.0: too odd', 'tools.0: too odd'],
+  ['API Error: 400 {"error":{"message":"tools.0: too odd"}}', 'tools.0: too odd'],
+  ['API Error: 400 see http://gateway.internal:4000/v1/messages now', 'see (address) now'],
+  ['API Error: 400 from 10.0.0.7:443 and gateway.local:8080', 'from (address) and (address)'],
+  ['API Error: 400 see https://docs.anthropic.com/errors', 'see https://docs.anthropic.com/errors'],
+  ['API Error: 400 see https://anthropic.com.gateway.internal/x', 'see (address)'],
+  ['API Error: 422 tools.0: too odd', 'tools.0: too odd', 422],
+])(
+  'A request that the API rejects is reported with the sentence of the API, without the address of the operator: %s',
+  (words, said, status = 400) => {
+    expect(read(failure(words as string, { api_error_status: status })).at(-1)).toMatchObject({
+      reason: 'request_refused',
+      message: `the model's API refuses the request: ${said}`,
+    });
+  },
+);
 
 describe('A CLI that waits before it retries the API', () => {
   const retry = (more: object) => ({
@@ -478,15 +468,13 @@ describe('A CLI that waits before it retries the API', () => {
   });
 });
 
-describe('A refusal of the model', () => {
-  it('has a separate reason, and the words of the CLI', () => {
-    const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
-    const told = { stop_reason: 'refusal', terminal_reason: 'api_error' };
-    expect(read(failure(words, told)).at(-1)).toEqual({
-      type: 'turn-failed',
-      reason: 'refused',
-      message: "the model CLI reports: API Error: Opus 5.5's safeguards flagged this message.",
-    });
+it('A refusal of the model has a separate reason, and the words of the CLI', () => {
+  const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
+  const told = { stop_reason: 'refusal', terminal_reason: 'api_error' };
+  expect(read(failure(words, told)).at(-1)).toEqual({
+    type: 'turn-failed',
+    reason: 'refused',
+    message: "the model CLI reports: API Error: Opus 5.5's safeguards flagged this message.",
   });
 });
 

@@ -259,23 +259,21 @@ describe('The claude adapter asks the program', () => {
   });
 });
 
-describe('The tools that arguments of the operator enable', () => {
-  it.each([
-    [
-      ['--tools', 'Read,Bash'],
-      ['Read', 'Bash'],
-    ],
-    [['--tools=Read'], ['Read']],
-    [
-      ['--allowedTools', 'Bash(git log *)', 'WebFetch', '--model', 'opus'],
-      ['Bash', 'WebFetch'],
-    ],
-    [
-      ['--allowed-tools', 'Read Edit', '--tools', ''],
-      ['Read', 'Edit'],
-    ],
-    [['--model', 'Read'], []],
-  ])('for %j are %j', (args, names) => {
-    expect([...toolsOpenedBy(args)]).toEqual(names);
-  });
+it.each([
+  [
+    ['--tools', 'Read,Bash'],
+    ['Read', 'Bash'],
+  ],
+  [['--tools=Read'], ['Read']],
+  [
+    ['--allowedTools', 'Bash(git log *)', 'WebFetch', '--model', 'opus'],
+    ['Bash', 'WebFetch'],
+  ],
+  [
+    ['--allowed-tools', 'Read Edit', '--tools', ''],
+    ['Read', 'Edit'],
+  ],
+  [['--model', 'Read'], []],
+])('The tools that arguments of the operator enable for %j are %j', (args, names) => {
+  expect([...toolsOpenedBy(args)]).toEqual(names);
 });

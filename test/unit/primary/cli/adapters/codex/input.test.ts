@@ -39,24 +39,22 @@ describe('A tool of a client', () => {
   });
 });
 
-describe('An earlier message', () => {
-  it('becomes one item for each call and result, and for its text', () => {
-    const call = { id: 'A', name: 'mcp', input: '{}' };
-    expect(itemsOf({ role: 'assistant', text: '', calls: [call] })).toEqual([
-      { type: 'function_call', call_id: 'A', name: 'Mcp', arguments: '{}' },
-    ]);
-    const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
-    const results = [{ id: 'A', text: 'a ', images: [image], isError: false }];
-    expect(itemsOf({ role: 'user', text: 'And?', results })).toEqual([
-      {
-        type: 'function_call_output',
-        call_id: 'A',
-        output: [
-          { type: 'input_text', text: 'a ' },
-          { type: 'input_image', image_url: 'data:image/png;base64,AAAA' },
-        ],
-      },
-      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'And?' }] },
-    ]);
-  });
+it('An earlier message becomes one item for each call and result, and for its text', () => {
+  const call = { id: 'A', name: 'mcp', input: '{}' };
+  expect(itemsOf({ role: 'assistant', text: '', calls: [call] })).toEqual([
+    { type: 'function_call', call_id: 'A', name: 'Mcp', arguments: '{}' },
+  ]);
+  const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
+  const results = [{ id: 'A', text: 'a ', images: [image], isError: false }];
+  expect(itemsOf({ role: 'user', text: 'And?', results })).toEqual([
+    {
+      type: 'function_call_output',
+      call_id: 'A',
+      output: [
+        { type: 'input_text', text: 'a ' },
+        { type: 'input_image', image_url: 'data:image/png;base64,AAAA' },
+      ],
+    },
+    { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'And?' }] },
+  ]);
 });
