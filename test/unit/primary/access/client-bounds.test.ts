@@ -18,14 +18,12 @@ describe('The limits of a client', () => {
   });
 });
 
-describe('A quarter', () => {
-  it.each([
-    [0, 1],
-    [1, 1],
-    [4, 1],
-    [5, 2],
-    [100, 25],
-  ])('of %d is %d', (whole, quarter) => {
-    expect(quarterOf(whole)).toBe(quarter);
-  });
+it.each([
+  [0, 1],
+  [1, 1],
+  [4, 1],
+  [5, 2],
+  [100, 25],
+])('A quarter of %d is %d', (whole, quarter) => {
+  expect(quarterOf(whole)).toBe(quarter);
 });

@@ -75,24 +75,20 @@ describe('The budgets of a client', () => {
   });
 });
 
-describe('Two lists of keys', () => {
-  it.each([0, 249, 250, 600])('are equal if all their keys are: %d keys', async (length) => {
-    const list = (changed: object = {}) =>
-      Array.from({ length }, (_, index) => ({ ...keyOf(`key${index}`), ...(index === length - 1 && changed) }));
-    const same = (one: ReturnType<typeof list>, other: typeof one) => sameKeys(one, other, async () => {});
-    expect(await same(list(), list())).toBe(true);
-    expect(await same(list(), [...list(), keyOf('more')])).toBe(false);
-    expect(await same(list(), list({ weight: 7 }))).toBe(length === 0);
-  });
+it.each([0, 249, 250, 600])('Two lists of keys are equal if all their keys are: %d keys', async (length) => {
+  const list = (changed: object = {}) =>
+    Array.from({ length }, (_, index) => ({ ...keyOf(`key${index}`), ...(index === length - 1 && changed) }));
+  const same = (one: ReturnType<typeof list>, other: typeof one) => sameKeys(one, other, async () => {});
+  expect(await same(list(), list())).toBe(true);
+  expect(await same(list(), [...list(), keyOf('more')])).toBe(false);
+  expect(await same(list(), list({ weight: 7 }))).toBe(length === 0);
 });
 
-describe('A sub-client of a key', () => {
-  it('has the options of the key, and is a separate client', () => {
-    const clients = clientsWith([keyOf('ada', own)]);
-    expect(clients.optionsOf('key ada/grace')).toEqual(clients.optionsOf('key ada'));
-    expect(clients.optionsOf('user ada/grace')).toEqual(clients.optionsOf('user nobody'));
-    expect(clients.optionsOf('key adam/grace')).toEqual(clients.optionsOf('user nobody'));
-  });
+it('A sub-client of a key has the options of the key, and is a separate client', () => {
+  const clients = clientsWith([keyOf('ada', own)]);
+  expect(clients.optionsOf('key ada/grace')).toEqual(clients.optionsOf('key ada'));
+  expect(clients.optionsOf('user ada/grace')).toEqual(clients.optionsOf('user nobody'));
+  expect(clients.optionsOf('key adam/grace')).toEqual(clients.optionsOf('user nobody'));
 });
 
 describe('The keys for the workers', () => {

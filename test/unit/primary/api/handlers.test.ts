@@ -128,16 +128,14 @@ describe('A job that a worker requests', () => {
   });
 });
 
-describe('A request from an address', () => {
-  it.each([
-    [true, []],
-    [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
-  ])('is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
-    const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
-    const { handlers, told } = createHandlers({ rateLimit: { takeRequest: async () => verdict } });
-    expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
-    expect(told).toEqual(counted);
-  });
+it.each([
+  [true, []],
+  [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
+])('A request from an address is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
+  const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
+  const { handlers, told } = createHandlers({ rateLimit: { takeRequest: async () => verdict } });
+  expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
+  expect(told).toEqual(counted);
 });
 
 it('A wrong key is counted for its caller', async () => {
@@ -226,30 +224,26 @@ describe('The usage', () => {
   );
 });
 
-describe('A stored response', () => {
-  it('is stored, read and removed for its client', async () => {
-    const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
-    const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
-    const { handlers } = createHandlers({ responses });
-    const key = { id: 'resp_1', client: 'key alice' };
-    const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };
-    await handlers.storeResponse({ client: key.client, response });
-    expect(await handlers.responsePiece({ ...key, from: 0 })).toEqual({ text: '{}', bytes: 2 });
-    expect(await handlers.continuedText(key)).toEqual(headOf('resp_1'));
-    await handlers.deleteResponse(key);
-    await expect(handlers.responsePiece({ ...key, from: 0 })).rejects.toMatchObject({ code: 'not_found' });
-  });
+it('A stored response is stored, read and removed for its client', async () => {
+  const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
+  const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
+  const { handlers } = createHandlers({ responses });
+  const key = { id: 'resp_1', client: 'key alice' };
+  const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };
+  await handlers.storeResponse({ client: key.client, response });
+  expect(await handlers.responsePiece({ ...key, from: 0 })).toEqual({ text: '{}', bytes: 2 });
+  expect(await handlers.continuedText(key)).toEqual(headOf('resp_1'));
+  await handlers.deleteResponse(key);
+  await expect(handlers.responsePiece({ ...key, from: 0 })).rejects.toMatchObject({ code: 'not_found' });
 });
 
-describe('A conversation', () => {
-  it('is looked up and deleted for its client', async () => {
-    const calls: unknown[] = [];
-    const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
-    const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
-    const { handlers } = createHandlers({ conversations, journaledConversations });
-    const key = { id: 'id', client: 'key alice' };
-    expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
-    await handlers.deleteConversation(key);
-    expect(calls).toEqual([['id', 'key alice']]);
-  });
+it('A conversation is looked up and deleted for its client', async () => {
+  const calls: unknown[] = [];
+  const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
+  const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
+  const { handlers } = createHandlers({ conversations, journaledConversations });
+  const key = { id: 'id', client: 'key alice' };
+  expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
+  await handlers.deleteConversation(key);
+  expect(calls).toEqual([['id', 'key alice']]);
 });

@@ -73,7 +73,11 @@ describe('A conversation', () => {
     expect(harness.removedIds).toEqual(gone);
     const foreign = harness.chat(null, 'bob');
     const ids = [...gone, foreign, elsewhere, '', '__proto__', 'x'.repeat(10_240)];
-    const known = new Set(ids.flatMap((id) => reactionsTo(harness, id).map((reaction) => JSON.stringify(reaction))));
+    const reactionsTo = (id: string) =>
+      [() => store.snapshot(id, 'alice'), () => store.remove(id, 'alice'), () => store.turn(id, 'alice', null, 2)].map(
+        failureOf,
+      );
+    const known = new Set(ids.flatMap(reactionsTo).map((reaction) => JSON.stringify(reaction)));
     expect([...known].map((text) => JSON.parse(text))).toEqual([
       { code: 'not_found', message: 'no such conversation' },
       {
@@ -167,13 +171,3 @@ describe('The turns on one conversation', () => {
     expect(harness.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
   });
 });
-
-/** Returns the results of reading, removing and continuing a conversation that cannot be used. */
-function reactionsTo({ store }: StoreHarness, id: string) {
-  const attempts = [
-    () => store.snapshot(id, 'alice'),
-    () => store.remove(id, 'alice'),
-    () => store.turn(id, 'alice', null, 2),
-  ];
-  return attempts.map(failureOf);
-}

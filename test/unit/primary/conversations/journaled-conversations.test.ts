@@ -4,28 +4,23 @@ import { noJournal } from '../../../../src/primary/store/memory/memory-store.js'
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
-/** Journal that records its calls, and fails on demand. */
-class Listener {
-  readonly asked: unknown[] = [];
-  isBroken = false;
-  readonly restore = noJournal.restore;
-  readonly forget = noJournal.forget;
-
-  commit = (change: ConversationChange) =>
-    this.#take(change.type === 'title' ? change : [change.type, change.messageCount]);
-  remove = (id: string) => this.#take(['remove', id]);
-
-  async #take(what: unknown): Promise<void> {
-    if (this.isBroken) throw storeUnavailable();
-    this.asked.push(what);
-  }
-}
-
+/** Creates conversations whose journal records its calls, and fails on demand. */
 function createKept(limits = {}) {
   const harness = new StoreHarness(limits);
-  const journal = new Listener();
-  const kept = new JournaledConversations(harness.store, journal, harness.clock);
-  return { harness, journal, kept };
+  const asked: unknown[] = [];
+  const record = async (what: unknown) => {
+    if (journal.isBroken) throw storeUnavailable();
+    asked.push(what);
+  };
+  const journal = {
+    ...noJournal,
+    asked,
+    isBroken: false,
+    commit: (change: ConversationChange) =>
+      record(change.type === 'title' ? change : [change.type, change.messageCount]),
+    remove: (id: string) => record(['remove', id]),
+  };
+  return { harness, journal, kept: new JournaledConversations(harness.store, journal, harness.clock) };
 }
 
 describe('A journaled conversation', () => {
@@ -111,28 +106,22 @@ describe('A title', () => {
   });
 });
 
-describe('Simultaneous forks', () => {
-  it('are written one after the other, each within the limits before the next', async () => {
-    const { harness, journal, kept } = createKept({ maxConversations: 3 });
-    const id = harness.chat();
-    const counts: number[] = [];
-    let open = 0;
-    journal.commit = async () => {
-      counts.push(++open);
-      await new Promise(setImmediate);
-      open--;
-    };
-    const forks = Array.from({ length: 3 }, () => kept.fork(id, 'alice', null));
-    const refused = kept.fork(id, 'bob', null);
-    await expect(refused).rejects.toMatchObject({ code: 'not_found' });
-    expect((await Promise.allSettled(forks)).map(({ status }) => status)).toEqual([
-      'fulfilled',
-      'fulfilled',
-      'fulfilled',
-    ]);
-    expect(counts).toEqual([1, 1, 1]);
-    expect(harness.store.counts.conversations).toBe(3);
-  });
+it('Simultaneous forks are written one after the other, each within the limits before the next', async () => {
+  const { harness, journal, kept } = createKept({ maxConversations: 3 });
+  const id = harness.chat();
+  const counts: number[] = [];
+  let open = 0;
+  journal.commit = async () => {
+    counts.push(++open);
+    await new Promise(setImmediate);
+    open--;
+  };
+  const forks = Array.from({ length: 3 }, () => kept.fork(id, 'alice', null));
+  const refused = kept.fork(id, 'bob', null);
+  await expect(refused).rejects.toMatchObject({ code: 'not_found' });
+  await Promise.all(forks);
+  expect(counts).toEqual([1, 1, 1]);
+  expect(harness.store.counts.conversations).toBe(3);
 });
 
 describe('A restored conversation', () => {

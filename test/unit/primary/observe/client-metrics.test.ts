@@ -64,19 +64,17 @@ describe('The metrics by client', () => {
   });
 });
 
-describe('The metric of budgets', () => {
-  it('has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
-    const registry = new Registry();
-    const period = { period: 'month', resets_at: '' } as const;
-    const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5, ...period }, cost_usd: null });
-    let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
-    addBudgetGauge(registry, () => budgets);
-    const read = async () => new Exposition(await registry.metrics());
-    expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
-    expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
-    budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
-    const { samples } = await read();
-    expect(samples).toHaveLength(200);
-    expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
-  });
+it('The metric of budgets has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
+  const registry = new Registry();
+  const period = { period: 'month', resets_at: '' } as const;
+  const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5, ...period }, cost_usd: null });
+  let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
+  addBudgetGauge(registry, () => budgets);
+  const read = async () => new Exposition(await registry.metrics());
+  expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
+  expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
+  budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
+  const { samples } = await read();
+  expect(samples).toHaveLength(200);
+  expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
 });

@@ -99,11 +99,12 @@ describe('The observer of jobs', () => {
   });
 });
 
-describe('The observer of background jobs', () => {
-  it.each([
-    ['a refused request', 'validation_error', 1],
-    ['a cancelled job', 'cancelled', 0],
-  ] as const)('logs the end of each job, and counts only refused requests as refused: %s', (_, code, refused) => {
+it.each([
+  ['a refused request', 'validation_error', 1],
+  ['a cancelled job', 'cancelled', 0],
+] as const)(
+  'The observer of background jobs logs the end of each job, and counts only refused requests as refused: %s',
+  (_, code, refused) => {
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
@@ -123,5 +124,5 @@ describe('The observer of background jobs', () => {
     expect(log.entries).toMatchObject([{ event: 'background_job_ended', fields: { job_id: 'j1', queue_ms: 5 } }]);
     expect(lastHour.body).toMatchObject([{ refused }]);
     expect(told).toMatchObject([{ id: 'j1', end: { outcome, queueMs: 5 } }]);
-  });
-});
+  },
+);

@@ -9,21 +9,19 @@ function createMetrics() {
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };
 }
 
-describe('The metrics of readiness', () => {
-  it('count checks by result and trigger, and show the last one', async () => {
-    const { metrics, read } = createMetrics();
-    const check = { durationMs: 40, cli: 'demo', adapter: 'demo', version: '1' };
-    const { readiness } = metrics;
-    readiness.recordCheck({ ...check, status: 'ready', trigger: 'start', checkedAt: 5000, error: null });
-    expect((await read()).value('ready{cli="demo"}')).toBe(1);
-    readiness.recordCheck({ ...check, status: 'not_ready', trigger: 'forced', checkedAt: 9000, error: 'no' });
-    const scrape = await read();
-    expect(scrape.value('ready{cli="demo"}')).toBe(0);
-    expect(scrape.value('readiness_last_check_timestamp_seconds{cli="demo"}')).toBe(9);
-    expect(scrape.value('readiness_checks_total{cli="demo",result="ready",trigger="start"}')).toBe(1);
-    expect(scrape.value('readiness_checks_total{cli="demo",result="not_ready",trigger="forced"}')).toBe(1);
-    expect(scrape.value('readiness_check_duration_seconds_count{cli="demo"}')).toBe(2);
-  });
+it('The metrics of readiness count checks by result and trigger, and show the last one', async () => {
+  const { metrics, read } = createMetrics();
+  const check = { durationMs: 40, cli: 'demo', adapter: 'demo', version: '1' };
+  const { readiness } = metrics;
+  readiness.recordCheck({ ...check, status: 'ready', trigger: 'start', checkedAt: 5000, error: null });
+  expect((await read()).value('ready{cli="demo"}')).toBe(1);
+  readiness.recordCheck({ ...check, status: 'not_ready', trigger: 'forced', checkedAt: 9000, error: 'no' });
+  const scrape = await read();
+  expect(scrape.value('ready{cli="demo"}')).toBe(0);
+  expect(scrape.value('readiness_last_check_timestamp_seconds{cli="demo"}')).toBe(9);
+  expect(scrape.value('readiness_checks_total{cli="demo",result="ready",trigger="start"}')).toBe(1);
+  expect(scrape.value('readiness_checks_total{cli="demo",result="not_ready",trigger="forced"}')).toBe(1);
+  expect(scrape.value('readiness_check_duration_seconds_count{cli="demo"}')).toBe(2);
 });
 
 describe('The metrics of workers and conversations', () => {
@@ -57,25 +55,23 @@ describe('The metrics of workers and conversations', () => {
   });
 });
 
-describe('The metrics of the model CLI', () => {
-  it('count the events of its processes', async () => {
-    const { metrics, read } = createMetrics();
-    const cli = metrics.cliOf('demo');
-    cli.exited('nonzero');
-    cli.killed('SIGKILL', 'timeout');
-    cli.orphansReaped(3);
-    cli.output('stdout', 512);
-    cli.startedUp(250);
-    cli.standbyTaken('hit');
-    cli.liveSessionTaken('replay');
-    const scrape = await read();
-    expect(scrape.value('cli_exits_total{cli="demo",class="nonzero"}')).toBe(1);
-    expect(scrape.value('cli_exits_total{cli="demo",class="ok"}')).toBe(0);
-    expect(scrape.value('cli_kills_total{cli="demo",signal="SIGKILL",reason="timeout"}')).toBe(1);
-    expect(scrape.value('orphans_reaped_total{cli="demo"}')).toBe(3);
-    expect(scrape.value('cli_output_bytes_total{cli="demo",stream="stdout"}')).toBe(512);
-    expect(scrape.value('cli_startup_seconds_sum{cli="demo"}')).toBe(0.25);
-    expect(scrape.value('standby_total{cli="demo",result="hit"}')).toBe(1);
-    expect(scrape.value('live_session_total{cli="demo",result="replay"}')).toBe(1);
-  });
+it('The metrics of the model CLI count the events of its processes', async () => {
+  const { metrics, read } = createMetrics();
+  const cli = metrics.cliOf('demo');
+  cli.exited('nonzero');
+  cli.killed('SIGKILL', 'timeout');
+  cli.orphansReaped(3);
+  cli.output('stdout', 512);
+  cli.startedUp(250);
+  cli.standbyTaken('hit');
+  cli.liveSessionTaken('replay');
+  const scrape = await read();
+  expect(scrape.value('cli_exits_total{cli="demo",class="nonzero"}')).toBe(1);
+  expect(scrape.value('cli_exits_total{cli="demo",class="ok"}')).toBe(0);
+  expect(scrape.value('cli_kills_total{cli="demo",signal="SIGKILL",reason="timeout"}')).toBe(1);
+  expect(scrape.value('orphans_reaped_total{cli="demo"}')).toBe(3);
+  expect(scrape.value('cli_output_bytes_total{cli="demo",stream="stdout"}')).toBe(512);
+  expect(scrape.value('cli_startup_seconds_sum{cli="demo"}')).toBe(0.25);
+  expect(scrape.value('standby_total{cli="demo",result="hit"}')).toBe(1);
+  expect(scrape.value('live_session_total{cli="demo",result="replay"}')).toBe(1);
 });

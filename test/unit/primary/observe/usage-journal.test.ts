@@ -91,20 +91,18 @@ describe('Stored usage', () => {
   });
 });
 
-describe('The usage of a service whose store has not been read yet', () => {
-  it('is not reported, and is added to the stored usage once', async () => {
-    const { clock, ledger, journal, usage, answer } = await createUsage();
-    answer();
-    await usage.close();
-    const [row] = journal.given[0] ?? [];
-    if (row === undefined) throw new Error('nothing was added');
-    const next = new UsageJournal(ledger, Object.assign(journal, { kept: [row] }), clock);
-    next.start();
-    expect(() => next.report(null, always)).toThrow(storeUnavailable().message);
-    await next.restore();
-    await next.restore();
-    const [reported] = await next.report(null, always);
-    expect(reported?.jobs.ok).toBe(2);
-    await next.close();
-  });
+it('The usage of a service whose store has not been read yet is not reported, and is added to the stored usage once', async () => {
+  const { clock, ledger, journal, usage, answer } = await createUsage();
+  answer();
+  await usage.close();
+  const [row] = journal.given[0] ?? [];
+  if (row === undefined) throw new Error('nothing was added');
+  const next = new UsageJournal(ledger, Object.assign(journal, { kept: [row] }), clock);
+  next.start();
+  expect(() => next.report(null, always)).toThrow(storeUnavailable().message);
+  await next.restore();
+  await next.restore();
+  const [reported] = await next.report(null, always);
+  expect(reported?.jobs.ok).toBe(2);
+  await next.close();
 });

@@ -77,23 +77,19 @@ describe('The usage of a client', () => {
   });
 });
 
-describe('The cost in a report', () => {
-  it('has no trace of the sum of fractions', () => {
-    const { ledger, answerOf } = createLedger();
-    for (const costUsd of [0.1, 0.2, 0.000000001]) answerOf('opus', 'key alice', { costUsd });
-    expect(ledger.report(null, always)[0]?.cost_usd).toBe(0.300000001);
-  });
+it('The cost in a report has no trace of the sum of fractions', () => {
+  const { ledger, answerOf } = createLedger();
+  for (const costUsd of [0.1, 0.2, 0.000000001]) answerOf('opus', 'key alice', { costUsd });
+  expect(ledger.report(null, always)[0]?.cost_usd).toBe(0.300000001);
 });
 
-describe('Usage that an earlier version has stored', () => {
-  it('is reported with all outcomes', () => {
-    const { ledger } = createLedger();
-    const names = { day: '2026-01-01', client: 'key alice', model: '', account: '' };
-    const { inputTokens, cachedTokens, outputTokens, costUsd } = noBill;
-    const used = { refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs: 0 };
-    ledger.restore({ ...names, ...used, jobs: { ok: 1 } as UsageDelta['jobs'] });
-    expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
-  });
+it('Usage that an earlier version has stored is reported with all outcomes', () => {
+  const { ledger } = createLedger();
+  const names = { day: '2026-01-01', client: 'key alice', model: '', account: '' };
+  const { inputTokens, cachedTokens, outputTokens, costUsd } = noBill;
+  const used = { refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs: 0 };
+  ledger.restore({ ...names, ...used, jobs: { ok: 1 } as UsageDelta['jobs'] });
+  expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
 });
 
 describe('The models in the usage of a client', () => {

@@ -18,13 +18,11 @@ function read(schema: unknown, text: string) {
   return checker.read(JSON.stringify(schema), text, 'key a');
 }
 
-describe('The schemas of tools', () => {
-  it('are checked once each, and the first invalid one is named by its place', async () => {
-    const bad = '{"type":"objekt"}';
-    expect(await checker.firstFault([ofPerson, ofPerson, '{}'], 'key a')).toBeNull();
-    expect(await checker.firstFault([ofPerson, bad, bad], 'key a')).toMatchObject({ index: 1 });
-    expect(await checker.firstFault([bad], 'key b')).toMatchObject({ index: 0 });
-  });
+it('The schemas of tools are checked once each, and the first invalid one is named by its place', async () => {
+  const bad = '{"type":"objekt"}';
+  expect(await checker.firstFault([ofPerson, ofPerson, '{}'], 'key a')).toBeNull();
+  expect(await checker.firstFault([ofPerson, bad, bad], 'key a')).toMatchObject({ index: 1 });
+  expect(await checker.firstFault([bad], 'key b')).toMatchObject({ index: 0 });
 });
 
 describe('A schema', () => {

@@ -298,16 +298,14 @@ describe('A disk that hangs', () => {
   });
 });
 
-describe('A thread that dies during a turn', () => {
-  it('has the turn undone by its successor, because it may have been stored', async () => {
-    const { clock, thread, store } = createStore();
-    thread.fault = new OutcomeUnknown('out of memory');
-    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
-    thread.fault = null;
-    await clock.advance(1000);
-    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
-    expect(store.isUp).toBe(true);
-  });
+it('A thread that dies during a turn has the turn undone by its successor, because it may have been stored', async () => {
+  const { clock, thread, store } = createStore();
+  thread.fault = new OutcomeUnknown('out of memory');
+  await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+  thread.fault = null;
+  await clock.advance(1000);
+  expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+  expect(store.isUp).toBe(true);
 });
 
 describe('The start of the SQLite store', () => {
