@@ -148,6 +148,10 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   const updateStandby = () => {
     for (const { standby } of clis) standby.update();
   };
+  const { jobEnded } = noticesOfJobs(parts);
+  store.jobs.onLost(({ id, client, operation, requestId, form, end }) => {
+    if (end !== null) jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
+  });
   signals.on('slots-changed', () => {
     updateStandby();
     puller?.changed();

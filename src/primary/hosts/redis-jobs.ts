@@ -73,6 +73,7 @@ export class RedisJobs implements JobStore {
   /** Waiting jobs at the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
+  #onLost: (job: JobRecord) => void = () => {};
   /** Whether BullMQ may have lost waiting jobs: true at the start, and after each failure of Redis. */
   #mayHaveOrphans = true;
   /** Jobs that may be stored although their callers got an error. */
@@ -249,12 +250,23 @@ export class RedisJobs implements JobStore {
     return this.#messages.cancelCaller(order);
   }
 
+  onLost(listener: (job: JobRecord) => void): void {
+    this.#onLost = listener;
+  }
+
+  /** Reports a job of a dead host, unless Redis fails. */
+  async #reportLost(id: string): Promise<void> {
+    const job = await this.find(id, null).catch(() => null);
+    if (job !== null) this.#onLost(job);
+  }
+
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */
   async renew(at: number): Promise<void> {
     const lostJobFields = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
     const { remaining: rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...lostJobFields });
     for (const other of [this.#queue, this.#messages]) other.reconnect();
-    const [oldest, count] = rest as [Buffer[], number];
+    const [oldest, count, lost] = rest as [Buffer[], number, Buffer[]];
+    for (const id of lost) void this.#reportLost(String(id));
     this.#waiting = waitingSeen(oldest, count);
     this.#mayHaveNext ||= this.#waiting.id !== null;
     await this.#limited(this.#queue.renew());

@@ -1,7 +1,8 @@
 import type { SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
-import type { AcceptedJob, EndedJob, JobStore } from '../../../src/primary/store/contract/jobs.js';
+import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
 import type { JobRequest } from '../../../src/shared/job.js';
+import { until } from '../basics/until.js';
 import { plainForm as form, jobDone, jobFailed, jobRequest } from '../jobs/job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
@@ -187,8 +188,12 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
       await jobs.start(ended.id, now);
       await jobs.end(ended.id, succeeded(), logged('Hello'));
       const after = await next();
+      const lost: JobRecord[] = [];
+      after.onLost((job) => lost.push(job));
       expect(await restored(after)).toEqual(isDurable ? [first, second] : []);
       if (!isDurable) return;
+      await until(() => lost.length > 0, 'the report of the lost job');
+      expect(lost).toMatchObject([{ id: running.id, client: running.request.client, status: 'failed', form }]);
       const { client } = running.request;
       expect(await after.start(running.id, now)).toBe(false);
       expect(await after.find(running.id, client)).toMatchObject({

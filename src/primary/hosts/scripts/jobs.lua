@@ -221,8 +221,8 @@ function scripts.expire()
   return {'ok', now, #old}
 end
 
--- Ends jobs of a dead host. lostEnd: the end of these jobs, without times.
-local function endJobsOf(host)
+-- Ends jobs of a dead host, and adds their ids to `lost`. lostEnd: the end of these jobs, without times.
+local function endJobsOf(host, lost)
   local at = tonumber(args.at)
   for _, id in ipairs(redis.call('SRANDMEMBER', runningOf(host), 100)) do
     local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'createdAt', 'startedAt')
@@ -231,6 +231,7 @@ local function endJobsOf(host)
       jobEnd.queueMs = math.max(0, tonumber(known[4]) - tonumber(known[3]))
       jobEnd.executionMs = math.max(0, at - tonumber(known[4]))
       finish(id, host, 'failed', at, cjson.encode(jobEnd))
+      lost[#lost + 1] = id
     end
     redis.call('SREM', runningOf(host), id)
   end
@@ -239,7 +240,7 @@ end
 
 -- Renews the sign of life of a host, and ends jobs of dead hosts. If no host has renewed for half a lease, Redis was
 -- down: then all hosts get a full lease. A host with time 0 has announced its end. Returns the id of the job that has
--- waited longest, the time since which it waits, and the number of waiting jobs.
+-- waited longest, the time since which it waits, the number of waiting jobs, and the ids of the ended jobs.
 function scripts.renewHost()
   local lease = tonumber(args.leaseTicks)
   local last = tonumber(redis.call('GET', key('renewed')) or '0')
@@ -250,8 +251,10 @@ function scripts.renewHost()
   end
   redis.call('SET', key('renewed'), exact(now))
   redis.call('ZADD', key('hosts'), exact(now + lease), args.run)
-  for _, host in ipairs(redis.call('ZRANGEBYSCORE', key('hosts'), '-inf', exact(now))) do endJobsOf(host) end
-  return {'ok', now, redis.call('ZRANGE', key('waiting'), 0, 0, 'WITHSCORES'), redis.call('ZCARD', key('waiting'))}
+  local lost = {}
+  for _, host in ipairs(redis.call('ZRANGEBYSCORE', key('hosts'), '-inf', exact(now))) do endJobsOf(host, lost) end
+  local oldest = redis.call('ZRANGE', key('waiting'), 0, 0, 'WITHSCORES')
+  return {'ok', now, oldest, redis.call('ZCARD', key('waiting')), lost}
 end
 
 -- Finds waiting jobs that BullMQ lacks. Returns the next cursor, then their ids and priorities.

@@ -105,15 +105,17 @@ export class JobTable {
     return { jobs: rows.map(acceptedOf), last: Number(rows.at(-1)?.number ?? after) };
   }
 
-  /** Marks jobs as failed that were running when the last service died. */
-  endLost(at: number): void {
-    for (const row of this.#sql.all("SELECT number, created_at, started_at FROM jobs WHERE status = 'running'")) {
+  /** Marks jobs as failed that were running when the last service died. Returns them. */
+  endLost(at: number): JobRecord[] {
+    const running = this.#sql.all("SELECT number, created_at, started_at FROM jobs WHERE status = 'running'");
+    return running.flatMap((row) => {
       const end = lostEnd(Number(row.started_at) - Number(row.created_at), at - Number(row.started_at));
-      this.#sql.run(
-        "UPDATE jobs SET status = 'failed', ended_at = ?, job_end = ? WHERE number = ?",
+      const lost = this.#sql.get(
+        `UPDATE jobs SET status = 'failed', ended_at = ?, job_end = ? WHERE number = ? RETURNING ${columns}`,
         ...[at, JSON.stringify(end), row.number ?? null],
       );
-    }
+      return lost === undefined ? [] : [recordOf(lost)];
+    });
   }
 }
 

@@ -190,6 +190,7 @@ class SqliteJobs implements JobStore {
   readonly #client: SqliteClient;
   /** Identifies this service in jobs that it starts. */
   readonly #run = newId();
+  #onLost: (job: JobRecord) => void = () => {};
 
   constructor(client: SqliteClient) {
     this.#client = client;
@@ -233,8 +234,12 @@ class SqliteJobs implements JobStore {
     if (await this.#client.ask('job', call('jobs', 'expire', before))) this.#client.tidySoon();
   }
 
+  onLost(listener: (job: JobRecord) => void): void {
+    this.#onLost = listener;
+  }
+
   async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    await this.#client.read(call('jobs', 'endLost', at));
+    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.#onLost(job);
     for (let after = 0; ; ) {
       const { jobs, last } = await this.#client.read(call('jobs', 'queued', after));
       if (jobs.length === 0) return;
