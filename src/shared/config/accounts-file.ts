@@ -1,0 +1,141 @@
+import { isAbsolute, normalize } from 'node:path';
+import { keyClient, userClient } from '../client.js';
+import { nearest } from '../text/nearest.js';
+import { shellWords } from './clis.js';
+
+/** Account of a model CLI, as a line of the accounts file describes it. */
+export interface AccountLine {
+  readonly name: string;
+  /** Name of its model CLI, or the kind of that CLI. */
+  readonly cli: string;
+  /** Absolute path of the HOME with the login; null if a file has the token. */
+  readonly home: string | null;
+  /** Absolute path of the file with the token; null if the login is in a HOME. */
+  readonly tokenFile: string | null;
+  /** Clients that the account serves, such as `key ada`; if empty, it serves clients without an account. */
+  readonly owners: readonly string[];
+  /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
+  readonly maxRunning: number | null;
+  /** Number of the line in the file. */
+  readonly line: number;
+}
+
+/** Accounts in the order of the file, and all faults of the file, each with the number of its line. */
+export interface AccountsFileContent {
+  readonly accounts: readonly AccountLine[];
+  readonly faults: readonly string[];
+}
+
+/** Limit of accounts, because each has its own processes, checks and metrics. */
+const maxAccounts = 100;
+const maxRunningJobs = 1024;
+export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+export const accountNameForm = 'the name must be 1 to 32 letters, digits and . _ -';
+const ownerPattern = /^(key|user):([A-Za-z0-9_][\w.@/-]{0,128})$/;
+
+/**
+ * Parses accounts, one per line: a name, a model CLI, and options such as `home=/srv/ada owners=key:ada jobs=2`, with
+ * quotes as in a shell. Blank lines and lines that begin with `#` are ignored.
+ */
+export function readAccountsFile(text: string): AccountsFileContent {
+  const accounts: AccountLine[] = [];
+  const faults: string[] = [];
+  for (const [index, line] of text
+    .replace(/^\uFEFF/, '')
+    .split('\n')
+    .entries()) {
+    if (/^\s*(#|$)/.test(line)) continue;
+    try {
+      if (accounts.length >= maxAccounts) throw new Error(`the file must have at most ${maxAccounts} accounts`);
+      const account = readAccount(line.trim(), index + 1);
+      checkUnique(account, accounts);
+      accounts.push(account);
+    } catch (error) {
+      faults.push(`line ${index + 1}: ${(error as Error).message}`);
+      if (accounts.length >= maxAccounts) break;
+    }
+  }
+  return { accounts, faults };
+}
+
+type AccountOptions = Pick<AccountLine, 'home' | 'tokenFile' | 'owners' | 'maxRunning'>;
+
+const optionReaders: Readonly<Record<string, (value: string) => Partial<AccountOptions>>> = {
+  home: (value) => ({ home: readPath(value) }),
+  'token-file': (value) => ({ tokenFile: readPath(value) }),
+  owners: (value) => ({ owners: value.split('+').map(readOwner) }),
+  jobs: (value) => ({ maxRunning: readJobs(value) }),
+};
+const optionNames = Object.keys(optionReaders);
+
+function readAccount(line: string, number: number): AccountLine {
+  const [name = '', cli, ...options] = wordsOf(line);
+  if (!accountNamePattern.test(name)) throw new Error(accountNameForm);
+  if (cli === undefined || cli.includes('=')) throw new Error(`${name} needs its model CLI, as in: ${name} claude`);
+  const read = options.map(readOption);
+  const twice = read.find(([option], index) => read.findIndex(([other]) => other === option) < index);
+  if (twice !== undefined) throw new Error(`the option ${twice[0]} is given twice`);
+  const plain: AccountOptions = { home: null, tokenFile: null, owners: [], maxRunning: null };
+  const account = { name, cli, ...Object.assign({}, plain, ...read.map(([, option]) => option)), line: number };
+  if ((account.home === null) === (account.tokenFile === null))
+    throw new Error(`${name} needs either home= or token-file=`);
+  return account;
+}
+
+function wordsOf(line: string): string[] {
+  try {
+    return shellWords(line);
+  } catch (error) {
+    throw new Error(`has ${(error as Error).message}`);
+  }
+}
+
+function readOption(text: string): [name: string, option: Partial<AccountOptions>] {
+  const [, name = text, value] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
+  const read = Object.hasOwn(optionReaders, name) ? optionReaders[name] : undefined;
+  if (read === undefined) {
+    const close = nearest(name.toLowerCase(), optionNames);
+    throw new Error(
+      `an option is none of ${optionNames.join(', ')}${close === null ? '' : ` (did you mean ${close}?)`}`,
+    );
+  }
+  try {
+    return [name, read(value ?? '')];
+  } catch (error) {
+    throw new Error(`the option ${name} ${(error as Error).message}`);
+  }
+}
+
+function readPath(value: string): string {
+  if (!isAbsolute(value) || /[\0\n]/.test(value)) throw new Error('must be an absolute path');
+  return normalize(value).replace(/(?<=.)\/$/, '');
+}
+
+function readOwner(text: string): string {
+  const [, kind, name = ''] = ownerPattern.exec(text) ?? [];
+  if (kind === undefined || (kind === 'user' && name.includes('/')))
+    throw new Error('must be API keys and local users, joined by +, such as key:ada+user:ada');
+  return kind === 'key' ? keyClient(name) : userClient(name);
+}
+
+function readJobs(value: string): number {
+  const jobs = /^\d{1,4}$/.test(value) ? Number(value) : 0;
+  if (jobs >= 1 && jobs <= maxRunningJobs) return jobs;
+  throw new Error(`must be a whole number from 1 to ${maxRunningJobs}`);
+}
+
+/** Throws if another account has the same name or login. One login in two accounts would be renewed twice at once. */
+function checkUnique({ name, home, tokenFile }: AccountLine, others: readonly AccountLine[]): void {
+  for (const other of others) {
+    if (other.name === name) throw new Error(`another account already has the name ${name} (line ${other.line})`);
+    const isSameLogin =
+      (tokenFile !== null && tokenFile === other.tokenFile) ||
+      (home !== null && other.home !== null && (isWithin(home, other.home) || isWithin(other.home, home)));
+    if (isSameLogin)
+      throw new Error(`${name} has the login of ${other.name} (line ${other.line}), or a HOME around it`);
+  }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`);
+}
