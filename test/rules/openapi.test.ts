@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { brokenHttp, doorEndpoints, endpoints } from '../../src/shared/api/endpoints.js';
 import { httpStatusOf } from '../../src/shared/errors.js';
 import { openApiText } from '../../tools/openapi.js';
-import { openApiPath } from '../support/documents/openapi.js';
+import { openApiPath } from '../support/documents/sources.js';
 import { documentedAnswers, type OpenApi } from '../support/doors/contract.js';
 
 type Tree = { readonly [key: string]: unknown };

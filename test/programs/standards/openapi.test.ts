@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { openApiPath } from '../../support/documents/openapi.js';
-import { root } from '../../support/documents/sources.js';
+import { openApiPath, root } from '../../support/documents/sources.js';
 import { ofRedocly, ofSpectral } from './expected.js';
 import { runSuite } from './foreign-suite.js';
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import vm from 'node:vm';
 import type { EnvironmentContext, JestEnvironmentConfig } from '@jest/environment';
 import { TestEnvironment } from 'jest-environment-node';
-import { openApiJson } from '../documents/openapi.js';
+import * as openApi from '../documents/openapi.js';
 
 const built = join(__dirname, '..', '..', '..', 'src', 'console');
 
@@ -42,7 +42,7 @@ export default class Environment extends TestEnvironment {
     super(config, context);
     // Coverage counts by positions in the file, without the head.
     vm.compileFunction = config.globalConfig.collectCoverage ? compile : compileOnce;
-    this.global.openApiJsonOfProcess = openApiJson;
+    this.global.openApiOfProcess = openApi;
     this.global.importConsole = (name: string) => import(join(built, name));
   }
 }

@@ -1,14 +1,27 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
-import { root } from './sources.js';
-
-export const openApiPath = join(root, 'docs', 'openapi.yaml');
+import { openApiPath } from './sources.js';
 
 let json: string | null = null;
+let ajv: Ajv2020 | null = null;
 
-/** Returns docs/openapi.yaml as JSON. Parsing takes half a second, so a process of Jest does it once for all test files. */
+/** Returns docs/openapi.yaml as JSON. */
 export function openApiJson(): string {
   json ??= JSON.stringify(parse(readFileSync(openApiPath, 'utf8')));
   return json;
+}
+
+/**
+ * Returns what contradicts the schema at this JSON pointer of docs/openapi.yaml in a body; null if nothing does. A body
+ * of JSON is compared as its value, any other as a string.
+ */
+export function openApiErrors(pointer: string, body: string, isJson: boolean): string | null {
+  ajv ??= new Ajv2020({ allErrors: true, formats: { 'date-time': true, date: true }, strict: false }).addSchema(
+    JSON.parse(openApiJson()),
+    'openapi',
+  );
+  const validate = ajv.getSchema(`openapi#/${pointer}`);
+  if (validate === undefined) throw new Error(`the document has nothing at ${pointer}`);
+  return validate(isJson ? JSON.parse(body) : body) ? null : ajv.errorsText(validate.errors);
 }

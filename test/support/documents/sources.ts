@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { browserPackages } from '../../../tools/browser-files.js';
 
 export const root = join(__dirname, '..', '..', '..', '..');
+export const openApiPath = join(root, 'docs', 'openapi.yaml');
 
 export interface Import {
   /** Path of the imported source below the root, without extension; packages by name, built-ins as node:name. */
