@@ -241,8 +241,11 @@ export function jestConfig(name: string, variantName?: string): object {
     testRegex: `/dist/test/(${(variant?.files ?? suite.files).join('|')})\\.test\\.js$`,
     testEnvironment: require.resolve('./support/basics/environment.js'), // Stryker does not replace <rootDir>
     transform: {},
-    // Jest loads every module anew for each test file, and the fifty translations of zod are a tenth of that.
-    moduleNameMapper: { '^\\.\\./locales/index\\.cjs$': '<rootDir>/node_modules/zod/v4/locales/en.cjs' },
+    // Jest loads every module anew for each test file. Each of these has fifty that no test needs.
+    moduleNameMapper: {
+      '^\\.\\./locales/index\\.cjs$': '<rootDir>/node_modules/zod/v4/locales/en.cjs',
+      '^@opentelemetry/api$': '<rootDir>/dist/test/support/basics/no-exemplars.js',
+    },
     setupFilesAfterEnv: ['<rootDir>/dist/test/support/basics/second-try.js'],
     coverageProvider: 'v8',
     testTimeout: suite.timeLimitMs,
