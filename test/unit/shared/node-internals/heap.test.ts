@@ -13,14 +13,10 @@ function garbage(): number[] {
   return new Array<number>(grownBytes / bytesPerNumber).fill(0);
 }
 
-/**
- * Creates a keeper of the current heap after a full collection. `quiet` advances the clock without work, and awaits
- * collections.
- */
-async function keep() {
+/** Creates a keeper of the current heap. `quiet` advances the clock without work, and awaits collections. */
+function keep() {
   const clock = new FakeClock();
   const state = { collections: 0, last: Promise.resolve() };
-  await collectAll();
   const keeper = new HeapKeeper(clock, () => {
     state.collections++;
     state.last = collectAll();
@@ -36,7 +32,7 @@ async function keep() {
 
 describe('The heap keeper', () => {
   it.each([1, 5])('collects garbage after three idle seconds, counted from the last activity of %d', async (rounds) => {
-    const { clock, keeper, state } = await keep();
+    const { clock, keeper, state } = keep();
     const held = garbage();
     for (let round = 0; round < rounds; round++) {
       keeper.touch();
@@ -49,7 +45,7 @@ describe('The heap keeper', () => {
   });
 
   it('collects at the first idle period, then leaves the heap alone if it has not grown, and sleeps until the next activity', async () => {
-    const { clock, keeper, state, quiet } = await keep();
+    const { clock, keeper, state, quiet } = keep();
     keeper.touch();
     await quiet(idleMs);
     keeper.touch();
@@ -58,7 +54,7 @@ describe('The heap keeper', () => {
   });
 
   it('collects again only if the heap has grown again', async () => {
-    const { keeper, state, quiet } = await keep();
+    const { keeper, state, quiet } = keep();
     const held = [garbage()];
     keeper.touch();
     await quiet(idleMs);
