@@ -14,6 +14,12 @@ export async function consolePart<T>(name: string): Promise<T> {
   return (await globalThis.importConsole(name)) as T;
 }
 
+/** Imports several modules of the console, and returns all their exports. */
+export async function consoleParts<T>(...names: readonly string[]): Promise<T> {
+  const parts = await Promise.all(names.map((name) => consolePart<object>(name)));
+  return Object.assign({}, ...parts) as T;
+}
+
 /** Element with its components rendered: `['p', {}, 'text', ['b', {}, 'bold']]`. */
 export type DrawnElement = readonly [tag: string, attributes: Readonly<Record<string, unknown>>, ...DrawnNode[]];
 export type DrawnNode = string | DrawnElement;

@@ -1,7 +1,7 @@
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { settled } from '../../support/basics/settled.js';
-import { consolePart } from '../../support/clients/console-parts.js';
+import { consoleParts } from '../../support/clients/console-parts.js';
 
 interface Turn {
   readonly question: { readonly text: string };
@@ -37,16 +37,14 @@ interface Parts {
   readonly TabMemory: new (storage: object) => object;
 }
 
-async function parts(): Promise<Parts> {
-  const names = ['base/tab-memory.mjs', 'base/failures.mjs', 'ask/chat.mjs'];
-  return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
-}
+const parts = consoleParts<Parts>('base/tab-memory.mjs', 'base/failures.mjs', 'ask/chat.mjs');
 
+const echoed = (content: string) => ['user', 'assistant'].map((role) => ({ role, content }));
 const message = (text: string) => ({ text, images: [], system: '', model: null, effort: null, schema: null });
 
 /** Starts a chat whose service echoes each message, after these refusals. */
 async function begin(refusals: readonly object[] = []) {
-  const { Chat, ApiError, TabMemory } = await parts();
+  const { Chat, ApiError, TabMemory } = await parts;
   const clock = new FakeClock();
   const asked: object[] = [];
   const left = [...refusals];
@@ -59,12 +57,7 @@ async function begin(refusals: readonly object[] = []) {
       const refusal = left.shift();
       if (refusal !== undefined) throw new ApiError(429, refusal);
       if (body.message.startsWith('slow')) await orAborted(released, signal);
-      const messages = said.get('a') ?? [];
-      said.set('a', [
-        ...messages,
-        { role: 'user', content: body.message },
-        { role: 'assistant', content: body.message },
-      ]);
+      said.set('a', [...(said.get('a') ?? []), ...echoed(body.message)]);
       for (const text of ['Let me ', 'see.'])
         yield { event: 'thought', data: JSON.stringify({ text: body.message.startsWith('think') ? text : '' }) };
       const result = { conversation_id: 'a', response: body.message, model: 'echo', usage: null, queue_ms: 0 };
@@ -77,10 +70,7 @@ async function begin(refusals: readonly object[] = []) {
       return { conversation_id: 'fork' };
     },
   };
-  const pageClock = {
-    now: () => clock.now(),
-    after: (ms: number, call: () => void) => clock.after(ms, call),
-  };
+  const pageClock = { now: () => clock.now(), after: (ms: number, call: () => void) => clock.after(ms, call) };
   const items = new Map<string, string>();
   const storage = {
     getItem: (name: string) => items.get(name) ?? null,
@@ -221,8 +211,7 @@ describe('A chat', () => {
     await chat.ask(message('one'));
     await chat.ask(message('two'));
     const [first] = chat.view.value.turns;
-    const twice = (text: string) => ['user', 'assistant'].map((role) => ({ role, content: text }));
-    said.set('b', [...twice('one'), ...twice('other'), ...twice('more')]);
+    said.set('b', ['one', 'other', 'more'].flatMap(echoed));
     await chat.openVersion('b', 1);
     expect(asked.slice(2)).toEqual([expect.objectContaining({ path: '/chat/b/messages' })]);
     expect(shownBy(chat)).toEqual(['one done', 'other done', 'more done']);

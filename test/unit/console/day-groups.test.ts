@@ -1,14 +1,11 @@
-import { consolePart } from '../../support/clients/console-parts.js';
+import { consoleParts } from '../../support/clients/console-parts.js';
 
 interface Parts {
   dayGroupText(time: string | number, now: number): string;
   splitThoughts(text: string): { readonly thoughts: string; readonly answer: string } | null;
 }
 
-async function parts(): Promise<Parts> {
-  const names = ['base/format.mjs', 'ui/answer.mjs'];
-  return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
-}
+const parts = consoleParts<Parts>('base/format.mjs', 'ui/answer.mjs');
 
 describe('The heading of a day in a list', () => {
   it.each([
@@ -20,7 +17,7 @@ describe('The heading of a day in a list', () => {
     [new Date(2026, 10, 19, 23), 'Previous 30 days'],
     [new Date(2026, 8, 30), 'September 2026'],
   ])('for %s is %s on 27 November 2026', async (time, group) => {
-    const { dayGroupText } = await parts();
+    const { dayGroupText } = await parts;
     expect(dayGroupText(time.getTime(), new Date(2026, 10, 27, 12).getTime())).toBe(group);
   });
 });
@@ -32,6 +29,6 @@ describe('The thoughts before an answer', () => {
     ['\n<think>\nWell\n</think>\n\nYes.', { thoughts: 'Well', answer: 'Yes.' }],
     ['<thinking></thinking>Yes.', { thoughts: '', answer: 'Yes.' }],
   ])('are separated from it: %j', async (text, split) => {
-    expect((await parts()).splitThoughts(text)).toEqual(split);
+    expect((await parts).splitThoughts(text)).toEqual(split);
   });
 });

@@ -38,10 +38,8 @@ describe('The draft of a message', () => {
       /^The model Jay takes no images/,
     ],
   ])('cannot be sent, and gives the reason: %j to %j', async (draft, target, field, message) => {
-    expect(await read(draft, target)).toEqual({
-      kind: 'fault',
-      fault: { field, message: expect.stringMatching(message) },
-    });
+    const fault = { field, message: expect.stringMatching(message) };
+    expect(await read(draft, target)).toEqual({ kind: 'fault', fault });
   });
 
   it('omits an effort that the model does not support, and nothing if that is unknown', async () => {

@@ -23,24 +23,18 @@ describe('The text about a background job', () => {
     for (const title of [undefined, '', '  ']) expect(titleOf({ job_id: 'j1', title })).toBe('Job j1');
   });
 
-  it('shows its answer, in any format', async () => {
+  const thought = { summary: [{ text: 'Let me' }, { text: 'see' }] };
+  const response = (item: object) => ({ object: 'response', output: [item] });
+
+  it.each<[object, string, object]>([
+    [{ response: 'Hello', conversation_id: 'c' }, 'Hello', { conversationId: 'c' }],
+    [{ response: '{}', structured: {} }, '{}', { value: {} }],
+    [{ response: 'Hello', thoughts: 'Well' }, 'Hello', { thoughts: 'Well' }],
+    [response(thought), '', { thoughts: 'Let me\n\nsee' }],
+    [response({ content: [{ text: 'Hel' }, { text: 'lo' }] }), 'Hello', {}],
+    [response({ arguments: '{"a":1}' }), '{"a":1}', {}],
+  ])('shows its answer, in any format: %j', async (result, text, more) => {
     const { answerOf } = await consolePart<WordsPart>('jobs/page.mjs');
-    const none = { value: undefined, thoughts: '', conversationId: null };
-    expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({
-      ...none,
-      text: 'Hello',
-      conversationId: 'c',
-    });
-    expect(answerOf({ response: '{}', structured: {} })).toEqual({ ...none, text: '{}', value: {} });
-    expect(answerOf({ response: 'Hello', thoughts: 'Well' })).toEqual({ ...none, text: 'Hello', thoughts: 'Well' });
-    const thought = { summary: [{ text: 'Let me' }, { text: 'see' }] };
-    expect(answerOf({ object: 'response', output: [thought] })).toEqual({
-      ...none,
-      text: '',
-      thoughts: 'Let me\n\nsee',
-    });
-    const message = { object: 'response', output: [{ content: [{ text: 'Hel' }, { text: 'lo' }] }] };
-    expect(answerOf(message)).toEqual({ ...none, text: 'Hello' });
-    expect(answerOf({ object: 'response', output: [{ arguments: '{"a":1}' }] })).toEqual({ ...none, text: '{"a":1}' });
+    expect(answerOf(result)).toEqual({ value: undefined, thoughts: '', conversationId: null, text, ...more });
   });
 });

@@ -50,15 +50,8 @@ describe('The last hour', () => {
     minutesBefore(minutes: readonly object[]): number[];
   }
   const parts = consolePart<Figures>('now/last-hour.mjs');
-  const minute = (values: object) => ({
-    at: at(0),
-    requests: 0,
-    errors: 0,
-    jobs: 0,
-    failed_jobs: 0,
-    refused: 0,
-    ...values,
-  });
+  const nothing = { at: at(0), requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0 };
+  const minute = (values: object) => ({ ...nothing, ...values });
 
   it('is summed up', async () => {
     const { hourFigures } = await parts;
@@ -106,12 +99,10 @@ describe('The state of the service', () => {
 
   it('lists its reasons in sentences, with the time at which jobs start again', async () => {
     const { reasonText } = await parts;
-    expect(reasonText({ message: 'the model CLI codex is not ready: no' }, start)).toBe(
-      'The model CLI codex is not ready: no.',
-    );
-    expect(clock(reasonText({ message: 'the quota is used up', until: at(60) }, start))).toBe(
-      'The quota is used up. No job is started before TIME.',
-    );
+    const unready = reasonText({ message: 'the model CLI codex is not ready: no' }, start);
+    const used = clock(reasonText({ message: 'the quota is used up', until: at(60) }, start));
+    expect(unready).toBe('The model CLI codex is not ready: no.');
+    expect(used).toBe('The quota is used up. No job is started before TIME.');
   });
 
   it('shows since when the queue is full, and how many jobs were refused', async () => {
@@ -122,9 +113,8 @@ describe('The state of the service', () => {
       'The queue has been full since TIME.',
       '1,200 requests were refused in the last 5 minutes.',
     ]);
-    expect(pressureTexts({ ...well, refused_last_5_minutes: 1 }, start)).toEqual([
-      '1 request was refused in the last 5 minutes.',
-    ]);
+    const one = pressureTexts({ ...well, refused_last_5_minutes: 1 }, start);
+    expect(one).toEqual(['1 request was refused in the last 5 minutes.']);
   });
 });
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { consolePart } from '../../support/clients/console-parts.js';
+import { system, textPart, user } from '../../support/doors/sdk-messages.js';
 
 const run = promisify(execFile);
 
@@ -72,10 +73,9 @@ const texts = [
   'x'.repeat(200_000), // longer than one argument of a program may be
 ];
 
-const schema = {
-  type: 'object',
-  properties: { __proto__x: { const: null }, 'a"b': { enum: [true, false, null, 1.5] } },
-};
+const properties = { __proto__x: { const: null }, 'a"b': { enum: [true, false, null, 1.5] } };
+const schema = { type: 'object', properties };
+const env = { PATH: process.env.PATH, MODEL_API_KEY: key };
 
 describe.each(Object.entries(programs))('The snippet for %s', (language, [program, file]) => {
   const itRuns = language === 'curl' || isThere(program) ? it : it.skip;
@@ -94,11 +94,7 @@ describe.each(Object.entries(programs))('The snippet for %s', (language, [progra
       const snippet = snippetOf(language, { url: encodeURI(url), body, needsKey: true });
       expect(snippet).not.toContain(key);
       await writeFile(join(folder.path, file), snippet);
-      const { stdout } = await run(program, [file], {
-        cwd: folder.path,
-        env: { PATH: process.env.PATH, MODEL_API_KEY: key },
-      });
-      expect(stdout).toContain('Hello');
+      expect((await run(program, [file], { cwd: folder.path, env })).stdout).toContain('Hello');
     }
     expect(recorder.bodies.map((body) => JSON.stringify(body))).toEqual(bodies.map((body) => JSON.stringify(body)));
     expect(new Set(recorder.keys)).toEqual(new Set([key]));
@@ -131,28 +127,19 @@ describe('The snippet for the OpenAI SDK', () => {
     const { snippetOf } = await parts;
     const message = texts.join('\n');
     const images = [{ media_type: 'image/png', data: 'AAAA' }];
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
     const body = { message, system: 'Be "brief".', model: 'echo', effort: 'low', schema, images };
     const snippet = snippetOf('OpenAI SDK', { url: "http://127.0.0.1/it's/chat", body, needsKey: true });
     expect(snippet).not.toContain(key);
     await writeFile(join(folder.path, 'openai.py'), sdk);
     await writeFile(join(folder.path, 'snippet.py'), snippet);
-    const env = { PATH: process.env.PATH, MODEL_API_KEY: key };
     const { stdout } = await run('python3', ['snippet.py'], { cwd: folder.path, env });
     expect(stdout).toBe('Hello\n');
     expect(JSON.parse(await readFile(join(folder.path, 'asked.json'), 'utf8'))).toEqual({
       base_url: "http://127.0.0.1/it's/v1",
       api_key: key,
       model: 'echo',
-      messages: [
-        { role: 'system', content: 'Be "brief".' },
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: message },
-            { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
-          ],
-        },
-      ],
+      messages: [system('Be "brief".'), user([textPart(message), image])],
       reasoning_effort: 'low',
       response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
     });

@@ -1,4 +1,6 @@
-import { consolePart } from '../../support/clients/console-parts.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
+import { settled } from '../../support/basics/settled.js';
+import { consoleParts } from '../../support/clients/console-parts.js';
 
 interface FollowedView {
   readonly kind: string;
@@ -9,22 +11,14 @@ interface Follower {
   readonly view: { readonly value: FollowedView };
   start(): () => void;
 }
-interface Failures {
+interface Parts {
+  readonly StatusFollower: new (api: object, link: object, clock: object) => Follower;
   readonly ApiError: new (status: number, body: object | null) => Error;
   readonly ServerGone: new () => Error;
-}
-interface ObservableOf {
-  readonly Observable: new (value: string) => { set(value: string): void; subscribe(call: () => void): () => void };
-}
-interface FollowerPart {
-  readonly StatusFollower: new (api: object, link: object, clock: object) => Follower;
+  readonly Observable: new (value: string) => { set(value: string): void };
 }
 
-const parts = Promise.all([
-  consolePart<FollowerPart>('now/status-follower.mjs'),
-  consolePart<Failures>('base/failures.mjs'),
-  consolePart<ObservableOf>('base/observable.mjs'),
-]);
+const parts = consoleParts<Parts>('now/status-follower.mjs', 'base/failures.mjs', 'base/observable.mjs');
 
 /** A stream that a test writes to and ends. */
 class Feed {
@@ -64,35 +58,11 @@ class Feed {
   }
 }
 
-/** Timers that a test fires. */
-class Timers {
-  time = 1_000_000;
-  #timers: { at: number; call: () => void }[] = [];
-
-  readonly now = () => this.time;
-  readonly after = (ms: number, call: () => void) => {
-    const timer = { at: this.time + ms, call };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  };
-
-  async pass(ms: number): Promise<void> {
-    this.time += ms;
-    const due = this.#timers.filter(({ at }) => at <= this.time);
-    this.#timers = this.#timers.filter(({ at }) => at > this.time);
-    for (const { call } of due) call();
-    await settle();
-  }
-}
-
-const settle = () => new Promise((resolve) => setImmediate(resolve));
-
 async function following() {
-  const [{ StatusFollower }, failures, { Observable }] = await parts;
+  const { StatusFollower, Observable, ...failures } = await parts;
   const feeds: Feed[] = [];
-  const clock = new Timers();
+  const clock = new FakeClock();
+  const pageClock = { now: () => clock.now(), after: (ms: number, call: () => void) => clock.after(ms, call) };
   const link = { state: new Observable('up') };
   const api = {
     events: (_: string, { signal }: { signal: AbortSignal }) => {
@@ -100,18 +70,18 @@ async function following() {
       return (feeds.at(-1) as Feed).events();
     },
   };
-  const follower = new StatusFollower(api, link, clock);
+  const follower = new StatusFollower(api, link, pageClock);
   const stop = follower.start();
-  await settle();
+  await settled();
   const tell = async (event: string, data: object) => {
     feeds.at(-1)?.tell(event, data);
-    await settle();
+    await settled();
   };
   const end = async (error?: Error) => {
     feeds.at(-1)?.end(error);
-    await settle();
+    await settled();
   };
-  return { follower, feeds, clock, link, stop, tell, end, ...failures };
+  return { follower, feeds, clock, link, stop, tell, end, kind: () => follower.view.value.kind, ...failures };
 }
 
 describe('The status follower', () => {
@@ -125,13 +95,13 @@ describe('The status follower', () => {
   });
 
   it('is stale once the stream has ended, and live again with the next snapshot', async () => {
-    const { follower, feeds, clock, tell, end, stop } = await following();
+    const { follower, kind, feeds, clock, tell, end, stop } = await following();
     await tell('snapshot', { workers: [1] });
     await end();
-    expect(follower.view.value).toMatchObject({ kind: 'old', sinceMs: clock.time, status: { workers: [1] } });
-    await clock.pass(500);
+    expect(follower.view.value).toMatchObject({ kind: 'old', sinceMs: clock.now(), status: { workers: [1] } });
+    await clock.advance(500);
     expect(feeds).toHaveLength(2);
-    expect(follower.view.value.kind).toBe('old');
+    expect(kind()).toBe('old');
     await tell('snapshot', { breaker: {} });
     expect(follower.view.value).toMatchObject({ kind: 'live', status: { breaker: {} } });
     expect(follower.view.value.status).not.toHaveProperty('workers');
@@ -144,50 +114,50 @@ describe('The status follower', () => {
     for (let attempt = 0; attempt < 6; attempt++) {
       await end(new ServerGone());
       const before = feeds.length;
-      const begin = clock.time;
-      while (feeds.length === before) await clock.pass(250);
-      waits.push(clock.time - begin);
+      const begin = clock.now();
+      while (feeds.length === before) await clock.advance(250);
+      waits.push(clock.now() - begin);
     }
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
     await end(new ServerGone());
     const before = feeds.length;
     link.state.set('gone');
-    await settle();
+    await settled();
     expect(feeds).toHaveLength(before + 1);
     stop();
   });
 
   it('reconnects if nothing arrives for more than a minute and a half', async () => {
-    const { follower, feeds, clock, tell, stop } = await following();
+    const { kind, feeds, clock, tell, stop } = await following();
     await tell('snapshot', {});
-    await clock.pass(60_000);
+    await clock.advance(60_000);
     await tell('change', {});
-    await clock.pass(60_000);
-    expect(follower.view.value.kind).toBe('live');
-    await clock.pass(30_000);
+    await clock.advance(60_000);
+    expect(kind()).toBe('live');
+    await clock.advance(30_000);
     expect(feeds[0]?.signal.aborted).toBe(true);
-    expect(follower.view.value.kind).toBe('old');
+    expect(kind()).toBe('old');
     stop();
   });
 
   it.each([401, 403, 404])('gives up if the answer is %d', async (status) => {
-    const { follower, feeds, clock, end, ApiError } = await following();
+    const { kind, feeds, clock, end, ApiError } = await following();
     await end(new ApiError(status, null));
-    expect(follower.view.value.kind).toBe('refused');
-    await clock.pass(60_000);
+    expect(kind()).toBe('refused');
+    await clock.advance(60_000);
     expect(feeds).toHaveLength(1);
   });
 
   it('does not give up if the service is busy, and requests nothing after it was stopped', async () => {
-    const { follower, feeds, clock, tell, end, stop, ApiError } = await following();
+    const { kind, feeds, clock, tell, end, stop, ApiError } = await following();
     await end(new ApiError(429, null));
-    expect(follower.view.value.kind).toBe('refused');
-    await clock.pass(500);
+    expect(kind()).toBe('refused');
+    await clock.advance(500);
     await tell('snapshot', {});
-    expect(follower.view.value.kind).toBe('live');
+    expect(kind()).toBe('live');
     stop();
-    await settle();
-    await clock.pass(60_000);
+    await settled();
+    await clock.advance(60_000);
     expect(feeds).toHaveLength(2);
   });
 });

@@ -1,4 +1,5 @@
-import { consolePart } from '../../support/clients/console-parts.js';
+import { consoleParts } from '../../support/clients/console-parts.js';
+import { assistant, user } from '../../support/doors/sdk-messages.js';
 
 interface Turn {
   readonly id: number;
@@ -20,10 +21,7 @@ interface Parts {
   withRemembered(memory: Memory, id: string | null, kept: readonly Turn[], nextId: () => number): readonly Turn[];
 }
 
-async function parts(): Promise<Parts> {
-  const names = ['base/tab-memory.mjs', 'ask/turn.mjs'];
-  return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
-}
+const parts = consoleParts<Parts>('base/tab-memory.mjs', 'ask/turn.mjs');
 
 /** Storage of a tab with room for this many characters. */
 class TabStorage {
@@ -53,24 +51,29 @@ const running = { kind: 'running', sinceMs: 0 };
 const stopped = { kind: 'stopped' };
 
 async function tab(room?: number) {
-  const all = await parts();
+  const all = await parts;
   const storage = new TabStorage(room);
   const memory = new all.TabMemory(storage);
   const turn = (text: string, state: object, answer = '', images: readonly object[] = []) =>
     new all.ChatTurn(1, { text, images }, state, answer);
+  const remember = (id: string | null, ...turns: readonly Turn[]) => all.rememberTurns(memory, id, turns);
   let lastId = 100;
   const reloaded = (id: string | null, kept: readonly Turn[]) =>
     all
       .withRemembered(memory, id, kept, () => ++lastId)
       .map(({ question, state, text }) => [question.text, state.value.kind, text.value]);
-  return { ...all, storage, memory, turn, reloaded };
+  return { storage, memory, turn, remember, reloaded };
 }
+
+let { storage, memory, turn, remember, reloaded } = {} as Awaited<ReturnType<typeof tab>>;
+beforeEach(async () => {
+  ({ storage, memory, turn, remember, reloaded } = await tab());
+});
 
 describe('After a reload', () => {
   it('a question is in its position, with the received part of its answer', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
     const [one, two] = [turn('one', done, '1'), turn('two', done, '2')];
-    rememberTurns(memory, 'a', [one, turn('left', stopped, 'le'), two, turn('open', running, 'op')]);
+    remember('a', one, turn('left', stopped, 'le'), two, turn('open', running, 'op'));
     expect(reloaded('a', [one, two])).toEqual([
       ['one', 'done', '1'],
       ['left', 'unfinished', 'le'],
@@ -80,23 +83,20 @@ describe('After a reload', () => {
   });
 
   it('a first question is shown, though it has no conversation yet', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
-    rememberTurns(memory, null, [turn('first', running, 'an')]);
+    remember(null, turn('first', running, 'an'));
     expect(reloaded(null, [])).toEqual([['first', 'unfinished', 'an']]);
   });
 
   it('no turn of another conversation is shown', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
-    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    remember('a', turn('left', stopped));
     expect([reloaded('b', []), reloaded(null, [])]).toEqual([[], []]);
   });
 
   it('a turn that the service did store is shown once, and a stopped one that was sent again twice', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
     const kept = turn('one', done, '1');
-    rememberTurns(memory, 'a', [turn('one', running, 'o')]);
+    remember('a', turn('one', running, 'o'));
     expect(reloaded('a', [kept])).toEqual([['one', 'done', '1']]);
-    rememberTurns(memory, 'a', [turn('one', stopped, 'o'), kept]);
+    remember('a', turn('one', stopped, 'o'), kept);
     expect(reloaded('a', [kept])).toEqual([
       ['one', 'unfinished', 'o'],
       ['one', 'done', '1'],
@@ -104,54 +104,45 @@ describe('After a reload', () => {
   });
 
   it('only unsaved turns are shown if the conversation cannot be read', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
-    rememberTurns(memory, 'a', [turn('one', done, '1'), turn('left', stopped, 'le')]);
+    remember('a', turn('one', done, '1'), turn('left', stopped, 'le'));
     expect(reloaded('a', [])).toEqual([['left', 'unfinished', 'le']]);
   });
 });
 
 describe('The memory of a tab', () => {
   it('is empty once every turn is stored', async () => {
-    const { rememberTurns, memory, turn, storage } = await tab();
-    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    remember('a', turn('left', stopped));
     expect(storage.items.size).toBe(1);
-    rememberTurns(memory, 'a', [turn('one', done)]);
+    remember('a', turn('one', done));
     expect(storage.items.size).toBe(0);
   });
 
   it('omits images if there is not enough space for them, and everything if there is none for the text', async () => {
     const image = { name: 'a.png', mediaType: 'image/png', data: 'A'.repeat(5000) };
     const small = await tab(1000);
-    small.rememberTurns(small.memory, 'a', [small.turn('left', stopped, 'le', [image])]);
+    small.remember('a', small.turn('left', stopped, 'le', [image]));
     expect(small.reloaded('a', [])).toEqual([['left', 'unfinished', 'le']]);
     const full = await tab(10);
-    full.rememberTurns(full.memory, 'a', [full.turn('left', stopped, 'le')]);
+    full.remember('a', full.turn('left', stopped, 'le'));
     expect(full.reloaded('a', [])).toEqual([]);
   });
 
   it('ignores unreadable data', async () => {
-    const { storage, reloaded } = await tab();
     storage.setItem('prompt-relay-turns-1', '{"conversationId":');
     expect(reloaded('a', [])).toEqual([]);
   });
 
   it('is deleted with its key, and stores nothing afterwards', async () => {
-    const { rememberTurns, memory, turn, storage } = await tab();
-    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    remember('a', turn('left', stopped));
     memory.forget();
-    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    remember('a', turn('left', stopped));
     expect([storage.items.size, memory.recall('turns-1')]).toEqual([0, null]);
   });
 
   it('has model and tokens of an answer from the service, if they are stored', async () => {
     const usage = { input_tokens: 1, output_tokens: 2 };
-    const messages = [
-      { role: 'user', content: 'one' },
-      { role: 'assistant', content: '1' },
-      { role: 'user', content: 'two' },
-      { role: 'assistant', content: '2', model: 'eliza', usage },
-    ];
-    const { turnsOf } = await parts();
+    const messages = [user('one'), assistant('1'), user('two'), assistant('2', { model: 'eliza', usage })];
+    const { turnsOf } = await parts;
     expect(turnsOf({ messages }, () => 1).map(({ state }) => state.value)).toEqual([
       { kind: 'done', result: { model: null, usage: null } },
       { kind: 'done', result: { model: 'eliza', usage } },
@@ -159,8 +150,7 @@ describe('The memory of a tab', () => {
   });
 
   it('contains the last twenty conversations only', async () => {
-    const { rememberTurns, memory, turn, reloaded } = await tab();
-    for (let number = 1; number <= 21; number++) rememberTurns(memory, `${number}`, [turn('left', stopped)]);
+    for (let number = 1; number <= 21; number++) remember(`${number}`, turn('left', stopped));
     expect([reloaded('1', []), reloaded('2', [])]).toEqual([[], [['left', 'unfinished', '']]]);
   });
 });

@@ -94,9 +94,8 @@ describe('The texts of the set-up', () => {
   it('show how Claude Code uses the service as a tool, without any key', async () => {
     const { mcpCommand } = await texts;
     expect(mcpCommand('http://a:5051/mcp', false)).toBe('claude mcp add --transport http relay http://a:5051/mcp');
-    expect(mcpCommand('http://a/mcp', true)).toMatch(
-      /http:\/\/a\/mcp --header "Authorization: Bearer \$MODEL_API_KEY"$/,
-    );
+    const header = /http:\/\/a\/mcp --header "Authorization: Bearer \$MODEL_API_KEY"$/;
+    expect(mcpCommand('http://a/mcp', true)).toMatch(header);
   });
 
   it('show how Ollama clients use the service', async () => {
@@ -108,20 +107,14 @@ describe('The texts of the set-up', () => {
   it('show how processes are contained', async () => {
     const { terminationText } = await texts;
     expect(terminationText({ means: 'cgroup', no_cgroup: null })).toBe('a cgroup for each job');
-    expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain(
-      'cgroups are unavailable: no right',
-    );
+    const group = terminationText({ means: 'process-group', no_cgroup: 'no right' });
+    expect(group).toContain('cgroups are unavailable: no right');
   });
 
   it('show a command as typed, in the browser and in a terminal', async () => {
     const shell = await consolePart<typeof atTerminal>('base/format.mjs');
+    const typed = ['a-b', '{model}', `'it'\\''s'`, "'a b'", "''"];
     for (const { shellWord } of [shell, atTerminal])
-      expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual([
-        'a-b',
-        '{model}',
-        `'it'\\''s'`,
-        "'a b'",
-        "''",
-      ]);
+      expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual(typed);
   });
 });

@@ -16,15 +16,10 @@ interface Versions {
 }
 
 const versions = () => consolePart<Versions>('conversations/versions.mjs');
+type Origin = readonly [string, number];
 
 /** Builds a version. `origins`: IDs with the number of turns that they share; `created` and `active`: hours. */
-function version(
-  id: string,
-  turns: number,
-  origins: readonly (readonly [string, number])[],
-  created: number,
-  active = created,
-) {
+function version(id: string, turns: number, origins: readonly Origin[], created: number, active = created) {
   return {
     conversation_id: id,
     origins: origins.map(([origin, shared]) => ({ conversation_id: origin, message_count: 2 * shared })),
@@ -44,16 +39,8 @@ async function choices(id: string, all: readonly Version[]) {
 const root = version('root', 3, [], 1, 9);
 const second = version('second', 3, [['root', 1]], 2);
 const third = version('third', 2, [['root', 1]], 3);
-const ofSecond = version(
-  'of-second',
-  4,
-  [
-    ['root', 1],
-    ['second', 2],
-  ],
-  4,
-  8,
-);
+const ofRoot: Origin = ['root', 1];
+const ofSecond = version('of-second', 4, [ofRoot, ['second', 2]], 4, 8);
 const ofFirst = version('of-first', 1, [['root', 0]], 5);
 const all = [root, second, third, ofSecond, ofFirst];
 
@@ -95,16 +82,9 @@ describe('The versions of a conversation', () => {
   it('are one entry of the list: the first one', async () => {
     const { firstVersions } = await versions();
     const other = version('other', 1, [], 6);
-    const late = version('late', 2, [['gone', 1]], 7);
-    const later = version(
-      'later',
-      2,
-      [
-        ['gone', 1],
-        ['x', 2],
-      ],
-      7,
-    );
+    const ofGone: Origin = ['gone', 1];
+    const late = version('late', 2, [ofGone], 7);
+    const later = version('later', 2, [ofGone, ['x', 2]], 7);
     const listed = firstVersions([ofSecond, other, root, late, third, later]);
     expect(listed.map((one) => one.conversation_id)).toEqual(['of-second', 'other', 'late']);
   });
