@@ -3,16 +3,13 @@ import type { SetupReport } from '../../../../src/shared/api/setup.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 import { setupReport } from '../../../support/agents/setup-report.js';
 
-const report: SetupReport = {
-  ...setupReport,
-  models: [
+it('The set-up shows the default model, and the model aliases', () => {
+  const models = [
     { id: 'eliza', default: true },
     { id: 'echo', default: false },
     { id: 'gpt-4o', default: false, alias_of: 'echo' },
-  ],
-};
-
-it('The set-up shows the default model, and the model aliases', () => {
+  ];
+  const report: SetupReport = { ...setupReport, models };
   const line = renderSetupReport(report, paintFor(false)).find((each) => each.startsWith('models'));
   expect(line).toMatch(/^models +eliza \(default\), echo, gpt-4o \(stands for echo\)$/);
 });
