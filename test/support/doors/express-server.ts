@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { systemClock } from '../../../src/shared/clock.js';
+import type { WorkerKey } from '../../../src/shared/ipc/protocol.js';
 import type { FamilyFigures } from '../../../src/shared/metrics.js';
 import {
   type AsyncHandler,
@@ -68,6 +69,15 @@ export async function countsIn(metrics: HttpMetrics): Promise<(name: string) => 
   const families = await metrics.changes();
   return (name) =>
     families.find((family) => family.name === `model_api_${name}`)?.values.filter(({ value }) => value !== 0) ?? [];
+}
+
+/** Handler that runs before an API: the request is from this client, who has a key with these differences. */
+export function asHolder(client: string, key: Partial<WorkerKey> | null): Handler {
+  const plain = { name: 'ui', digest: '', scopes: [], isCapped: false, hasSubclients: false, expiresAt: null };
+  return (_req, res, next) => {
+    Object.assign(res.locals, { client, key: key && { ...plain, ...key } });
+    next();
+  };
 }
 
 /** Last handler: answers with the client's identity. */

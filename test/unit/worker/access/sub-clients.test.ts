@@ -1,5 +1,5 @@
 import { subClientByHeader } from '../../../../src/worker/access/authenticate.js';
-import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { asHolder } from '../../../support/doors/express-server.js';
 import { always, answerEvents, begun, type SdkDoor, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
@@ -8,14 +8,8 @@ const header = { 'X-OpenWebUI-User-Id': 'zoe' };
 
 /** Creates the OpenAI API for the holder of a key. */
 function heldBy(hasSubclients: boolean): Promise<SdkDoor> {
-  const key = { name: 'ui', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
-  const asHolder: Handler = (_req, res, next) => {
-    res.locals.client = 'key ui';
-    res.locals.key = key;
-    next();
-  };
   const run = always(...begun, ...answerEvents('Hello'), jobDone());
-  return sdkDoor(run, { before: [asHolder, subClientByHeader()] });
+  return sdkDoor(run, { before: [asHolder('key ui', { hasSubclients }), subClientByHeader()] });
 }
 
 async function clientOf(door: SdkDoor, body: object, headers: Record<string, string> = {}): Promise<string> {

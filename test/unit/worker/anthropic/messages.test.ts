@@ -1,7 +1,6 @@
-import { keyClient } from '../../../../src/shared/client.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { FailedOutcome, JobDone, JobEvent, JobRequest } from '../../../../src/shared/job.js';
-import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { asHolder } from '../../../support/doors/express-server.js';
 import { always, begun, messageEvents, type SdkDoor, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { assistant, png, textPart, user } from '../../../support/doors/sdk-messages.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
@@ -400,18 +399,13 @@ describe('A token count', () => {
 
 describe('The user id in the metadata', () => {
   const named = { ...hello, metadata: { user_id: 'ada' } };
-  const withKey =
-    (hasSubclients: boolean): Handler =>
-    (_req, res, next) => {
-      const key = { name: 'app', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
-      Object.assign(res.locals, { key, client: keyClient('app') });
-      next();
-    };
+  const open = (hasSubclients: boolean) =>
+    sdkDoor(always(...begun, done), { before: [asHolder('key app', { name: 'app', hasSubclients })] });
 
   it.each(['/v1/messages', '/v1/messages/count_tokens'])(
     'selects the sub-client if the key allows it: %s',
     async (path) => {
-      await using door = await sdkDoor(always(...begun, done), { before: [withKey(true)] });
+      await using door = await open(true);
       const { status, headers } = await door.post(path, named);
       expect([status, headers.get('x-ignored-parameters')]).toEqual([200, null]);
       if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
@@ -419,7 +413,7 @@ describe('The user id in the metadata', () => {
   );
 
   it('is ignored if the key does not allow it', async () => {
-    await using door = await sdkDoor(always(...begun, done), { before: [withKey(false)] });
+    await using door = await open(false);
     const { headers } = await door.post('/v1/messages', named);
     expect(door.job.client).toBe('key app');
     expect(headers.get('x-ignored-parameters')).toBe('metadata');

@@ -9,7 +9,7 @@ import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, RawConnection, request } from '../../../support/clients/raw-http.js';
-import { answerOf, serveWith } from '../../../support/doors/express-server.js';
+import { answerOf, asHolder, serveWith } from '../../../support/doors/express-server.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { forever } from '../../../support/jobs/job-harness.js';
@@ -81,11 +81,7 @@ describe('The list of background jobs', () => {
   });
 });
 
-const asAdmin: Handler = (_req, res, next) => {
-  const key = { name: 'root', digest: '', scopes: ['admin' as const], isCapped: false, hasSubclients: false };
-  res.locals.key = { ...key, expiresAt: null };
-  next();
-};
+const asAdmin = asHolder('', { scopes: ['admin'] });
 
 describe('An administrator', () => {
   it('lists the jobs of all clients with their names, which no other client can', async () => {

@@ -1,14 +1,24 @@
 import { conversationMessages } from '../../../../src/shared/api/conversations.js';
 import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
-import { JsonTranscript, written } from '../../../../src/worker/api/transcripts.js';
+import { JsonTranscript, MarkdownTranscript, written } from '../../../../src/worker/api/transcripts.js';
 import { assistant, user } from '../../../support/doors/sdk-messages.js';
 import { onePartAtATime } from '../../../support/stores/transcripts.js';
 
-async function bodyOf(...parts: readonly TranscriptPart[]) {
+type Format = Parameters<typeof written>[1];
+
+async function textOf(format: Format, parts: readonly TranscriptPart[]): Promise<string> {
   let text = '';
-  for await (const piece of written(onePartAtATime(parts), new JsonTranscript('some-id', 'some-request')))
-    text += piece;
+  for await (const piece of written(onePartAtATime(parts), format)) text += piece;
+  return text;
+}
+
+async function bodyOf(...parts: readonly TranscriptPart[]) {
+  const text = await textOf(new JsonTranscript('some-id', 'some-request'), parts);
   return conversationMessages.parse(JSON.parse(text));
+}
+
+async function linesOf(...parts: readonly TranscriptPart[]): Promise<string[]> {
+  return (await textOf(new MarkdownTranscript('some-id'), parts)).split(/\r\n?|\n/);
 }
 
 const begun = { conversation_id: 'some-id', request_id: 'some-request' };
@@ -58,5 +68,41 @@ describe('A conversation as JSON', () => {
     const messages = [{ ...user('look'), images }, assistant('seen')];
     expect(await bodyOf(...parts, ...say('assistant', 'seen'))).toEqual({ ...begun, system: null, messages });
     expect((await bodyOf(...parts)).messages).toEqual(messages.slice(0, 1));
+  });
+});
+
+describe('A conversation as Markdown', () => {
+  it('has a heading for each role, followed by the text', async () => {
+    const image: TranscriptPart = { type: 'image', mediaType: 'image/png', bytes: 1234 };
+    const asked = [...say('system', 'Be kind.'), ...say('user', 'Look at', ' this'), image];
+    expect(await linesOf(...asked, ...say('assistant', 'I see.'))).toEqual([
+      ...['# Conversation some-id', ''],
+      ...['## System', '', '> Be kind.', ''],
+      ...['## User', '', '> Look at this', '', '*Image: image/png, 1234 bytes, left out here.*', ''],
+      ...['## Assistant', '', '> I see.', ''],
+    ]);
+  });
+
+  it.each([
+    ['a code fence that is never closed', '```\n~~~~\ncode'],
+    ['headings', '# one\n## Assistant\ntwo\n==='],
+    ['line breaks of all kinds', 'one\r# two\r\n# three\n\r\n\r# four\n'],
+    ['quotes and lists', '> one\n\n- two\n\n    three'],
+    ['an HTML comment', '<!--\n## Assistant'],
+  ])('quotes %s inside its message', async (_what, text) => {
+    const lines = await linesOf(...say('user', text), ...say('assistant', 'yes'));
+    const quoted = text.split(/\r\n?|\n/).map((line) => `> ${line}`);
+    const expected = ['# Conversation some-id', '', '## User', '', ...quoted, '', '## Assistant', '', '> yes', ''];
+    expect(lines).toEqual(expected);
+  });
+
+  it('treats a line break that is split in two as one', async () => {
+    const lines = await linesOf(...say('user', 'one\r', '\ntwo\r', 'three'), ...say('assistant', '\nfour'));
+    expect(lines.filter((line) => line.startsWith('>'))).toEqual(['> one', '> two', '> three', '> ', '> four']);
+  });
+
+  it('passes no control character to a terminal', async () => {
+    const lines = await linesOf(...say('user', 'a\u001b[31m\u0000\u0007\u009b\u007f\tb'));
+    expect(lines[4]).toBe('> a\ufffd[31m\ufffd\ufffd\ufffd\ufffd\tb');
   });
 });

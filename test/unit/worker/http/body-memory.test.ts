@@ -54,15 +54,19 @@ function start() {
   return { clock, bodies, open, fates, held, close };
 }
 
+let { clock, bodies, open, fates, held, close } = start();
+beforeEach(() => {
+  ({ clock, bodies, open, fates, held, close } = start());
+});
+
 /** Fills the memory with eight bodies of 14 MB of this client. */
-function fill(open: (client: string, come: number) => ReceivedBody, client: string): ReceivedBody[] {
+function fill(client: string): ReceivedBody[] {
   return Array.from({ length: 8 }, () => open(client, fullAfter / 8));
 }
 
 describe('Bodies that are being received', () => {
   it('are all read until they reach the limit together, then only those that fit, and the start of any', () => {
-    const { open, fates } = start();
-    fill(open, 'one').at(-1)?.add(Buffer.alloc(1));
+    fill('one').at(-1)?.add(Buffer.alloc(1));
     expect(fates()).toEqual(Array(8).fill('read')); // the remaining 2 MB of each fit
     const late = open('one');
     expect(fates()[8]).toBe('read');
@@ -73,7 +77,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('never exceed the limit, except for their first bytes', () => {
-    const { bodies, open, fates, held } = start();
     const piece = Buffer.alloc(64 * 1024);
     const count = 20;
     for (let opened = 0; opened < count; opened++) open('one');
@@ -85,7 +88,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('are resumed when there is room, starting with the clients that would use least', () => {
-    const { open, fates, close } = start();
     for (let count = 0; count < 8; count++) open('one', fullAfter / 8, (fullAfter / 8) * 1024 ** 2);
     const first = open('two', 3);
     open('one', 1, 8 * 1024 ** 2);
@@ -96,8 +98,7 @@ describe('Bodies that are being received', () => {
   });
 
   it('are all resumed when memory is no longer short', () => {
-    const { open, fates, close } = start();
-    const [first] = fill(open, 'one') as [ReceivedBody];
+    const [first] = fill('one') as [ReceivedBody];
     for (const client of ['one', 'two', 'three']) open(client, 3);
     expect(fates().slice(8)).toEqual(['waits', 'waits', 'waits']);
     close(first);
@@ -105,7 +106,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('always include one that is read, however large they may be', () => {
-    const { open, fates, close } = start();
     const large = Array.from({ length: 9 }, () => open('one', 13));
     expect(fates().filter((fate) => fate === 'read').length).toBeGreaterThan(0);
     for (const body of large) close(body);
@@ -113,7 +113,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('are dropped after ten seconds without data', async () => {
-    const { clock, open, fates } = start();
     const [talking] = [open('one'), open('one')];
     await clock.advance(9000);
     talking.add(bytes(1));
@@ -124,7 +123,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('need no timer when none is left', () => {
-    const { clock, open, close } = start();
     const both = [open('one'), open('two')];
     expect(clock.pending).toBe(1);
     for (const body of both) close(body);
@@ -132,7 +130,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('are joined in order, and are not counted once they are closed', () => {
-    const { open, close, held } = start();
     const body = open('one');
     const pieces = ['one ', 'two ', 'x'.repeat(5000), ' three', ' four ', 'y'.repeat(5000), 'z'];
     for (const piece of pieces) body.add(Buffer.from(piece));
@@ -145,7 +142,6 @@ describe('Bodies that are being received', () => {
   });
 
   it('need little more memory than their bytes, however small the pieces', () => {
-    const { open } = start();
     const body = open('one');
     const memory = () => process.memoryUsage().heapUsed + process.memoryUsage().external;
     const before = memory();
@@ -157,8 +153,7 @@ describe('Bodies that are being received', () => {
 
 describe('While memory is short', () => {
   it('bodies that receive less than 64 KB in a second are dropped, even after a fast start', async () => {
-    const { clock, open, fates } = start();
-    const dripping = fill(open, 'one');
+    const dripping = fill('one');
     const fast = dripping[7] as ReceivedBody;
     open('one', 3); // 13 MB more do not fit
     for (let quarters = 0; quarters < 8; quarters++) {
@@ -174,8 +169,7 @@ describe('While memory is short', () => {
   });
 
   it('slow bodies are not dropped if no body waits', async () => {
-    const { clock, open, fates } = start();
-    const dripping = fill(open, 'one');
+    const dripping = fill('one');
     for (let seconds = 0; seconds < 30; seconds++) {
       for (const body of dripping) body.add(Buffer.alloc(1));
       await clock.advance(1000);
@@ -184,8 +178,7 @@ describe('While memory is short', () => {
   });
 
   it('waiting bodies are not dropped as slow', async () => {
-    const { clock, open, fates } = start();
-    const busy = fill(open, 'one');
+    const busy = fill('one');
     open('one', 3);
     for (let quarters = 0; quarters < 60; quarters++) {
       for (const body of busy) body.add(Buffer.alloc(30 * 1024));
@@ -195,8 +188,7 @@ describe('While memory is short', () => {
   });
 
   it('a client that uses more than a waiting one would use loses a body within half a second', async () => {
-    const { clock, open, fates } = start();
-    const greedy = fill(open, 'greedy');
+    const greedy = fill('greedy');
     open('modest', 1);
     expect(fates()[8]).toBe('waits');
     for (let quarters = 0; quarters < 2; quarters++) {
@@ -208,8 +200,7 @@ describe('While memory is short', () => {
   });
 
   it('two clients end up with half of it each, and a client with less loses nothing', async () => {
-    const { clock, bodies, open, fates } = start();
-    fill(open, 'greedy');
+    fill('greedy');
     const heldBy = (client: string) =>
       bodies.filter(({ owner }, index) => owner.name === client && ['read', 'waits'].includes(fates()[index] ?? ''));
     for (let round = 0; round < 20; round++) {
@@ -229,7 +220,6 @@ describe('While memory is short', () => {
   });
 
   it('many clients with a little each leave room for one more', async () => {
-    const { clock, open, fates } = start();
     for (let client = 0; client < 126; client++) open(`user ${client}`, 1, 2 * 1024 ** 2);
     const late = open('late', 0, 200 * 1024);
     late.add(Buffer.alloc(100 * 1024));

@@ -1,8 +1,7 @@
 import type { Phase } from '../../../../src/shared/phase.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from '../../../../src/worker/http/checks.js';
-import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { request } from '../../../support/clients/raw-http.js';
-import { answerOf, type ExpressServer, passed } from '../../../support/doors/express-server.js';
+import { answerOf, asHolder, type ExpressServer, passed } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const asPassed = { status: 200, body: { passed: true } };
@@ -196,15 +195,11 @@ describe('The phase check', () => {
 
 describe('The rate limit', () => {
   const cap = { maxRequests: 10, windowSeconds: 1.5 };
-  const key = { name: 'ada', digest: '', scopes: [], isCapped: true, expiresAt: null };
 
-  async function limited(rate: object | null, { client = '', held = null as typeof key | null, isCapped = true } = {}) {
+  async function limited(rate: object | null, { client = '', hasRate = false, isCapped = true } = {}) {
     const primary = new FakePrimary(rate === null ? {} : { rate });
-    const asClient: Handler = (_req, res, next) => {
-      Object.assign(res.locals, { client, key: held });
-      next();
-    };
-    const answer = await answerOf([asClient, rateCap(rateWindows(primary.asPrimary, { isCapped })), passed]);
+    const holder = asHolder(client, hasRate ? { isCapped: true } : null);
+    const answer = await answerOf([holder, rateCap(rateWindows(primary.asPrimary, { isCapped })), passed]);
     return { ...answer, calls: primary.calls };
   }
 
@@ -224,7 +219,7 @@ describe('The rate limit', () => {
 
   it('applies to a key with a separate rate, and not to a client without a limit', async () => {
     const rate = { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 };
-    const { headers, status, calls } = await limited(rate, { client: 'key ada', held: key, isCapped: false });
+    const { headers, status, calls } = await limited(rate, { client: 'key ada', hasRate: true, isCapped: false });
     expect([status, headers.ratelimit]).toEqual([200, undefined]);
     expect(calls).toEqual([{ name: 'rate', request: { client: 'key ada' } }]);
   });

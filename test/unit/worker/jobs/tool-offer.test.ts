@@ -49,6 +49,8 @@ describe('The tools of a request', () => {
     expect(written('toString', '{}')).toMatchObject({ name: 'toString', isCustom: false });
   });
 
+  const large = 'x'.repeat(262_144);
+
   it.each<[string, readonly SentTool[], ToolOffer['choice'], string]>([
     ['has no name', [sent(null)], 'auto', 'tools.null.name: must be sent'],
     ['has an odd name', [sent('a b')], 'auto', 'must be 1 to 128 letters'],
@@ -56,18 +58,8 @@ describe('The tools of a request', () => {
     ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be the name of another tool'],
     ['takes no object', [sent('a', { schema: { type: 'string' } })], 'auto', 'must have the schema of an object'],
     ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be at most 128'],
-    [
-      'has a large schema',
-      [sent('a', { schema: { enum: ['x'.repeat(262_144)] } })],
-      'auto',
-      'must be at most 262144 bytes in total',
-    ],
-    [
-      'is too large',
-      [sent('a', { description: 'x'.repeat(262_144) })],
-      'auto',
-      'must be at most 262144 bytes in total',
-    ],
+    ['has a large schema', [sent('a', { schema: { enum: [large] } })], 'auto', 'must be at most 262144 bytes in total'],
+    ['is too large', [sent('a', { description: large })], 'auto', 'must be at most 262144 bytes in total'],
     ['is required of none', [], 'required', 'needs tools'],
     ['is named and not offered', [sent('a')], { name: 'b' }, 'must name one of the tools'],
   ])('are rejected if one %s', (_, tools, choice, message) => {
