@@ -414,6 +414,18 @@ describe('A client at its limit of running jobs', () => {
   });
 });
 
+it('A client that fills the queue loses no job to a later client, which gets the next free place', () => {
+  const { room, admit } = queue(1, 4);
+  const [running, ...places] = [1, 2, 3, 4, 5].map(() => admit('greedy'));
+  expect(refusalOf(() => admit('modest'))).toMatchObject({ code: 'concurrency_limited' });
+  expect(places.map(({ isWaiting }) => isWaiting)).toEqual([true, true, true, true]);
+  running?.release();
+  expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
+  expect(admit('modest').position).toBe(2);
+  expect(room.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
+  expect([room.refused, room.refusedByBound]).toEqual([1, 1]);
+});
+
 it('The room reports when a job arrives, gets its slot or leaves', () => {
   const { counts, admit, park, unpark } = queue(1, 2);
   const [running, parked] = [admit(), park('a', 1)];
