@@ -11,7 +11,7 @@ import {
   jobHarness,
   throws,
 } from '../../../support/jobs/job-harness.js';
-import { jobRequest } from '../../../support/jobs/job-records.js';
+import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 /** Occupies a slot until its caller leaves. */
 function occupy(harness: JobHarness) {
@@ -251,6 +251,15 @@ describe('The end of a background job', () => {
     await settled();
     expect(await harness.view(id)).toMatchObject({ status: 'failed', failure: { code } });
   });
+});
+
+it('The end of a background job is not counted here if the store has the end of another host', async () => {
+  const harness = jobHarness();
+  harness.stored.end = async () => jobFailed('cancelled');
+  await harness.accept();
+  await settled();
+  expect(harness.jobs.counts).toEqual({ queued: 0, running: 0 });
+  expect(harness.backgroundEnds).toEqual([]);
 });
 
 describe('A service that stops', () => {
