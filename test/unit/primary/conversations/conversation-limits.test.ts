@@ -168,6 +168,14 @@ describe('The share of a client', () => {
     expect(harness.store.counts.conversations).toBe(20);
   });
 
+  it('is used only by the conversations that the client still has', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const small = harness.chat(null, 'former');
+    for (const size of [600, 600, 600]) harness.store.remove(harness.chat(null, 'former', 'x'.repeat(size)), 'former');
+    for (let count = 0; count < 5; count++) harness.chat(null, 'greedy', 'x'.repeat(300));
+    expect(harness.has(small, 'former')).toBe(true);
+  });
+
   it('is reclaimed only from conversations that are not in use', () => {
     const harness = new StoreHarness({ maxConversations: 4 });
     const greedy = idsOf(harness, 'greedy', 4);
