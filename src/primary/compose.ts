@@ -45,6 +45,7 @@ import { addServiceGauges } from './observe/state-metrics.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
+import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
@@ -86,6 +87,8 @@ interface PrimarySignals {
   /** Another host has continued the conversation. */
   'conversation-outdated': (id: string) => void;
   'circuit-changed': (status: CircuitStatus) => void;
+  /** The store has ended a background job whose host has died. */
+  'job-lost': (job: JobRecord) => void;
   'worker-listening': () => void;
   /** No worker has ever listened, and the primary has given up starting them. */
   'workers-unavailable': (reason: string) => void;
@@ -127,7 +130,7 @@ export function compose(input: StartInput) {
   const access = createAccess(input);
   const room = createWaitingRoom(input, access, signals);
   const conversations = createConversations(input, signals);
-  const observation = createObservation(input, access, room, conversations);
+  const observation = createObservation(input, access, room, conversations, signals);
   const threads = createThreads(input);
   const models = createModels(input, access, observation, signals);
   const notifying = createNotices(input, access, models);
@@ -149,7 +152,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     for (const { standby } of clis) standby.update();
   };
   const { jobEnded } = noticesOfJobs(parts);
-  store.jobs.onLost(({ id, client, operation, requestId, form, end }) => {
+  signals.on('job-lost', ({ id, client, operation, requestId, form, end }) => {
     if (end !== null) jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
   });
   signals.on('slots-changed', () => {
@@ -220,6 +223,7 @@ function createObservation(
   { budgets }: Access,
   room: WaitingRoom,
   { conversations }: Conversations,
+  signals: PartSignals,
 ) {
   const { clock, log } = host;
   const metrics = new PrimaryMetrics(
@@ -237,7 +241,7 @@ function createObservation(
     () => metrics.countScrapeFailure(),
     (families) => lastHour.countRequests(families),
   );
-  store.observe(storeListener(log, metrics));
+  store.observe(storeListener(log, metrics, (job) => signals.send('job-lost', job)));
   const banner = createBanner(config, host, names.clis[0].adapter.name);
   return { metrics, lastHour, usage, usageJournal, usageCounter, scrape, banner };
 }

@@ -1,6 +1,7 @@
 import { withResolvers } from '../../shared/async.js';
 import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import type { JobRecord } from '../store/contract/jobs.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
 import {
   isAnswer,
@@ -145,6 +146,11 @@ export class RedisConnection {
   /** Reports an error reply of Redis, from this or another connection. */
   warn(error: unknown): void {
     if (isAnswer(error)) this.#warn(this.#reasonOf(error));
+  }
+
+  /** Reports a job that this service has ended, because its host has died. */
+  reportLost(job: JobRecord): void {
+    this.#observer.jobLost(job);
   }
 
   close(): void {

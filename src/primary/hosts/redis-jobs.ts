@@ -73,7 +73,6 @@ export class RedisJobs implements JobStore {
   /** Waiting jobs at the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
-  #onLost: (job: JobRecord) => void = () => {};
   /** Whether BullMQ may have lost waiting jobs: true at the start, and after each failure of Redis. */
   #mayHaveOrphans = true;
   /** Jobs that may be stored although their callers got an error. */
@@ -250,14 +249,10 @@ export class RedisJobs implements JobStore {
     return this.#messages.cancelCaller(order);
   }
 
-  onLost(listener: (job: JobRecord) => void): void {
-    this.#onLost = listener;
-  }
-
   /** Reports a job of a dead host, unless Redis fails. */
   async #reportLost(id: string): Promise<void> {
     const job = await this.find(id, null).catch(() => null);
-    if (job !== null) this.#onLost(job);
+    if (job !== null) this.#redis.reportLost(job);
   }
 
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */

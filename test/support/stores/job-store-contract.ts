@@ -1,6 +1,7 @@
 import type { SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
+import { silentObserver } from '../../../src/primary/store/contract/store.js';
 import type { JobRequest } from '../../../src/shared/job.js';
 import { until } from '../basics/until.js';
 import { plainForm as form, jobDone, jobFailed, jobRequest } from '../jobs/job-records.js';
@@ -51,22 +52,27 @@ async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
 
 /** Tests the contract of all stores for background jobs. `isDurable`: jobs survive a restart. */
 export function describeJobStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
-  async function withStore(test: (jobs: JobStore, next: () => Promise<JobStore>) => Promise<void>): Promise<void> {
+  /** `next` starts another service with the store; `lost` are the jobs that it reports as lost. */
+  type StoreTest = (jobs: JobStore, next: () => Promise<JobStore>, lost: readonly JobRecord[]) => Promise<void>;
+
+  async function withStore(test: StoreTest): Promise<void> {
     await using at = await place();
     let store = await at.open();
+    const lost: JobRecord[] = [];
+    const next = async () => {
+      await store.close();
+      store = await at.open();
+      store.observe({ ...silentObserver, jobLost: (job) => lost.push(job) });
+      return store.jobs;
+    };
     try {
-      await test(store.jobs, async () => {
-        await store.close();
-        store = await at.open();
-        return store.jobs;
-      });
+      await test(store.jobs, next, lost);
     } finally {
       await store.close();
     }
   }
 
-  const inStore = (title: string, test: (jobs: JobStore, next: () => Promise<JobStore>) => Promise<void>) =>
-    it(title, () => withStore(test));
+  const inStore = (title: string, test: StoreTest) => it(title, () => withStore(test));
 
   describe(`The background jobs of a store (${name})`, () => {
     it('says whether they outlive the service', () =>
@@ -181,15 +187,13 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
       expect(await jobs.text(old.id, 0)).toBe('');
     });
 
-    inStore('wait on after a restart, and have ended as host_lost where they ran', async (jobs, next) => {
+    inStore('wait on after a restart, and have ended as host_lost where they ran', async (jobs, next, lost) => {
       const [first, running, ended, second] = [accepted({ text: odd }), accepted(), accepted(), accepted()];
       for (const job of [first, running, ended, second]) await jobs.accept(job);
       await jobs.start(running.id, now + 500);
       await jobs.start(ended.id, now);
       await jobs.end(ended.id, succeeded(), logged('Hello'));
       const after = await next();
-      const lost: JobRecord[] = [];
-      after.onLost((job) => lost.push(job));
       expect(await restored(after)).toEqual(isDurable ? [first, second] : []);
       if (!isDurable) return;
       await until(() => lost.length > 0, 'the report of the lost job');

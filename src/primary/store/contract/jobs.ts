@@ -87,8 +87,6 @@ export interface JobStore {
    * reason `host_lost`.
    */
   restore(at: number): AsyncIterable<AcceptedJob>;
-  /** Sets the only listener for jobs that this service ends because their host has died. Each job is reported once. */
-  onLost(listener: (job: JobRecord) => void): void;
 }
 
 /** Makes the end of a job whose service died while it ran. The usage of such a job is unknown. */

@@ -4,7 +4,7 @@ import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { DeliveryStore } from './deliveries.js';
-import type { JobStore } from './jobs.js';
+import type { JobRecord, JobStore } from './jobs.js';
 import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
 
@@ -23,9 +23,17 @@ export interface StoreObserver {
   back(): void;
   /** Called for a problem that leaves the store usable. */
   warned(reason: string): void;
+  /** Called once for each background job that this service ends, because its host has died while it ran. */
+  jobLost(job: JobRecord): void;
 }
 
-export const silentObserver: StoreObserver = { done: () => {}, down: () => {}, back: () => {}, warned: () => {} };
+export const silentObserver: StoreObserver = {
+  done: () => {},
+  down: () => {},
+  back: () => {},
+  warned: () => {},
+  jobLost: () => {},
+};
 
 /** Stores everything that survives a restart. */
 export interface Store {

@@ -229,8 +229,6 @@ export class MemoryJobs implements JobStore {
 
   async *restore(): AsyncGenerator<AcceptedJob> {}
 
-  onLost(): void {}
-
   #forgetOne(): void {
     const victim = this.#shares.pickVictim({ byUser: true });
     if (victim !== undefined) this.#forget(victim);

@@ -1,6 +1,7 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
+import type { JobRecord } from '../contract/jobs.js';
 import {
   PassingFault,
   StoreFault,
@@ -73,6 +74,11 @@ export class SqliteClient {
   observe(observer: StoreObserver): void {
     this.#observer = observer;
     if (this.#state === 'down') observer.down(this.#trouble);
+  }
+
+  /** Reports a job that this service has ended, because its host has died. */
+  reportLost(job: JobRecord): void {
+    this.#observer.jobLost(job);
   }
 
   /**

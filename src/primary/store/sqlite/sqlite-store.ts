@@ -190,7 +190,6 @@ class SqliteJobs implements JobStore {
   readonly #client: SqliteClient;
   /** Identifies this service in jobs that it starts. */
   readonly #run = newId();
-  #onLost: (job: JobRecord) => void = () => {};
 
   constructor(client: SqliteClient) {
     this.#client = client;
@@ -234,12 +233,8 @@ class SqliteJobs implements JobStore {
     if (await this.#client.ask('job', call('jobs', 'expire', before))) this.#client.tidySoon();
   }
 
-  onLost(listener: (job: JobRecord) => void): void {
-    this.#onLost = listener;
-  }
-
   async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.#onLost(job);
+    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.#client.reportLost(job);
     for (let after = 0; ; ) {
       const { jobs, last } = await this.#client.read(call('jobs', 'queued', after));
       if (jobs.length === 0) return;

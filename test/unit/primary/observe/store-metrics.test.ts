@@ -5,7 +5,8 @@ it('The events of a store are logged when it goes down and comes up again, and m
   const told: unknown[] = [];
   const note = (event: string, fields?: object) => told.push([event, fields]);
   const store = { done: (...figures: unknown[]) => told.push(figures) };
-  const listener = storeListener({ info: note, warn: note, error: note } as unknown as Logger, { store } as never);
+  const log = { info: note, warn: note, error: note } as unknown as Logger;
+  const listener = storeListener(log, { store } as never, () => {});
   listener.done('commit', 7);
   listener.down('database or disk is full');
   listener.back();

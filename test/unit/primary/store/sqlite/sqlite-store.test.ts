@@ -69,6 +69,7 @@ function createStore() {
     down: (reason) => told.push(`down: ${reason}`),
     back: () => told.push('back'),
     warned: (reason) => told.push(`warned: ${reason}`),
+    jobLost: () => {},
   });
   return { clock, thread, store, told };
 }
