@@ -15,6 +15,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: ['file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`'],
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
+  MODEL_API_ACCOUNTS_FILE: [
+    'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
+  ],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
     '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { nearest } from '../shared/text/nearest.js';
 import type { Command, CommandArguments, Flag } from './base/command.js';
 import { CommandError, exitCodes } from './base/errors.js';
+import { accounts } from './verbs/accounts.js';
 import { ask } from './verbs/ask.js';
 import { batch } from './verbs/batch.js';
 import { chat } from './verbs/chat.js';
@@ -34,6 +35,7 @@ export const commands: readonly [Command, ...Command[]] = [
   whoami,
   setup,
   keys,
+  accounts,
   store,
   version,
   completion,

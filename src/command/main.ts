@@ -40,6 +40,11 @@ async function main(): Promise<number | null> {
     settingsFolders: () => settingsFolders(process.env),
     storeSettings: (flag) => storeSettings(flag, process.env),
     keysFilePath,
+    accountsFilePath,
+    loginEnvironment: () => {
+      const { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY } = process.env;
+      return { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY };
+    },
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
   });
@@ -59,6 +64,12 @@ function keysFilePath(option: string | undefined): string {
   const path = option === undefined ? process.env.MODEL_API_KEYS_FILE : option;
   if (path) return path;
   throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
+}
+
+function accountsFilePath(option: string | undefined): string {
+  const path = option === undefined ? process.env.MODEL_API_ACCOUNTS_FILE : option;
+  if (path) return path;
+  throw new CommandError(exitCodes.usage, 'accounts: name the file with --file, or set MODEL_API_ACCOUNTS_FILE');
 }
 
 function readKeysFile(path: string): Promise<string> {

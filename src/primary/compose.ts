@@ -11,10 +11,11 @@ import { Signals } from '../shared/signals.js';
 import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
 import { KeyAttempts } from './access/key-attempts.js';
-import { watchKeysFile } from './access/keys-file.js';
+import { WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
+import { type AccountsSource, accountsListener, CliAccounts } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
-import { closeClis, createModelClis, forgetConversation, type ModelCli } from './cli/model-cli.js';
+import { type CliContext, closeClis, createModelClis, forgetConversation, type ModelCli } from './cli/model-cli.js';
 import type { WaitingJob } from './cli/pool/standby-keeper.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
@@ -70,6 +71,8 @@ export interface StartInput {
   /** Answers the health checks of a load balancer; null if none is configured. */
   readonly agent: HealthAgent | null;
   readonly store: Store;
+  /** Accounts of the accounts file; null if none is configured. */
+  readonly accountsSource: AccountsSource | null;
   /** Parts that exist only if several hosts share a store; otherwise null. */
   readonly hosts: Hosts | null;
   /** Exports the spans of requests; null if no spans are exported. */
@@ -89,6 +92,7 @@ interface PrimarySignals {
   'circuit-changed': (status: CircuitStatus) => void;
   /** The store has ended a background job whose host has died. */
   'job-lost': (job: JobRecord) => void;
+  'accounts-changed': (removed: readonly ModelCli[]) => void;
   'worker-listening': () => void;
   /** No worker has ever listened, and the primary has given up starting them. */
   'workers-unavailable': (reason: string) => void;
@@ -147,9 +151,9 @@ export function compose(input: StartInput) {
 
 /** Sets the handlers of all signals. */
 function connectParts(parts: Parts, signals: PartSignals): void {
-  const { host, store, clis, metrics, room, runner, background, puller, workers, supervisor } = parts;
+  const { host, store, clis, accounts, metrics, room, runner, background, puller, workers, supervisor } = parts;
   const updateStandby = () => {
-    for (const { standby } of clis) standby.update();
+    for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
   const { jobEnded } = noticesOfJobs(parts);
   signals.on('job-lost', ({ id, client, operation, requestId, form, end }) => {
@@ -161,14 +165,20 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
   signals.on('conversation-removed', (cause, id) => {
     metrics.conversations.countRemoval(cause);
-    forgetConversation(clis, id);
+    forgetConversation(accounts.all, id);
     // A deleted conversation has already been removed from the store.
     if (cause !== 'deleted') store.conversations.forget(id);
   });
-  signals.on('conversation-outdated', (id) => forgetConversation(clis, id));
+  signals.on('conversation-outdated', (id) => forgetConversation(accounts.all, id));
   signals.on('circuit-changed', ({ state }) => {
-    if (state === 'open') runner.cutHeld();
-    else room.next(); // background jobs may start
+    if (state === 'open') {
+      runner.cutMisplaced((cli, client) => accounts.mayServe(cli, client)); // first, because its error is the better one
+      runner.cutHeld();
+    } else room.next(); // background jobs may start
+    updateStandby();
+  });
+  signals.on('accounts-changed', (removed) => {
+    applyAccounts(parts, removed);
     updateStandby();
   });
   signals.on('worker-listening', () => {
@@ -187,6 +197,14 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     updateStandby();
     if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
   });
+}
+
+/** Lets the jobs, the metrics and the redactor know the accounts of a changed file. */
+function applyAccounts({ accounts, redactor, runner, metrics, room }: Parts, removed: readonly ModelCli[]): void {
+  redactor.replaceTokens(accounts.secrets);
+  runner.cutMisplaced((cli, client) => accounts.mayServe(cli, client));
+  for (const cli of [...removed, ...accounts.unused]) metrics.readiness.remove(cli);
+  room.next(); // a limit may have been raised
 }
 
 /** Creates what decides which client may send a request. */
@@ -253,20 +271,21 @@ function createThreads({ host: { clock, log } }: StartInput) {
 
 /** Creates the model CLIs, and what chooses among them. */
 function createModels(
-  { config, host, names }: StartInput,
+  { config, host, names, accountsSource }: StartInput,
   { clients, redactor }: Access,
   { metrics, banner }: Observation,
   signals: PartSignals,
 ) {
   const { clock, log } = host;
   const seenClients = new SeenClients();
+  const shared = accountsSource?.first.find(({ cli, line }) => cli === names.clis[0].name && line.owners.length === 0);
   const onChecked = (entry: ReadinessEntry) => {
     metrics.readiness.recordCheck(entry);
-    if (entry.cli === names.clis[0].name) banner.showCheck(entry);
+    if (entry.cli === names.clis[0].name && entry.account === shared?.line.name) banner.showCheck(entry);
     logCheck(entry, names.clis.length > 1, log);
   };
-  const clis = createModelClis(config, host, names, {
-    observerOf: (cli) => observeCli(cli, metrics.cliOf(cli), log),
+  const context: CliContext = {
+    observerOf: (cli) => observeCli(cli, metrics.cliOf(cli.name, cli.accountName), log),
     onChecked,
     onCircuit: (status) => signals.send('circuit-changed', status),
     waitingJobs: (cli) => signals.send('list-waiting-jobs', cli),
@@ -274,11 +293,23 @@ function createModels(
     isReady: () => signals.send('read-phase') === 'ready',
     redactor,
     clients: seenClients,
-  });
-  const router = new ModelRouter(names, clis, (client) => clients.optionsOf(client).models);
-  const catalog = new ModelCatalog(clis, router, config, clock);
+  };
+  const serials = { last: 0 }; // shared by all CLIs
+  const serviceClis = createModelClis(config, host, names, context, serials);
+  const accountsOf = (client: string) => clients.optionsOf(client).accounts;
+  const accountParts = { config, host, names, serials, context };
+  const accounts = new CliAccounts(serviceClis, accountParts, accountsOf, accountsSource?.first);
+  redactor.replaceTokens(accounts.secrets);
+  for (const cli of accounts.unused) metrics.readiness.remove(cli);
+  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client).models, accounts);
+  const catalog = new ModelCatalog(serviceClis, router, config, clock, (cli) => accounts.firstOf(cli));
   const knownModels = new KnownModels({ router, catalog, clock });
-  return { clis, seenClients, router, catalog, knownModels };
+  const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
+  const accountsFile =
+    accountsSource === null
+      ? null
+      : new WatchedFile(accountsSource.path, accountsListener(accounts, accountsSource, onChange, log), clock);
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels };
 }
 
 /** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
@@ -392,7 +423,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, spans, room, clis, runner, background, workers } = parts;
+  const { config, host, addresses, agent, store, spans, room, accounts, runner, background, workers } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await background.idle();
@@ -409,11 +440,11 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     },
     retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {
-      for (const { health, standby } of clis) {
+      for (const { health, standby } of accounts.all) {
         health.stop();
         standby.stop();
       }
-      await closeClis(clis, host);
+      await closeClis(accounts.all, host);
     },
     stopWorkers: async (limitMs) => {
       addresses.close(); // otherwise clients would wait for a worker that never starts

@@ -171,7 +171,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, startEnvironment, logging, 'service', end);
-  const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, accountsSource, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
@@ -184,7 +184,8 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   ];
   const spans = await openExporter(config, host);
   const postNotice = await loadPoster(config, host);
-  const service = new Service({ config, host, names, ...ports, ...stored, spans, postNotice, warnings: allWarnings });
+  const settled = { config, host, names, accountsSource, spans, postNotice, warnings: allWarnings };
+  const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });

@@ -55,18 +55,15 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, clis, workers, supervisor, room, keysFile } = this.#parts;
+    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile } = this.#parts;
     logStart(this.#parts);
     workers.start(workerProgram, handlersOf(this.#parts));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
-    for (const { health } of clis) health.checks.start();
+    accounts.start();
     keysFile?.start();
-    for (const { standby, login } of clis) {
-      login?.start();
-      standby.start();
-    }
+    accountsFile?.start();
     host.heap.touch();
     this.#parts.webhooks?.start();
     this.#parts.notices?.start();
@@ -118,17 +115,18 @@ export class Service {
 
   /** Replaces the workers. Jobs, the queue and conversations are unaffected. */
   async reload(): Promise<void> {
-    const { host, supervisor, workers, keysFile } = this.#parts;
+    const { host, supervisor, workers, keysFile, accountsFile } = this.#parts;
     if (supervisor.phase !== 'ready') return;
     host.log.info('reload_start');
     await keysFile?.reread();
+    await accountsFile?.reread();
     if (await host.systemd.reloading(workers.replaceAll())) host.log.info('reload_complete');
   }
 }
 
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts) {
-  const { config, host, addresses, supervisor, clients, metrics, scrape, clis, usage, usageJournal } = parts;
+  const { config, host, addresses, supervisor, clients, metrics, scrape, accounts, usage, usageJournal } = parts;
   const { conversations, replica, journaledConversations, catalog, store } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
@@ -157,7 +155,7 @@ function handlersOf(parts: Parts) {
     deliveries: async () => deliveryList(await store.deliveries.list(maxShownDeliveries), config.webhookUrl),
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
-    recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),
+    recheck: () => accounts.checkAll(),
     countRequests: oneAtATime(() => scrape.fetchFigures(), pause),
     metrics: oneAtATime(() => scrape.writeText(), pause),
     noteActivity: () => host.heap.touch(),

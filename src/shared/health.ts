@@ -47,6 +47,8 @@ export interface ReadinessEntry {
   readonly trigger: ReadinessTrigger;
   /** Name of the CLI; `adapter` is its kind. */
   readonly cli: string;
+  /** Name of the account, if it has one. */
+  readonly account?: string;
   readonly adapter: string;
   readonly version: string | null;
   readonly error: string | null;

@@ -12,6 +12,7 @@ import {
 } from './access/authenticate.js';
 import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
+import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';
 import {
@@ -203,6 +204,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
   addRoute(app, '/models', { get: [getModels(primary)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
+  addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, seesPids)] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
   addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });
   addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });

@@ -156,14 +156,14 @@ describe('The imports', () => {
   it.each<[string, SourceFilter]>([
     ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/cluster-channel'), isIn('primary/workers'))],
     // The first two start and end model CLIs. `peer-credentials` asks the kernel for what Node does not provide. The
-    // others start short-lived tools of the host.
+    // others start short-lived tools of the host, or the login of a model CLI in a terminal.
     [
       'node:child_process',
       either(
         isOneOf('src/primary/cli/process/launcher'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
-        isOneOf('src/shared/node-internals/peer-credentials', 'src/command/verbs/serve'),
+        isOneOf('src/shared/node-internals/peer-credentials', 'src/command/verbs/serve', 'src/command/verbs/accounts'),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],

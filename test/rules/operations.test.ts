@@ -27,6 +27,7 @@ const harmless = [
   'store_opened',
   'store_back',
   'client_purged',
+  'accounts_loaded',
   'job_ended_by_admin',
   'cli_text_ignored',
   'login_renewed',

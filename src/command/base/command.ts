@@ -73,6 +73,10 @@ export interface CommandContext {
   storeSettings(flag: string | undefined): NamedStore;
   /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */
   keysFilePath(path: string | undefined): string;
+  /** Returns `path`, or the path of the configured accounts file if undefined. Throws a CommandError. */
+  accountsFilePath(path: string | undefined): string;
+  /** Returns the environment for the login of a model CLI, without HOME. */
+  loginEnvironment(): Readonly<Record<string, string | undefined>>;
   /** Reads the keys file at `path`, or the configured one if undefined. Throws a CommandError. */
   readKeysFile(path: string | undefined): Promise<string>;
 }

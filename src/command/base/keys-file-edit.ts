@@ -18,47 +18,74 @@ const betweenTriesMs = 50;
 /** Limit of restarts of an edit because another program has changed the file. */
 const maxEdits = 5;
 
-/**
- * Atomically replaces the text of a keys file by the result of `edit`, and preserves its owner, group and mode.
- * Serializes the edits of several commands. Follows a symbolic link. Throws a CommandError and changes nothing if the
- * text before or after the edit has a fault. If `mayMake` is true, a missing file is created.
- */
-export async function editKeysFile(
+/** Kind of file whose lines a command edits. */
+export interface LineFile {
+  /** Name of the command, for its messages. */
+  readonly command: string;
+  faultsOf(text: string): readonly string[];
+}
+
+const keysFile: LineFile = { command: 'keys', faultsOf: (text) => readKeysFile(text).faults };
+
+/** Edits a keys file, see `editLines`. */
+export function editKeysFile(
   path: string,
   clock: Clock,
   mayMake: boolean,
   edit: (text: string) => string,
 ): Promise<void> {
+  return editLines(keysFile, path, clock, mayMake, edit);
+}
+
+/**
+ * Atomically replaces the text of a file by the result of `edit`, and preserves its owner, group and mode.
+ * Serializes the edits of several commands. Follows a symbolic link. Throws a CommandError and changes nothing if the
+ * text before or after the edit has a fault. If `mayMake` is true, a missing file is created.
+ */
+export async function editLines(
+  kind: LineFile,
+  path: string,
+  clock: Clock,
+  mayMake: boolean,
+  edit: (text: string) => string,
+): Promise<void> {
+  const { command } = kind;
   try {
     const place = await realpath(path).catch((error: NodeJS.ErrnoException) => {
       if (mayMake && error.code === 'ENOENT') return resolve(path);
       throw error;
     });
-    using _ = await lockSoon(place, clock);
-    for (let edits = 0; edits < maxEdits; edits++) if (await replace(place, mayMake, edit)) return;
+    using _ = await lockSoon(command, place, clock);
+    for (let edits = 0; edits < maxEdits; edits++) if (await replace(kind, place, mayMake, edit)) return;
   } catch (error) {
-    throw error instanceof CommandError ? error : refused(fileFault(path, error as NodeJS.ErrnoException));
+    throw error instanceof CommandError ? error : refused(command, fileFault(path, error as NodeJS.ErrnoException));
   }
-  throw new CommandError(exitCodes.tryLater, `keys: another program keeps changing ${path}: try again`);
+  throw new CommandError(exitCodes.tryLater, `${command}: another program keeps changing ${path}: try again`);
 }
 
-async function lockSoon(path: string, clock: Clock): Promise<Disposable | null> {
+async function lockSoon(command: string, path: string, clock: Clock): Promise<Disposable | null> {
   for (let tries = 1; ; tries++) {
-    const lock = await lockFor('keys', path);
+    const lock = await lockFor(command, path);
     if (lock !== null || tries === lockTries) return lock; // `replace` still notices most changes without a lock
     await delay(clock, betweenTriesMs);
   }
 }
 
 /** Resolves with false if another program has changed the file. */
-async function replace(path: string, mayMake: boolean, edit: (text: string) => string): Promise<boolean> {
-  const before = await readBefore(path, mayMake);
-  checkFaults(before.text, 'has faults');
+async function replace(
+  kind: LineFile,
+  path: string,
+  mayMake: boolean,
+  edit: (text: string) => string,
+): Promise<boolean> {
+  const { command } = kind;
+  const before = await readBefore(command, path, mayMake);
+  checkFaults(kind, before.text, 'has faults');
   const edited = edit(before.text);
-  checkFaults(edited, 'would have faults');
+  checkFaults(kind, edited, 'would have faults');
   const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
-    await write(draft, edited, before.stats);
+    await write(command, draft, edited, before.stats);
     if (looksOf(await statOf(path)) !== looksOf(before.stats)) return false;
     await rename(draft, path);
   } finally {
@@ -74,7 +101,7 @@ interface Before {
   readonly stats: Stats | null;
 }
 
-async function readBefore(path: string, mayMake: boolean): Promise<Before> {
+async function readBefore(command: string, path: string, mayMake: boolean): Promise<Before> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
     if (mayMake && error.code === 'ENOENT') return null;
@@ -83,8 +110,9 @@ async function readBefore(path: string, mayMake: boolean): Promise<Before> {
   if (file === null) return { text: '', stats: null };
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw refused(`${path} is not a regular file`);
-    if (stats.nlink > 1) throw refused(`${path} has a second name (a hard link), which would keep the old keys`);
+    if (!stats.isFile()) throw refused(command, `${path} is not a regular file`);
+    if (stats.nlink > 1)
+      throw refused(command, `${path} has a second name (a hard link), which would keep the old ${command}`);
     return { text: await file.readFile('utf8'), stats };
   } finally {
     await file.close();
@@ -103,12 +131,12 @@ function looksOf(stats: Stats | null): string {
   return stats === null ? '' : [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join(' ');
 }
 
-async function write(draft: string, text: string, like: Stats | null): Promise<void> {
+async function write(command: string, draft: string, text: string, like: Stats | null): Promise<void> {
   const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    throw refused(`cannot write in the folder ${dirname(draft)}: ${meaningOf(error)}`);
+    throw refused(command, `cannot write in the folder ${dirname(draft)}: ${meaningOf(error)}`);
   });
   try {
-    if (like !== null) await takeOver(file, like);
+    if (like !== null) await takeOver(command, file, like);
     await file.writeFile(text);
     await file.sync();
   } finally {
@@ -116,11 +144,11 @@ async function write(draft: string, text: string, like: Stats | null): Promise<v
   }
 }
 
-async function takeOver(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
+async function takeOver(command: string, file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
   const currentStat = await file.stat();
   if (currentStat.uid !== uid || currentStat.gid !== gid)
     await file.chown(uid, gid).catch(() => {
-      throw refused('the file belongs to another user or group: edit it as its owner or as root');
+      throw refused(command, 'the file belongs to another user or group: edit it as its owner or as root');
     });
   await file.chmod(mode & 0o7777); // after chown, which clears the set-user-ID and set-group-ID bits
 }
@@ -130,13 +158,13 @@ async function sync(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-function checkFaults(text: string, what: string): void {
-  const [fault] = readKeysFile(text).faults;
-  if (fault !== undefined) throw refused(`the file ${what}, so it stays as it is: ${fault}`);
+function checkFaults({ command, faultsOf }: LineFile, text: string, what: string): void {
+  const [fault] = faultsOf(text);
+  if (fault !== undefined) throw refused(command, `the file ${what}, so it stays as it is: ${fault}`);
 }
 
-function refused(message: string): CommandError {
-  return new CommandError(exitCodes.config, `keys: ${message}`);
+function refused(command: string, message: string): CommandError {
+  return new CommandError(exitCodes.config, `${command}: ${message}`);
 }
 
 export function withLines(text: string, lines: readonly string[]): string {
@@ -147,7 +175,7 @@ export function withLines(text: string, lines: readonly string[]): string {
 /** Throws a CommandError if a key has this name already. */
 export function withNewKey(text: string, name: string, line: string): string {
   if (!readKeysFile(text).keys.some((key) => key.name === name)) return withLines(text, [line]);
-  throw refused(`the file already has a key of ${name}: "prompt-relay keys rotate ${name}" changes its value`);
+  throw refused('keys', `the file already has a key of ${name}: "prompt-relay keys rotate ${name}" changes its value`);
 }
 
 /** Throws a CommandError if no key has this name. */

@@ -153,8 +153,9 @@ export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
 }
 
 export function readinessLine(readiness: ReadinessBody, now: number, paint: Paint): string {
-  const { cli, adapter, version } = readiness;
-  const words = [cli ?? adapter, cli === undefined || cli === adapter ? '' : adapter, version ?? ''];
+  const { cli, account, adapter, version } = readiness;
+  const label = account === undefined ? (cli ?? adapter) : `${cli}@${account}`;
+  const words = [label, cli === undefined || cli === adapter ? '' : adapter, version ?? ''];
   const name = escaped(words.filter((word) => word !== '').join(' '));
   if (readiness.checked_at === null) return `${name}: ${paint.yellow('not checked yet')}`;
   const verdict = readiness.status === 'ready' ? paint.green('ready') : paint.red('not ready');
@@ -180,10 +181,14 @@ export function readinessStrip(checks: readonly ReadinessBody[], paint: Paint): 
 export function accountLine(breaker: BreakerBody, now: number, paint: Paint): string {
   const models = breaker.models.map((circuit) => {
     const jobs = circuit.model === '' ? 'jobs without a model' : circuit.model;
-    return `${escaped(jobs)}: ${circuitText(circuit, now, paint)}`;
+    return `${accountPrefix(circuit)}${escaped(jobs)}: ${circuitText(circuit, now, paint)}`;
   });
   const windows = breaker.windows.map((window) => windowText(window, now, paint));
   return [circuitText(breaker, now, paint), ...models, ...windows].filter((text) => text !== '').join('   ');
+}
+
+function accountPrefix({ account }: { readonly account?: string | undefined }): string {
+  return account === undefined ? '' : `${escaped(account)} `;
 }
 
 function circuitText(
@@ -197,13 +202,13 @@ function circuitText(
 }
 
 function windowText(
-  { name, status, utilization, resets_at: reset }: BreakerBody['windows'][number],
+  { name, account, status, utilization, resets_at: reset }: BreakerBody['windows'][number],
   now: number,
   paint: Paint,
 ): string {
   const style = { allowed: (text: string) => text, warning: paint.yellow, rejected: paint.red }[status];
   const used = utilization === null ? status : `${Math.round(utilization * 100)} %`;
-  return `${name} ${style(used)}${reset === null ? '' : paint.dim(` (reset in ${untilText(reset, now)})`)}`;
+  return `${accountPrefix({ account })}${name} ${style(used)}${reset === null ? '' : paint.dim(` (reset in ${untilText(reset, now)})`)}`;
 }
 
 function untilText(time: string, now: number): string {

@@ -25,6 +25,7 @@ const optionFlags = {
   queue: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
   weight: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
   models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
+  accounts: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
   tokens: {
     type: 'string',
     placeholder: '<n/period>',
@@ -204,6 +205,7 @@ function keyJson(key: ApiKey) {
     queue: key.maxQueued,
     weight: key.weight,
     models: key.models,
+    accounts: key.accounts,
     ...amountsJson(key),
     group: key.group,
     webhooks: key.webhooks && `${key.webhooks}*`,
@@ -250,13 +252,14 @@ function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): string[
 
 /** Returns the limits of a key in the format of the keys file. */
 function limitsOf(key: ApiKey): string[] {
-  const { rate, models, expiresAt, previous } = key;
+  const { rate, models, accounts, expiresAt, previous } = key;
   return [
     ...(rate === null ? [] : [`rate=${rate.maxRequests}/${rate.windowMs / 1000}`]),
     ...(key.maxConcurrent === null ? [] : [`concurrent=${key.maxConcurrent}`]),
     ...(key.maxQueued === null ? [] : [`queue=${key.maxQueued}`]),
     ...(key.weight === null ? [] : [`weight=${key.weight}`]),
     ...(models === null ? [] : [`models=${models.join('+')}`]),
+    ...(accounts === null ? [] : [`accounts=${accounts.join('+')}`]),
     ...amountsOf(key),
     ...(key.group === null ? [] : [`group=${key.group}`]),
     ...(key.webhooks === null ? [] : [`webhooks=${key.webhooks}*`]),

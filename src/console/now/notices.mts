@@ -117,13 +117,14 @@ export function BreakerNotices({ breaker, reasons, nowMs }: BreakerProps) {
   const tight = windows.filter(({ status }) => status !== 'allowed');
   return html`
     ${breaker.state === 'half_open' && html`<${CircuitNotice} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
-    ${shown.map(({ model, ...circuit }) => html`<${CircuitNotice} key=${model} what=${whatOf(model)} circuit=${circuit} nowMs=${nowMs} />`)}
+    ${shown.map(({ model, account, ...circuit }) => html`<${CircuitNotice} key=${`${account} ${model}`} what=${whatOf(model, account)} circuit=${circuit} nowMs=${nowMs} />`)}
     ${tight.length > 0 && html`<${QuotaNotice} windows=${tight} nowMs=${nowMs} />`}
   `;
 }
 
-function whatOf(model: string): string {
-  return model === '' ? 'Jobs that name no model are' : `Jobs of the model ${model} are`;
+function whatOf(model: string, account: string | undefined): string {
+  const jobs = model === '' ? 'Jobs that name no model' : `Jobs of the model ${model}`;
+  return `${jobs}${account === undefined ? '' : ` with the account ${account}`} are`;
 }
 
 const reasons: Readonly<Record<NonNullable<CircuitBody['reason']>, string>> = {
@@ -157,13 +158,14 @@ function QuotaNotice({ windows, nowMs }: { readonly windows: BreakerBody['window
   return html`<div class="notice warn" role="status">
     <strong>The quota of the account is used up or nearly used up</strong>
     <ul>
-      ${windows.map(({ name, status, utilization, resets_at: resetsAt }) => {
+      ${windows.map(({ name, account, status, utilization, resets_at: resetsAt }) => {
         const facts = [
           quotaTexts.get(status) ?? status.replaceAll('_', ' '),
           utilization !== null && `${Math.round(100 * utilization)} % used`,
           resetsAt !== null && `resets at ${momentText(resetsAt, nowMs)}`,
         ];
-        return html`<li key=${name}>${name.replaceAll('_', ' ')}: ${facts.filter(Boolean).join(', ')}</li>`;
+        const label = [account, name.replaceAll('_', ' ')].filter(Boolean).join(', ');
+        return html`<li key=${label}>${label}: ${facts.filter(Boolean).join(', ')}</li>`;
       })}
     </ul>
   </div>`;

@@ -54,7 +54,7 @@ export function ReadinessCard({ checks, mayRecheck }: ReadinessProps) {
         onPoint=${point}
       />
     </div>
-    ${lines.map((check) => html`<${CheckLine} key=${check?.cli} check=${check} label=${labelOf(check)} />`)}
+    ${lines.map((check) => html`<${CheckLine} key=${check && nameOf(check)} check=${check} label=${labelOf(check)} />`)}
   </section>`;
 }
 
@@ -65,16 +65,21 @@ function spokenText(check: ReadinessBody): string {
     .join(', ');
 }
 
-/** Returns the last check of each CLI, by name. */
+/** Returns the name of the CLI, with its account if that has a name. */
+function nameOf({ cli, adapter, account }: ReadinessBody): string {
+  return account === undefined ? (cli ?? adapter) : `${cli}@${account}`;
+}
+
+/** Returns the last check of each CLI and account, by name. */
 export function lastOfEach(checks: StatusBody['checks']): ReadinessBody[] {
-  const last = new Map(checks.map((check) => [check.cli ?? check.adapter, check]));
+  const last = new Map(checks.map((check) => [nameOf(check), check]));
   return [...last].toSorted(([a], [b]) => a.localeCompare(b)).map(([, check]) => check);
 }
 
 function checkLabel(check: ReadinessBody | undefined, isLast: boolean, areSeveral: boolean): string {
   if (check === undefined) return '';
   const word = wordOf(check);
-  if (areSeveral) return `${check.cli ?? check.adapter}: ${word}`;
+  if (areSeveral) return `${nameOf(check)}: ${word}`;
   return isLast ? `Last check: ${word}` : word;
 }
 
@@ -92,7 +97,7 @@ function CheckLine({ check, label }: CheckLineProps) {
     <p>
       <${StatusDot} tone=${status === 'ready' ? 'good' : 'bad'} label=${label} />
       <span class="muted">
-        ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[check.cli ?? check.adapter, version].filter(Boolean).join(' ')}
+        ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[nameOf(check), version].filter(Boolean).join(' ')}
       </span>
     </p>
     ${error !== undefined && html`<p class="fault">${error}</p>`}

@@ -14,7 +14,10 @@ import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
-export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'webhooks'>;
+export type ClientOptions = Pick<
+  KeyOptions,
+  'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'accounts' | 'webhooks'
+>;
 
 export type ClientSettings = Pick<
   Config,

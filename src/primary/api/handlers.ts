@@ -122,7 +122,7 @@ export interface Services {
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
-  readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
+  readonly status: Pick<Status, 'accounts' | 'health' | 'isUsable' | 'history' | 'version'>;
   /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
@@ -167,6 +167,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),
+    accounts: ({ owner }) => ({ text: JSON.stringify(services.status.accounts(owner)) }),
     schemaFault: async ({ schema, client }) => ({
       fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
     }),

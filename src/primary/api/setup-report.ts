@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
+import { CliAccounts } from '../cli/accounts.js';
 import { adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
 import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
@@ -19,10 +20,15 @@ import { setupReportOf } from '../observe/status.js';
  * question.
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
-  const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, accountsSource: source, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
-  const events = { observerOf: cliMetrics(), onChecked: () => {}, onCircuit: () => {} };
+  const observerOf = cliMetrics();
+  const events = {
+    observerOf: ({ name }: { readonly name: string }) => observerOf(name),
+    onChecked: () => {},
+    onCircuit: () => {},
+  };
   const noJobs = {
     ...events,
     waitingJobs: () => [],
@@ -30,14 +36,20 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     isReady: () => false,
     clients: new SeenClients(),
   };
-  const clis = createModelClis(config, host, names, { ...noJobs, redactor });
-  const router = new ModelRouter(names, clis);
-  await Promise.all(clis.map(({ health }) => health.checks.runCheck('forced')));
-  const models = await new ModelCatalog(clis, router, config, host.clock).list();
+  const serials = { last: 0 };
+  const context = { ...noJobs, redactor };
+  const serviceClis = createModelClis(config, host, names, context, serials);
+  const accounts = new CliAccounts(serviceClis, { config, host, names, serials, context }, () => null, source?.first);
+  redactor.replaceTokens(accounts.secrets);
+  const { clis } = accounts;
+  const router = new ModelRouter(names, serviceClis, undefined, accounts);
+  const firsts = serviceClis.map((cli) => accounts.firstOf(cli));
+  await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
+  const models = await new ModelCatalog(serviceClis, router, config, host.clock, (cli) => accounts.firstOf(cli)).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';
   const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
-  await closeClis(clis, host);
+  await closeClis(accounts.all, host);
   const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
   const report = setupReportOf({
     config,

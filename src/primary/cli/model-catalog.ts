@@ -35,19 +35,23 @@ export class ModelCatalog {
   readonly #aliases: readonly ModelAlias[];
   readonly #switches: CapabilitySwitches;
   readonly #clock: Clock;
+  readonly #firstOf: (cli: ModelCli) => ModelCli;
 
+  /** `firstOf`: returns the account whose login lists the models of a CLI. */
   constructor(
     clis: AtLeastOne<ModelCli>,
     router: ModelRouter,
     config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] },
     clock: Clock,
+    firstOf: (cli: ModelCli) => ModelCli = (cli) => cli,
   ) {
     this.#router = router;
+    this.#firstOf = firstOf;
     this.#aliases = config.modelAliases;
     this.#switches = config;
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
-      const list = modelLister(() => listModels(cli), clock);
+      const list = modelLister(() => listModels(firstOf(cli)), clock);
       const choice = clis.length === 1 ? router.names.choice : this.#choiceOf(cli);
       return { cli, list, catalog: catalogOf(list, choice), known: null };
     };
@@ -122,7 +126,7 @@ export class ModelCatalog {
   }
 
   #withOwnCapabilities({ capabilities: listed, ...model }: ModelEntry): ModelEntry {
-    const { extras } = this.#router.split(model.id).cli.program;
+    const { extras } = this.#firstOf(this.#router.split(model.id).cli).program;
     return extras === null
       ? model
       : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#switches) };
@@ -157,7 +161,7 @@ function withModel(request: JobRequest, model: string): JobRequest {
 
 async function listModels(cli: ModelCli): Promise<readonly ModelEntry[] | null> {
   await cli.login?.ready();
-  const listed = await cli.program.listModels();
+  const listed = await cli.listModels();
   return listed?.map((model) => ({ ...model, id: cli.publicName(model.id) ?? model.id })) ?? null;
 }
 

@@ -1,5 +1,6 @@
 import { coalesced, orAborted } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
+import type { AccountLine } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
@@ -17,7 +18,7 @@ import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
-import { CliProgram, type KnownProgram } from './process/program.js';
+import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
@@ -43,7 +44,7 @@ export interface CliHost {
 
 /** Dependencies of the CLIs beside configuration and host. */
 export interface CliContext {
-  readonly observerOf: (cli: string) => CliObserver;
+  readonly observerOf: (cli: Pick<ModelCli, 'name' | 'accountName'>) => CliObserver;
   readonly onChecked: (entry: ReadinessEntry) => void;
   /** Called when the circuit of an account or of a model changes. */
   readonly onCircuit: (status: CircuitStatus) => void;
@@ -57,10 +58,33 @@ export interface CliContext {
   readonly clients: SeenClients;
 }
 
-/** Owns the parts of one model CLI. The models have the names that the adapter uses. */
+/** Time after its last job for which an account has processes on standby and regular checks. */
+const inUseMs = 10 * 60_000;
+
+/** Limit of the running jobs of an account. */
+export interface AccountGate {
+  /** Name of the CLI and the account. */
+  readonly name: string;
+  /** Returns the maximum number of running jobs at present; null for no limit. */
+  maxRunning(): number | null;
+}
+
+/** Account of an instance of a model CLI, which shares what the service knows about the program. */
+export interface AccountPart {
+  readonly line: AccountLine;
+  readonly program: CliProgram;
+  /** Returns why the login cannot be used, before the program is asked; null if nothing is known. */
+  readonly findFault: () => Promise<string | null>;
+}
+
+/**
+ * Owns the parts of one model CLI, or of one account of it. The models have the names that the adapter uses.
+ */
 export class ModelCli implements NamedAdapter {
   readonly name: string;
   readonly adapter: Adapter;
+  /** Account; null for the login of the service. Its owners and its limit may change. */
+  account: AccountLine | null;
   /** Renews the login; null unless the login is in files and the program renews it. */
   readonly login: LoginKeeper | null;
   readonly history: LaunchHistory;
@@ -75,6 +99,14 @@ export class ModelCli implements NamedAdapter {
   readonly #launcher: Launcher;
   /** Finds the program. Calls in one turn of the event loop share a check of the file. */
   readonly #findProgram: () => Promise<KnownProgram>;
+  readonly #clock: Clock;
+  readonly #findAccountFault: AccountPart['findFault'];
+  /** When a job last started, in milliseconds since the epoch; null if none has. */
+  #lastUsedAt: number | null = null;
+  #lastUsedMs = Number.NEGATIVE_INFINITY;
+  #jobs = 0;
+  /** Whether jobs may use this login. Accounts without owners replace the login of the service. */
+  isServing = true;
 
   constructor(
     config: Config,
@@ -83,18 +115,22 @@ export class ModelCli implements NamedAdapter {
     names: ModelNames,
     serials: Serials,
     context: CliContext,
+    account: AccountPart | null = null,
   ) {
     const { name, adapter } = named;
-    const { redactor, clients, onChecked, onCircuit, awaited } = context;
-    const { clock, log, random, callbacks } = host;
+    const { redactor, awaited } = context;
+    const { clock, log, callbacks } = host;
     this.name = name;
     this.adapter = adapter;
+    this.account = account?.line ?? null;
+    this.#findAccountFault = account?.findFault ?? (async () => null);
+    this.#clock = clock;
     this.#names = names;
     this.#context = context;
-    const { model, circuit } = named === names.defaultRoute.cli ? names.defaultRoute : { model: null, circuit: '' };
+    const { model, circuit } = name === names.defaultRoute.cli.name ? names.defaultRoute : { model: null, circuit: '' };
     this.#defaultLaunch = plainLaunch(model);
     const quotaReported = (windows: readonly QuotaWindow[]) => this.#recordQuota(windows);
-    const observer = { ...context.observerOf(name), quotaReported };
+    const observer = { ...context.observerOf(this), quotaReported };
     const renew = (isDone: Promise<void>) => this.#renewLogin(isDone);
     this.login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
     const launcher = createLauncher(config, host, adapter, observer, serials, this.login);
@@ -105,26 +141,88 @@ export class ModelCli implements NamedAdapter {
     const poolParts = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
     const pool = new ProcessPool(poolSettings(config), poolParts);
     this.pool = pool;
-    this.program = new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
+    this.program = account?.program ?? new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
     this.#findProgram = coalesced(() => this.program.findProgram());
-    const { readinessIntervalMs: intervalMs, historyLimit } = config;
-    const publicName = (model: string | null) => this.publicName(model);
-    const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
-    const onSpoiled = () => void pool.endIdleProcesses();
-    this.health = new CliHealth(
-      { cli: name, adapter: adapter.name, intervalMs, historyLimit, defaultCircuit: circuit },
-      { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled },
-    );
+    this.health = this.#createHealth(config, host, circuit);
     const load = new HostLoad(clock, host.freeMemory);
     const findProgram = this.#findProgram;
     const waitingJobs = () => context.waitingJobs(this);
     const isReady = () => this.#isReady;
-    this.standby = new StandbyKeeper(config.standby, { pool, history, load, clock, findProgram, waitingJobs, isReady });
+    const isInUse = () => this.isInUse;
+    const standbyParts = { pool, history, load, clock, findProgram, waitingJobs, isReady, isInUse };
+    this.standby = new StandbyKeeper(config.standby, standbyParts);
+  }
+
+  #createHealth(config: Config, { clock, log, random }: CliHost, defaultCircuit: string): CliHealth {
+    const { clients, onChecked, onCircuit } = this.#context;
+    const { readinessIntervalMs: intervalMs, historyLimit } = config;
+    const publicName = (model: string | null) => this.publicName(model);
+    const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
+    const onSpoiled = () => void this.pool.endIdleProcesses();
+    const settings = {
+      ...{ cli: this.name, adapter: this.adapter.name, intervalMs, historyLimit, defaultCircuit },
+      ...(this.account !== null && { account: this.account.name }),
+      isInUse: () => this.isInUse,
+    };
+    const parts = { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled };
+    return new CliHealth(settings, parts);
   }
 
   /** Returns the public name of a model; '' and null stand for the CLI's default. */
   publicName(model: string | null): string | null {
     return this.#names.publicName(this, model);
+  }
+
+  /** Name of the account; empty for the login of the service. */
+  get accountName(): string {
+    return this.account?.name ?? '';
+  }
+
+  /** Name of the CLI and its account, such as `claude@team`. */
+  get label(): string {
+    return this.account === null ? this.name : `${this.name}@${this.account.name}`;
+  }
+
+  /** Limit of the running jobs of the account; undefined for the login of the service. */
+  get gate(): AccountGate | undefined {
+    if (this.account === null) return undefined;
+    return { name: this.label, maxRunning: () => this.account?.maxRunning ?? null };
+  }
+
+  /** Whether processes are worth while at rest: for accounts in use, and for the login of the service if it serves. */
+  get isInUse(): boolean {
+    if (this.account === null) return this.isServing;
+    return this.#jobs > 0 || this.#clock.monotonicMs() - this.#lastUsedMs < inUseMs;
+  }
+
+  /** When a job last started, in milliseconds since the epoch; null if none has. */
+  get lastUsedAt(): number | null {
+    return this.#lastUsedAt;
+  }
+
+  /** Number of its waiting and running jobs. */
+  get jobs(): number {
+    return this.#jobs;
+  }
+
+  /** Counts a job from its admission until the result is disposed. */
+  countJob(): Disposable {
+    this.#jobs++;
+    return { [Symbol.dispose]: () => void this.#jobs-- };
+  }
+
+  /** Stops all that runs without a job, after the account was removed. Jobs that have it can still finish. */
+  async retire(): Promise<void> {
+    this.health.stop();
+    this.standby.stop();
+    this.login?.stop();
+    this.pool.keepsNoSessions = true;
+    await this.pool.endIdleProcesses();
+  }
+
+  /** Returns the models that the program lists with this login; null if it has no list. */
+  listModels(): ReturnType<CliProgram['listModels']> {
+    return this.program.listModels((...query) => this.pool.consult(...query));
   }
 
   /** Returns the command line of a default request. */
@@ -137,6 +235,8 @@ export class ModelCli implements NamedAdapter {
    * signal's reason.
    */
   async acquire(launch: LaunchOptions, conversation: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
+    this.#lastUsedMs = this.#clock.monotonicMs();
+    this.#lastUsedAt = this.#clock.now();
     const program = await orAborted(this.#findProgram(), signal);
     if (this.login?.isDue === true) await orAborted(this.login.ready(), signal);
     return this.pool.acquire(program, launch, conversation, signal);
@@ -161,11 +261,19 @@ export class ModelCli implements NamedAdapter {
 
   /** Checks whether the program can run jobs. Rejects if no folder for a process can be created. */
   async #probe(trigger: ReadinessTrigger): Promise<Verdict> {
-    const verdict = await this.program.checkReadiness(trigger, async () => this.login?.findFault());
+    const fault = await this.#findAccountFault();
+    if (fault !== null) return { version: this.program.version, error: fault };
+    const consult: ConsultProgram = (...query) => this.pool.consult(...query);
+    const verdict = await this.program.checkReadiness(trigger, async () => this.login?.findFault(), consult);
     await this.#launcher.tryPlace(this.adapter.command[0]);
     const { error } = verdict;
     return { ...verdict, error: error === null ? null : this.#context.redactor.redact(error) };
   }
+}
+
+/** Returns what all accounts of a CLI share. `pool`: of the login of the service, which runs the program to learn it. */
+export function sharedProgram(adapter: Adapter, { searchPath }: CliHost, pool: ProcessPool): CliProgram {
+  return new CliProgram(adapter, searchPath, (...query) => pool.consult(...query));
 }
 
 export function createModelClis(
@@ -173,8 +281,8 @@ export function createModelClis(
   host: CliHost,
   names: ModelNames,
   context: CliContext,
+  serials: Serials = { last: 0 },
 ): AtLeastOne<ModelCli> {
-  const serials = { last: 0 }; // shared by all CLIs
   const create = (named: NamedAdapter) => new ModelCli(config, host, named, names, serials, context);
   const [first, ...others] = names.clis;
   return [create(first), ...others.map(create)];

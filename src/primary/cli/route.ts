@@ -1,6 +1,8 @@
 import type { Config } from '../../shared/config/config.js';
 import { anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
+import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
+import { chainId } from '../../shared/text/chain.js';
 import type { ModelCli } from './model-cli.js';
 import {
   type AtLeastOne,
@@ -176,20 +178,43 @@ export interface Route<C = ModelCli> {
   readonly circuit: string;
 }
 
+/** Chooses the account of a job among those of its CLI. */
+export interface AccountChooser<C> {
+  /**
+   * Returns null if no account of the CLI may serve the client. `circuit`: of the job's route. `sessionId`: returns the id
+   * under which a process may wait for the job.
+   */
+  choose(cli: C, job: { client: string; sessionId: () => string | null; circuit: string }): C | null;
+}
+
+/** Parts of a request that decide its route. */
+export type RoutedRequest = Pick<JobRequest, 'model' | 'client'> &
+  Partial<Pick<JobRequest, 'conversationId' | 'chain'>>;
+
 /** Returns the models that a client's API key may name; null for all. */
 export type ModelsOf = (client: string) => readonly string[] | null;
 
-/** Decides which CLI and model serve a request. */
+/** Decides which CLI, account and model serve a request. */
 export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   readonly names: ModelNames;
   readonly #clis: AtLeastOne<C>;
   readonly #namedFor: ModelsOf;
+  readonly #accounts: AccountChooser<C> | null;
 
-  /** `clis`: in the order of `names`. `namedFor`: the models in a client's API key. */
-  constructor(names: ModelNames, clis: AtLeastOne<C>, namedFor: ModelsOf = () => null) {
+  /**
+   * `clis`: in the order of `names`, with the login of the service. `namedFor`: the models in a client's API key.
+   * `accounts`: null if each CLI has only one.
+   */
+  constructor(
+    names: ModelNames,
+    clis: AtLeastOne<C>,
+    namedFor: ModelsOf = () => null,
+    accounts: AccountChooser<C> | null = null,
+  ) {
     this.names = names;
     this.#clis = clis;
     this.#namedFor = namedFor;
+    this.#accounts = accounts;
   }
 
   /** Returns the models that this client may name; null for all. */
@@ -202,8 +227,9 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     return { cli: this.#clis[this.names.clis.indexOf(cli)] ?? this.#clis[0], model };
   }
 
-  /** Returns the route of a request, even if its client may not name the model. */
-  route({ model, client }: Pick<JobRequest, 'model' | 'client'>): Route<C> {
+  /** Returns the route of a request, even if its client may not name the model, or may use no account of its CLI. */
+  route(request: RoutedRequest): Route<C> {
+    const { model, client } = request;
     const { choice, defaultRoute } = this.names;
     const clientChoice = this.#choiceOf(client);
     const named = namedModel(model, clientChoice);
@@ -211,12 +237,34 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     const { cli, model: adapterModel } = this.split(publicModel);
     const isDefault = named === null && publicModel === choice.fallback;
     const circuit = isDefault ? defaultRoute.circuit : (adapterModel ?? '');
-    return { cli, adapterModel, publicModel, label: publicModel ?? choice.label, circuit };
+    const route = { cli, adapterModel, publicModel, label: publicModel ?? choice.label, circuit };
+    return this.withAccount(route, request);
   }
 
-  /** Throws `validation_error` for a model that the client may not name. */
-  check({ model, client }: Pick<JobRequest, 'model' | 'client'>): void {
-    modelFor(model, this.#choiceOf(client));
+  /** Returns the route with the account that is right at present; the same route if no account may serve the client. */
+  withAccount(route: Route<C>, request: RoutedRequest): Route<C> {
+    if (this.#accounts === null) return route;
+    const cli = this.#chooseAccount(this.#accounts, route, request);
+    return cli === null || cli === route.cli ? route : { ...route, cli };
+  }
+
+  /** Throws `validation_error` for a model that the client may not name, and `forbidden` if it has no account. */
+  check(request: RoutedRequest): void {
+    const { model, client } = request;
+    const name = modelFor(model, this.#choiceOf(client));
+    if (this.#accounts === null) return;
+    const { cli } = this.split(name);
+    if (this.#chooseAccount(this.#accounts, { cli, circuit: '', publicModel: name }, request) === null)
+      throw new RelayError('forbidden', `no account of ${cli.name} serves this client (MODEL_API_ACCOUNTS_FILE)`);
+  }
+
+  #chooseAccount(
+    accounts: AccountChooser<C>,
+    { cli, circuit, publicModel }: Pick<Route<C>, 'cli' | 'circuit' | 'publicModel'>,
+    { client, conversationId = null, chain = null }: RoutedRequest,
+  ): C | null {
+    const sessionId = () => conversationId ?? (chain && chainId(chain.before, client, publicModel));
+    return accounts.choose(cli, { client, sessionId, circuit });
   }
 
   #choiceOf(client: string): ModelChoice {

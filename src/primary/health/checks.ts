@@ -10,6 +10,10 @@ export interface CheckSettings {
    * Interval of the checks in milliseconds; 0: checks run only at the start, when forced, and after a suspicious job.
    */
   readonly intervalMs: number;
+  /** Name of the account, if it has one. */
+  readonly account?: string;
+  /** Whether checks in an interval are worth while. */
+  readonly isInUse?: () => boolean;
   /** Number of checks in the history. */
   readonly historyLimit: number;
 }
@@ -56,7 +60,9 @@ export class Checks {
     this.#random = random;
     this.#onChecked = onChecked;
     const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
-    this.#unchecked = { ...nothing, cli: settings.cli, adapter: settings.adapter, version: null, error: null };
+    const { cli, adapter, account } = settings;
+    const place = { cli, adapter, ...(account !== undefined && { account }) };
+    this.#unchecked = { ...nothing, ...place, version: null, error: null };
   }
 
   get current(): ReadinessEntry {
@@ -142,7 +148,7 @@ export class Checks {
     if (intervalMs === 0) return;
     const waitMs = intervalMs * (1 + jitter * (2 * this.#random() - 1));
     this.#stopTimer = this.#clock.after(waitMs, () => {
-      void this.runCheck('interval');
+      if (this.#settings.isInUse?.() !== false) void this.runCheck('interval');
       this.#schedule();
     });
   }

@@ -210,6 +210,13 @@ export class Circuits {
     return this.#circuitsOf(route.circuit).find((circuit) => !circuit.mayStart(request))?.refusal ?? null;
   }
 
+  /** Whether a further job for this model would be refused. */
+  isBlocked(circuit: string): boolean {
+    const isBlocked = ({ state }: Circuit) =>
+      state.name === 'open' || (state.name === 'half_open' && state.probe !== null);
+    return this.#circuitsOf(circuit).some(isBlocked);
+  }
+
   /** Records an admitted job. */
   recordAdmission({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.recordAdmission(request);

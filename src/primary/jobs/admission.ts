@@ -19,7 +19,7 @@ export interface AdmissionResources {
   readonly conversations: ConversationStore;
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
-  readonly router: Pick<ModelRouter, 'route' | 'check'>;
+  readonly router: Pick<ModelRouter, 'route' | 'check' | 'withAccount'>;
   readonly clock: Clock;
 }
 
@@ -55,8 +55,8 @@ export class Admission {
     const { launch, turn, bytes } = this.examine(request, route);
     const { client } = request;
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
-    const lane = turn?.id ?? route.cli.name;
-    const ticket = this.#resources.room.admit({ client, bytes, cli: route.cli.name, lane, heldBy });
+    const { name: cli, label, gate } = route.cli;
+    const ticket = this.#resources.room.admit({ client, bytes, cli, gate, lane: turn?.id ?? label, heldBy });
     turn?.open();
     return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
   }
@@ -73,7 +73,8 @@ export class Admission {
       client,
       bytes,
       cli: route.cli.name,
-      lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.name} ${route.circuit}`,
+      gate: route.cli.gate,
+      lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.label} ${route.circuit}`,
       heldBy: () => this.#heldBy(job),
       since: background.accepted.createdAt,
       isFirst,
@@ -108,7 +109,7 @@ export class Admission {
     const { room, conversations } = this.#resources;
     if (route.cli.health.circuits.refusalOf({ request, route }) !== null) return false;
     if (conversations.isInUse(request.conversationId)) return false;
-    return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name });
+    return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name, gate: route.cli.gate });
   }
 
   #heldBy({ request, route, turn, background }: Job<BackgroundPart>): WaitReason | null {

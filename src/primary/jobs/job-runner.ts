@@ -74,6 +74,8 @@ export class JobRunner {
   readonly #memory: AnsweringParts['memory'];
   #lastNumber = 0;
   readonly #open = new Map<Ticket, Job>();
+  /** Counts of the accounts of open jobs. */
+  readonly #counts = new Map<Ticket, Disposable>();
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
@@ -129,12 +131,15 @@ export class JobRunner {
    * client. Throws like `run`, except for a full queue. Then `perform` must be called.
    */
   admitBackground(job: Job<BackgroundPart>, isFirst: boolean): void {
-    const { request, route } = job;
+    const { request } = job;
+    const { router } = this.#resources;
     this.#recordRequest(request.client);
+    const route = router.withAccount(job.route, request);
+    job.reroute(route);
     const { bytes, ...examined } = this.#admission.examine(request, route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
-    this.#open.set(job.ticket, job);
+    this.#addOpen(job);
   }
 
   /** Ends the attempt of a background job that was not admitted because of this error. */
@@ -193,6 +198,20 @@ export class JobRunner {
     }
   }
 
+  /**
+   * Ends waiting jobs whose account may no longer serve their client, or whose breaker is open while another account can
+   * serve them. A background job is admitted again.
+   */
+  cutMisplaced(mayServe: (cli: ModelCli, client: string) => boolean): void {
+    for (const job of this.#open.values()) {
+      if (!job.isWaiting) continue;
+      const { route, request } = job;
+      const isHeld = route.cli.health.circuits.refusalOf(job) !== null;
+      const hasOther = isHeld && this.#resources.router.withAccount(route, request).cli !== route.cli;
+      if (hasOther || !mayServe(route.cli, request.client)) job.cut(accountChanged());
+    }
+  }
+
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
   checkRequest(request: JobRequest): string | null {
     const route = this.#resources.router.route(request);
@@ -203,8 +222,9 @@ export class JobRunner {
   /**
    * Whether a background job would get a slot at once. With `isPatient`: whether it could at least wait in the queue.
    */
-  mayStart(job: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
-    return this.#admission.mayStart(job, isPatient);
+  mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
+    const { router } = this.#resources;
+    return this.#admission.mayStart({ request, route: router.withAccount(route, request) }, isPatient);
   }
 
   /** Ends a job that was refused before its admission. */
@@ -235,7 +255,7 @@ export class JobRunner {
       const spans = spansOf?.(request, route) ?? null;
       const job = new Job({ request, route, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
-      this.#open.set(ticket, job);
+      this.#addOpen(job);
       return job;
     } catch (error) {
       this.#countRound(request, 'refused');
@@ -244,6 +264,11 @@ export class JobRunner {
       const retryAfterSeconds = this.#advice.seconds(this.#resources.room.waiting);
       throw new RelayError(code, message, { retryAfterSeconds });
     }
+  }
+
+  #addOpen(job: Job): void {
+    this.#open.set(job.ticket, job);
+    this.#counts.set(job.ticket, job.route.cli.countJob());
   }
 
   #countRound(request: JobRequest, outcome: ToolRound): void {
@@ -307,6 +332,8 @@ export class JobRunner {
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
     await processes.release(state).catch((error) => this.#resources.observer.jobBroke(error));
     this.#open.delete(ticket);
+    this.#counts.get(ticket)?.[Symbol.dispose]();
+    this.#counts.delete(ticket);
     ticket.release();
   }
 
@@ -383,6 +410,11 @@ export class JobRunner {
     if (outcome === 'shutting_down') return retryAfter('drain', 0); // the drain deadline has passed
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
   }
+}
+
+function accountChanged(): RelayError {
+  const message = 'the account of this job can no longer be used, but another one may be: send the request again';
+  return new RelayError('cli_error', message, { reason: 'other', retryAfterSeconds: 1 });
 }
 
 /** Redacts an error, because programs and adapters may print the operator's secrets. */

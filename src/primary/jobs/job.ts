@@ -47,7 +47,7 @@ export interface Prepared {
 /** Parts of a job. */
 export interface JobDescription<B> {
   readonly request: JobRequest;
-  /** Route chosen at the admission. Later changes of the models do not affect it. */
+  /** Route chosen at the admission. Later changes of the models do not affect it, except for the account. */
   readonly route: Route;
   readonly events: JobEvents;
   /** Background data; null for a caller's job. */
@@ -76,10 +76,10 @@ const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shut
  * end of a drain aborts the signal. The first reason becomes the error of the job.
  */
 export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
-  readonly route: Route;
   readonly events: JobEvents;
   readonly background: B;
   readonly spans: JobSpans | null;
+  #route: Route;
   #request: JobRequest;
   #number = 0;
   #stage: JobStage = { name: 'waiting' };
@@ -104,7 +104,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   constructor({ request, route, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
     this.#request = request;
-    this.route = route;
+    this.#route = route;
     this.events = events;
     this.background = background;
     this.spans = spans;
@@ -126,6 +126,15 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   get request(): JobRequest {
     return this.#request;
+  }
+
+  get route(): Route {
+    return this.#route;
+  }
+
+  /** Sets the account of a background job, which may have another one at each admission. */
+  reroute(route: Route): void {
+    this.#route = route;
   }
 
   /**
@@ -282,7 +291,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   get bill(): Bill {
-    return { ...this.#charge, requested: this.route.label ?? '', reported: this.#reportedModel, account: '' };
+    return {
+      ...this.#charge,
+      requested: this.route.label ?? '',
+      reported: this.#reportedModel,
+      account: this.route.cli.accountName,
+    };
   }
 
   cut(reason: Error): void {

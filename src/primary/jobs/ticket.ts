@@ -1,6 +1,7 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { WaitReason } from '../../shared/job.js';
+import type { AccountGate } from '../cli/model-cli.js';
 import type { Member } from '../fairness/fair-queue.js';
 import type { Sharer } from '../fairness/fair-share.js';
 
@@ -10,6 +11,8 @@ export interface Entrant extends Member {
   readonly bytes: number;
   /** Name of its CLI. */
   readonly cli: string;
+  /** Limit of its account; absent for the login of the service. */
+  readonly gate?: AccountGate | undefined;
   /** Returns why the job may have no slot, even if one is free; null if it may have one. */
   heldBy(): WaitReason | null;
 }

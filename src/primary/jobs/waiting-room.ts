@@ -140,7 +140,7 @@ export class WaitingRoom {
   }
 
   /** Whether this job would get a slot at once. */
-  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli'>): boolean {
+  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli' | 'gate'>): boolean {
     return this.#closedGate(entrant) === null;
   }
 
@@ -220,10 +220,10 @@ export class WaitingRoom {
     for (const ticket of this.#callers) yield [ticket, ++position];
   }
 
-  /** Returns the limit that blocks jobs like this one, of its client, its CLI or the slots; null if none blocks it. */
-  #closedGate({ client, cli }: Pick<Entrant, 'client' | 'cli'>): WaitReason | null {
-    if (this.#isAtLimit(client)) return 'client';
-    if (!this.#isOpen(cli)) return 'cli';
+  /** Returns the limit that blocks jobs like this one, of its client, its CLI or account, or the slots; null if none blocks it. */
+  #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gate'>): WaitReason | null {
+    if (this.#isAtLimit(entrant.client)) return 'client';
+    if (!this.#isOpen(entrant)) return 'cli';
     return this.#active < this.limits.maxActive ? null : 'slot';
   }
 
@@ -232,13 +232,15 @@ export class WaitingRoom {
     return this.#runningOf.of(holder) >= this.#boundsOf(holder).maxRunning;
   }
 
-  #isOpen(cli: string): boolean {
+  #isOpen({ cli, gate }: Pick<Entrant, 'cli' | 'gate'>): boolean {
     const { cliLimits } = this.limits;
+    const maxOfAccount = gate?.maxRunning() ?? null;
+    if (gate !== undefined && maxOfAccount !== null && this.#runningAt.of(gate.name) >= maxOfAccount) return false;
     return !Object.hasOwn(cliLimits, cli) || this.#runningAt.of(cli) < (cliLimits[cli] ?? 0);
   }
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */
-  readonly #mayGo = ({ entrant }: Ticket): boolean => this.#isOpen(entrant.cli) && entrant.heldBy() === null;
+  readonly #mayGo = ({ entrant }: Ticket): boolean => this.#isOpen(entrant) && entrant.heldBy() === null;
 
   #grantNext(): void {
     while (this.#active < this.limits.maxActive) {
@@ -250,19 +252,25 @@ export class WaitingRoom {
   }
 
   #grant(ticket: Ticket): void {
-    const { client, cli } = ticket.entrant;
+    const { client } = ticket.entrant;
     this.#active++;
     this.#runningOf.add(holderOf(client), 1);
-    this.#runningAt.add(cli, 1);
+    this.#countRunning(ticket.entrant, 1);
     if (this.#isAtLimit(client)) this.#toEnd(client);
     ticket.grant();
   }
 
-  #release({ client, cli }: Entrant): void {
+  #release(entrant: Entrant): void {
+    const { client } = entrant;
     if (this.#isAtLimit(client)) this.#toEnd(client);
     this.#active--;
     this.#runningOf.add(holderOf(client), -1);
-    this.#runningAt.add(cli, -1);
+    this.#countRunning(entrant, -1);
+  }
+
+  #countRunning({ cli, gate }: Entrant, change: 1 | -1): void {
+    this.#runningAt.add(cli, change);
+    if (gate !== undefined) this.#runningAt.add(gate.name, change);
   }
 
   /** Moves a client at its slot limit behind the other clients. */

@@ -5,6 +5,7 @@ import type { ReadinessEntry } from '../../shared/health.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { CliObserver } from '../cli/contract/observer.js';
+import type { ModelCli } from '../cli/model-cli.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
@@ -74,25 +75,30 @@ function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd):
 }
 
 /** Returns the observer of a CLI that counts its events, and logs those relevant to an operator. */
-export function observeCli(cli: string, counted: Omit<CliObserver, 'textIgnored'>, log: Logger): CliObserver {
+export function observeCli(
+  { name: cli, accountName }: Pick<ModelCli, 'name' | 'accountName'>,
+  counted: Omit<CliObserver, 'textIgnored'>,
+  log: Logger,
+): CliObserver {
+  const account = accountName === '' ? undefined : accountName;
   let hasGreeted = false;
   return {
     ...counted,
     textIgnored: () => {
-      if (!hasGreeted) log.info('cli_text_ignored', { cli }); // once, because every process of the CLI does this
+      if (!hasGreeted) log.info('cli_text_ignored', { cli, account }); // once, because every process of the CLI does this
       hasGreeted = true;
     },
     requestRefused: (request) => {
       counted.requestRefused(request);
-      log.error('cli_request_refused', { cli, request });
+      log.error('cli_request_refused', { cli, account, request });
     },
   };
 }
 
 /** Logs a readiness check. `withName`: whether several CLIs are configured. */
 export function logCheck(entry: ReadinessEntry, withName: boolean, log: Logger): void {
-  const { cli, status, trigger, durationMs, error } = entry;
-  log.info('readiness_checked', { ...(withName && { cli }), status, trigger, check_ms: durationMs, error });
+  const { cli, account, status, trigger, durationMs, error } = entry;
+  log.info('readiness_checked', { ...(withName && { cli }), account, status, trigger, check_ms: durationMs, error });
 }
 
 export interface BackgroundListeners {

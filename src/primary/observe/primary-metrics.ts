@@ -4,6 +4,7 @@ import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics.js';
 import type { CliObserver } from '../cli/contract/observer.js';
+import type { ModelCli } from '../cli/model-cli.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { StoreObserver, StoreOperation } from '../store/contract/store.js';
@@ -31,20 +32,33 @@ const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
 /** Owns the figures of readiness checks. */
 export class ReadinessMetrics {
-  readonly #checks: Counter<'cli' | 'result' | 'trigger'>;
-  readonly #durations: Histogram<'cli'>;
-  readonly #ready: Gauge<'cli'>;
-  readonly #lastCheck: Gauge<'cli'>;
+  readonly #checks: Counter<'cli' | 'account' | 'result' | 'trigger'>;
+  readonly #durations: Histogram<'cli' | 'account'>;
+  readonly #ready: Gauge<'cli' | 'account'>;
+  readonly #lastCheck: Gauge<'cli' | 'account'>;
 
   /** `clis`: names of the model CLIs. */
   constructor(registry: Registry, clis: readonly string[]) {
     const checks = 'Readiness checks of the model CLI, by result and trigger.';
-    this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'result', 'trigger');
+    this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'account', 'result', 'trigger');
     const durations = 'Duration of a readiness check.';
-    this.#durations = histogram(registry, 'readiness_check_duration_seconds', durations, checkBuckets, 'cli');
-    this.#ready = gauge(registry, 'ready', '1 if the last readiness check found the model CLI ready.', 'cli');
+    this.#durations = histogram(
+      registry,
+      'readiness_check_duration_seconds',
+      durations,
+      checkBuckets,
+      'cli',
+      'account',
+    );
+    this.#ready = gauge(
+      registry,
+      'ready',
+      '1 if the last readiness check found the model CLI ready.',
+      'cli',
+      'account',
+    );
     const lastCheck = 'Start of the last readiness check, seconds since the epoch; 0 before the first check.';
-    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck, 'cli');
+    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck, 'cli', 'account');
     for (const cli of clis) {
       this.#ready.set({ cli }, 0);
       this.#lastCheck.set({ cli }, 0);
@@ -56,12 +70,23 @@ export class ReadinessMetrics {
   }
 
   recordCheck(entry: ReadinessEntry): void {
-    const { cli, status, trigger, durationMs, checkedAt } = entry;
-    this.#checks.inc({ cli, result: status, trigger });
-    this.#durations.observe({ cli }, durationMs / 1000);
-    this.#ready.set({ cli }, status === 'ready' ? 1 : 0);
-    this.#lastCheck.set({ cli }, (checkedAt ?? 0) / 1000);
+    const { status, trigger, durationMs, checkedAt } = entry;
+    const cli = labelsOf(entry);
+    this.#checks.inc({ ...cli, result: status, trigger });
+    this.#durations.observe(cli, durationMs / 1000);
+    this.#ready.set(cli, status === 'ready' ? 1 : 0);
+    this.#lastCheck.set(cli, (checkedAt ?? 0) / 1000);
   }
+
+  /** Removes the gauges of an account that is no longer in use. Its counters stay, because counters never decrease. */
+  remove({ name: cli, accountName }: Pick<ModelCli, 'name' | 'accountName'>): void {
+    const labels = labelsOf({ cli, ...(accountName !== '' && { account: accountName }) });
+    for (const gauge of [this.#ready, this.#lastCheck]) gauge.remove(labels);
+  }
+}
+
+function labelsOf({ cli, account }: Pick<ReadinessEntry, 'cli' | 'account'>) {
+  return { cli, ...(account !== undefined && { account }) };
 }
 
 /** Seconds, from a write to the page cache up to a write to a busy disk. */
@@ -104,8 +129,8 @@ export class PrimaryMetrics {
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
   readonly store: StoreMetrics;
-  /** Returns the observer of a CLI by its name. */
-  readonly cliOf: (name: string) => CliObserver;
+  /** Returns the observer of a CLI, or of an account of it, by name. */
+  readonly cliOf: (name: string, account?: string) => CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 

@@ -20,7 +20,7 @@ import type { SpanExporter } from './span-exporter.js';
  * counted twice.
  */
 
-/** Figures by the values of a label, nested for further labels. */
+/** Figures by the values of a label, nested for further labels. An empty value stands for no label. */
 export interface Figures {
   readonly [value: string]: number | Figures;
 }
@@ -33,7 +33,9 @@ type LabelledFigure = readonly [labels: Record<string, string>, value: number];
 function samplesOf(figures: number | Figures, [label = '', ...further]: readonly string[]): LabelledFigure[] {
   if (typeof figures === 'number') return [[{}, figures]];
   return Object.entries(figures).flatMap(([value, inner]) =>
-    samplesOf(inner, further).map(([labels, figure]) => [{ [label]: value, ...labels }, figure] as const),
+    samplesOf(inner, further).map(
+      ([labels, figure]) => [value === '' ? labels : { [label]: value, ...labels }, figure] as const,
+    ),
   );
 }
 
@@ -75,7 +77,7 @@ export function addFacts(
   new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
 }
 
-interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
+interface MeasuredCli extends Pick<ModelCli, 'name' | 'accountName' | 'pool'> {
   readonly health: {
     readonly circuits: Pick<CliHealth['circuits'], 'openFor' | 'openings'>;
     readonly windows: Pick<CliHealth['windows'], 'utilization'>;
@@ -125,9 +127,9 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');
   addGauge(registry, 'workers', 'HTTP workers, by state.', () => workers.counts(), 'state');
   const processes = 'Processes of each model CLI, by state.';
-  const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));
+  const byName = (read: (cli: MeasuredCli) => Figures) => figuresByAccount(clis, read);
   const counts = () => byName(({ pool }) => pool.counts());
-  addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
+  addGauge(registry, 'cli_processes', processes, counts, 'cli', 'account', 'state');
   const means = 'Method by which the service finds and ends processes of the model CLI: 1 for the method in use.';
   const isInForce = (name: string) => (name === host.termination.containments.means ? 1 : 0);
   const inForce = () => Object.fromEntries(terminationMeans.map((name) => [name, isInForce(name)]));
@@ -140,9 +142,17 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   });
   addFacts(registry, 'config_info', 'Configuration of the service; always 1.', {
     workers: String(config.workers),
-    adapter: clis.map(({ name }) => name).join(','),
+    adapter: [...new Set(clis.map(({ name }) => name))].join(','),
     strict_health: String(config.strictHealth),
   });
+}
+
+/** Returns the figures of each CLI and account, by the names of both. */
+function figuresByAccount(clis: readonly MeasuredCli[], read: (cli: MeasuredCli) => Figures): Figures {
+  const names = [...new Set(clis.map(({ name }) => name))];
+  const figuresOf = (name: string) =>
+    clis.filter((cli) => cli.name === name).map((cli) => [cli.accountName, read(cli)] as const);
+  return Object.fromEntries(names.map((name) => [name, Object.fromEntries(figuresOf(name))]));
 }
 
 type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, number>>;
@@ -150,11 +160,19 @@ type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, num
 /** Adds the metrics of health. `figures` reads the health of each CLI, by name, at a scrape. */
 function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
   const open = '1 while jobs are blocked, by reason: the quota is used up, or the credential is refused.';
-  addGauge(registry, 'breaker_open', open, () => figures(({ circuits }) => circuits.openFor), 'cli', 'reason');
+  addGauge(
+    registry,
+    'breaker_open',
+    open,
+    () => figures(({ circuits }) => circuits.openFor),
+    'cli',
+    'account',
+    'reason',
+  );
   const openings = 'Times that the service began to block jobs, by reason. Failed probes count.';
   const readOpenings = () => figures(({ circuits }) => circuits.openings);
-  addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'reason');
+  addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'account', 'reason');
   const used = "Used share of each window of the account's quota, as the model CLI last reported it; 0 if it did not.";
   const readUsed = () => figures(({ windows }) => windows.utilization);
-  addGauge(registry, 'quota_utilization_ratio', used, readUsed, 'cli', 'window');
+  addGauge(registry, 'quota_utilization_ratio', used, readUsed, 'cli', 'account', 'window');
 }

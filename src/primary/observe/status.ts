@@ -1,9 +1,10 @@
+import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
 import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
-import { readClientId } from '../../shared/client.js';
+import { holderOf, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/values.js';
@@ -62,8 +63,9 @@ export class Status {
 
   /** Returns the body of GET /health. `withPids`: whether to include process ids of workers. */
   health(withPids: boolean): HealthBody {
-    const { clis, config, store, supervisor } = this.#sources;
+    const { config, store, supervisor } = this.#sources;
     const { drainEndsAt } = supervisor;
+    const clis = this.#visible(withPids);
     const [first, ...others] = clis.map(({ health }) => readinessBodyOf(health.checks.current)) as [ReadinessBody];
     return {
       ...this.#verdict,
@@ -75,6 +77,15 @@ export class Status {
     };
   }
 
+  /** Returns the body of GET /accounts: all accounts, or the accounts that this client owns. */
+  accounts(owner: string | null): AccountList {
+    const isShown = (each: string) => owner === null || each === owner || each === holderOf(owner);
+    const bodies = this.#sources.clis.map(accountBodyOf);
+    const ownBodies = bodies.map((body) => ({ ...body, owners: body.owners.filter(isShown) }));
+    const accounts = owner === null ? bodies : ownBodies.filter(({ owners }) => owners.length > 0);
+    return { count: accounts.length, accounts };
+  }
+
   /** Whether the service accepts jobs, which decides the status code of GET /health. */
   get isUsable(): boolean {
     const { clis, config } = this.#sources;
@@ -83,7 +94,7 @@ export class Status {
   }
 
   history(since: number | null, withPids: boolean): HistoryBody {
-    return { observability: this.#observability(withPids), history: this.#checks(since) };
+    return { observability: this.#observability(withPids), history: this.#checks(since, withPids) };
   }
 
   version(): VersionBody {
@@ -123,8 +134,8 @@ export class Status {
       background_jobs: () => background.load,
       workers: () => this.#workers(withNames),
       cli_processes: () => countsOf(clis),
-      breaker: () => breakerBodyOf(clis),
-      checks: () => this.#checks(null).slice(-maxChecks),
+      breaker: () => breakerBodyOf(this.#visible(withNames)),
+      checks: () => this.#checks(null, withNames).slice(-maxChecks),
       totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
       last_hour: () => lastHour.body,
     };
@@ -153,15 +164,22 @@ export class Status {
         queue_timeouts_total: metrics.jobs.queueTimeouts,
         queue_full_since: timeOrNull(room.fullSince),
         refused_last_5_minutes: lastHour.recentlyRefused,
-        breaker: breakerBodyOf(clis),
+        breaker: breakerBodyOf(this.#visible(withPids)),
       },
       cli_processes: countsOf(clis),
       workers: this.#workers(withPids),
     };
   }
 
-  #checks(since: number | null): ReadinessBody[] {
-    return historyOf(this.#sources.clis, since).map(readinessBodyOf);
+  #checks(since: number | null, withNames: boolean): ReadinessBody[] {
+    return historyOf(this.#visible(withNames), since).map(readinessBodyOf);
+  }
+
+  /** Returns the CLIs and accounts that a caller may see: without names, none that belongs to a client. */
+  #visible(withNames: boolean): AtLeastOne<ModelCli> {
+    const { clis } = this.#sources;
+    const [first = clis[0], ...others] = clis.filter((cli) => withNames || !isPersonal(cli));
+    return [first, ...others];
   }
 
   #workers(withPids: boolean): StatusBody['workers'] {
@@ -251,10 +269,30 @@ function foundBy({ adapter, version, status, durationMs, error }: ReadinessEntry
   return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
 }
 
-/** Returns the body of the first CLI, and with several CLIs also the bodies of all, with their names. */
-function firstAndAll<B>(clis: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) => B) {
+/**
+ * Returns the body of the first CLI, and with several CLIs also the bodies of all, with their names. The first account
+ * in use stands for each CLI.
+ */
+function firstAndAll<B>(accounts: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) => B) {
+  const clis = accounts.filter(({ name }, index) => accounts.findIndex((other) => other.name === name) === index);
   const all = clis.length > 1 && { model_clis: clis.map((cli) => ({ cli: cli.name, ...bodyOf(cli) })) };
-  return { model_cli: bodyOf(clis[0]), ...all };
+  return { model_cli: bodyOf(accounts[0]), ...all };
+}
+
+function accountBodyOf(cli: ModelCli): AccountBody {
+  const { status, checkedAt, error } = cli.health.checks.current;
+  return {
+    name: cli.account?.name ?? null,
+    cli: cli.name,
+    owners: [...(cli.account?.owners ?? [])],
+    status,
+    checked_at: timeOrNull(checkedAt),
+    ...(error !== null && { error }),
+    jobs: cli.jobs,
+    max_jobs: cli.account?.maxRunning ?? null,
+    last_used_at: timeOrNull(cli.lastUsedAt),
+    breaker: breakerBodyOf([cli]),
+  };
 }
 
 function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
@@ -264,6 +302,7 @@ function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEn
     duration_ms: durationMs,
     trigger: entry.trigger,
     cli: entry.cli,
+    ...(entry.account !== undefined && { account: entry.account }),
     adapter: entry.adapter,
     version: entry.version,
     ...(error !== null && { error }),
@@ -295,17 +334,30 @@ const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, s
 export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
   const [account, ...models] =
     clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(openedBy)];
-  const windows = clis.flatMap(({ health }) => health.windows.current);
+  const windows = clis.flatMap(({ health, accountName: account }) =>
+    health.windows.current.map((window) => ({ ...window, ...(account && { account }) })),
+  );
   return {
     ...circuitBodyOf(account),
-    models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
+    models: models.map((status) => ({ model: status.model ?? '', ...accountOf(status), ...circuitBodyOf(status) })),
     windows: windows.map(({ resetsAt, ...window }) => ({ ...window, resets_at: timeOrNull(resetsAt) })),
   };
 }
 
-function openedBy(cli: ModelCli): CircuitStatus[] {
+type NamedCircuit = CircuitStatus & { readonly account?: string };
+
+function openedBy(cli: ModelCli): NamedCircuit[] {
   const opened = cli.health.circuits.status.filter(({ state }) => state !== 'closed');
-  return opened.map((status) => ({ ...status, model: cli.publicName(status.model) }));
+  const { accountName: account } = cli;
+  return opened.map((status) => ({
+    ...status,
+    model: cli.publicName(status.model) ?? cli.name,
+    ...(account && { account }),
+  }));
+}
+
+function accountOf({ account }: NamedCircuit) {
+  return account === undefined ? {} : { account };
 }
 
 function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
@@ -325,15 +377,22 @@ function timeOrNull(at: number | null): string | null {
   return at === null ? null : timestamp(at);
 }
 
+/** Whether an account belongs to a client, so that its failure does not concern the others. */
+function isPersonal({ account }: Pick<ModelCli, 'account'>): boolean {
+  return (account?.owners ?? []).length > 0;
+}
+
 /** Parts of the service that can be degraded. */
 export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { readonly host: Pick<Host, 'defects'> };
 
 /** Returns why the service is degraded; empty if it is not. No other code decides this. */
 export function degradedReasons({ clis, names, store, host }: ReasonSources): ReasonBody[] {
-  const cliReasons = clis.flatMap((cli) => {
-    const open = openCircuits(cli, names);
-    return [...reasonsOfCli(cli.health.checks.current, open), ...(open.length === 0 ? shortageOf(cli) : [])];
-  });
+  const cliReasons = clis
+    .filter((cli) => !isPersonal(cli))
+    .flatMap((cli) => {
+      const open = openCircuits(cli, names);
+      return [...reasonsOfCli(cli, open), ...(open.length === 0 ? shortageOf(cli) : [])];
+    });
   const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
   const storeReasons: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
   return [...cliReasons, ...storeReasons, ...reasonOfDefect(host.defects.lastAt)];
@@ -363,35 +422,50 @@ function openCircuits(cli: ModelCli, { choice, defaultRoute }: ReasonSources['na
  * Returns the reasons of one CLI. A check that failed only because of an open circuit is omitted, because the circuit
  * is listed.
  */
-function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): ReasonBody[] {
-  const circuits = open.map((circuit) => reasonOfCircuit(entry.cli, circuit));
+function reasonsOfCli(cli: ModelCli, open: readonly OpenCircuit[]): ReasonBody[] {
+  const entry = cli.health.checks.current;
+  const circuits = open.map((circuit) => reasonOfCircuit(cli, circuit));
   const isSaid = entry.status === 'ready' || (entry.isHeld === true && circuits.length > 0);
-  return isSaid ? circuits : [reasonOfCheck(entry), ...circuits];
+  return isSaid ? circuits : [reasonOfCheck(cli, entry), ...circuits];
 }
 
 /**
  * Returns the reason that a provider limits requests or is overloaded; empty if it does neither. The reason has no
  * `until`, because jobs are still started.
  */
-function shortageOf({ name, health: { shortage } }: ModelCli): ReasonBody[] {
+function shortageOf(cli: ModelCli): ReasonBody[] {
+  const { shortage } = cli.health;
   if (shortage === null) return [];
   const { reason, until } = shortage;
   const what = reason === 'quota' ? 'limits requests' : 'is overloaded';
-  const message = `the provider of the model CLI ${name} ${what}: jobs wait or fail until ${timestamp(until)}`;
-  return [{ part: reason, name, message }];
+  const message = `the provider of ${subjectOf(cli)} ${what}: jobs wait or fail until ${timestamp(until)}`;
+  return [{ part: reason, name: nameOfCli(cli), message }];
 }
 
-function reasonOfCheck({ cli, status, error }: ReadinessEntry): ReasonBody {
+function reasonOfCheck(cli: ModelCli, { status, error }: ReadinessEntry): ReasonBody {
   const verdict = status === 'unknown' ? 'has not been checked yet' : 'is not ready';
   const why = error === null ? '' : `: ${error}`;
-  return { part: 'cli', name: cli, message: `the model CLI ${cli} ${verdict}${why}` };
+  return { part: 'cli', name: nameOfCli(cli), message: `${subjectOf(cli)} ${verdict}${why}` };
 }
 
-function reasonOfCircuit(cli: string, { model, reason, until }: OpenCircuit): ReasonBody {
+function reasonOfCircuit(cli: ModelCli, { model, reason, until }: OpenCircuit): ReasonBody {
   const ends = until === null ? {} : { until: timestamp(until) };
-  const name = model ?? cli;
+  const name = model ?? nameOfCli(cli);
   if (reason === 'auth')
-    return { part: 'cli', name, message: `the credential of the model CLI ${cli} is refused`, ...ends };
+    return { part: 'cli', name, message: `the credential of ${subjectOf(cli)} is refused`, ...ends };
   const what = model === null ? 'its quota' : `its quota for ${model}`;
-  return { part: 'quota', name, message: `the account of the model CLI ${cli} has used up ${what}`, ...ends };
+  return { part: 'quota', name, message: `${accountWords(cli)} has used up ${what}`, ...ends };
+}
+
+/** Returns the name of a CLI, with its account if that has a name. */
+function nameOfCli({ name, accountName }: ModelCli): string {
+  return accountName ? `${name}@${accountName}` : name;
+}
+
+function subjectOf(cli: ModelCli): string {
+  return cli.accountName ? accountWords(cli) : `the model CLI ${cli.name}`;
+}
+
+function accountWords({ name, accountName }: ModelCli): string {
+  return accountName ? `the account ${accountName} of the model CLI ${name}` : `the account of the model CLI ${name}`;
 }

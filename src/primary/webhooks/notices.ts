@@ -11,6 +11,8 @@ import type { Notice } from './webhooks.js';
 /** State of a model CLI that a notice may be about. */
 export interface WatchedCli {
   readonly name: string;
+  /** Empty or missing for the login of the service. */
+  readonly accountName?: string;
   readonly health: { readonly needsLogin: boolean; readonly windows: { readonly current: readonly QuotaWindow[] } };
 }
 
@@ -88,22 +90,28 @@ export class Notices {
     this.#parts.send({ id: `job_${job.id}`, client, type: 'job.ended', data: dataOf(job) });
   }
 
-  #quotaConditions({ name: cli, health }: WatchedCli): Condition[] {
+  #quotaConditions({ name: cli, accountName = '', health }: WatchedCli): Condition[] {
     const { host } = this.#parts;
+    const account = accountName === '' ? {} : { account: accountName };
     return health.windows.current.flatMap(({ name: window, status, utilization, resetsAt }) => {
       if (status !== 'rejected' && (utilization ?? 0) < quotaNearlyUsed) return [];
-      const key = ['quota', host, cli, window, resetsAt ?? ''].join('.');
+      const key = ['quota', host, labelOf(cli, accountName), window, resetsAt ?? ''].join('.');
       const resets_at = resetsAt === null ? null : timestamp(resetsAt);
-      const data = { host, cli, window, utilization, resets_at };
+      const data = { host, cli, ...account, window, utilization, resets_at };
       return [{ key, id: resetsAt === null ? null : key, client: '', type: 'quota.nearly_used', data }];
     });
   }
 
-  #loginConditions({ name: cli, health }: WatchedCli): Condition[] {
+  #loginConditions({ name: cli, accountName = '', health }: WatchedCli): Condition[] {
     if (!health.needsLogin) return [];
     const { host } = this.#parts;
-    return [{ key: ['login', cli].join('.'), id: null, client: '', type: 'login.needed', data: { host, cli } }];
+    const data = { host, cli, ...(accountName !== '' && { account: accountName }) };
+    return [{ key: ['login', labelOf(cli, accountName)].join('.'), id: null, client: '', type: 'login.needed', data }];
   }
+}
+
+function labelOf(cli: string, account: string): string {
+  return account === '' ? cli : `${cli}@${account}`;
 }
 
 /** Returns the same id for the same text. It has no dot, which separates the signed parts of a notice. */

@@ -18,6 +18,10 @@ export const readinessBody = z
     duration_ms: count,
     trigger: z.enum(readinessTriggers),
     cli: z.string().meta({ description: 'The name of the CLI; its kind if only one is configured.' }).optional(),
+    account: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the account; missing for the login of the service.' }),
     adapter: z.string(),
     version: z.string().nullable(),
     error: z.string().optional(),
@@ -39,12 +43,13 @@ export const breakerBody = z
   .strictObject({
     ...circuit,
     models: z
-      .array(z.strictObject({ model: z.string(), ...circuit }))
+      .array(z.strictObject({ model: z.string(), account: z.string().optional(), ...circuit }))
       .meta({ description: 'Models whose jobs are blocked; an empty name stands for jobs without a model.' }),
     windows: z
       .array(
         z.strictObject({
           name: z.enum(quotaWindowNames),
+          account: z.string().optional(),
           status: z.enum(quotaStatuses),
           utilization: z.number().nullable(),
           resets_at: time.nullable(),
@@ -143,7 +148,10 @@ export const healthBody = z
       model_cli: readinessBody,
       model_clis: z
         .array(readinessBody)
-        .meta({ description: 'All model CLIs if several are configured; `model_cli` is the first.' })
+        .meta({
+          description:
+            'All model CLIs and accounts if there are several; `model_cli` is the first. Accounts of other clients are only visible to administrators.',
+        })
         .optional(),
     }),
     store: storeBody.optional(),

@@ -43,6 +43,8 @@ export interface KeyOptions {
   /** Number of turns in each round of the queue, and of shares of its places. */
   readonly weight: number | null;
   readonly models: readonly string[] | null;
+  /** Names of accounts of model CLIs. */
+  readonly accounts: readonly string[] | null;
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
   /** Name of the group whose budget the key shares. */
@@ -79,6 +81,7 @@ export const plainOptions: KeyOptions = {
   maxQueued: null,
   weight: null,
   models: null,
+  accounts: null,
   tokens: null,
   costUsd: null,
   group: null,

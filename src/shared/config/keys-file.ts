@@ -1,5 +1,6 @@
 import { budgetPeriods } from '../days.js';
 import { nearest } from '../text/nearest.js';
+import { accountNamePattern } from './accounts-file.js';
 import {
   type ApiKey,
   digestOf,
@@ -142,6 +143,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   queue: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
   weight: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
   models: (value) => ({ models: readModels(value ?? '') }),
+  accounts: (value) => ({ accounts: readAccounts(value ?? '') }),
   tokens: (value) => ({ tokens: readTokens(value ?? '') }),
   cost: (value) => ({ costUsd: readCost(value ?? '') }),
   group: (value) => ({ group: readGroup(value ?? '') }),
@@ -259,6 +261,12 @@ function readModels(text: string): string[] {
   const models = text.split('+');
   if (models.every((model) => modelNamePattern.test(model))) return models;
   throw new Error('must be names of models, joined by +');
+}
+
+function readAccounts(text: string): string[] {
+  const accounts = text.split('+');
+  if (accounts.every((account) => accountNamePattern.test(account))) return accounts;
+  throw new Error('must be names of accounts, joined by +');
 }
 
 /** Returns the start of a day in UTC, in milliseconds since the epoch. */

@@ -170,13 +170,13 @@ async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promi
   return [`${name}: every user of this machine can read ${path}: chmod o-r it`];
 }
 
-const tokenFault = 'must contain only one token, without quotes, spaces or line breaks';
+export const tokenFault = 'must contain only one token, without quotes, spaces or line breaks';
 
 /**
  * Whether a text can be a token. Quotes around a token belong to the syntax of a shell or of another program's file, so
  * they are a mistake.
  */
-function isToken(text: string): boolean {
+export function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text) && !/^["'`]|["'`]$/.test(text);
 }
 

@@ -74,6 +74,7 @@ export const variables = {
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],
   MODEL_API_KEYS_FILE: ['keysFile', text, null],
+  MODEL_API_ACCOUNTS_FILE: ['accountsFile', text, null],
   MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],
   MODEL_API_LOCAL_USERS: ['localUsers', oneOf(localUserModes), process.platform === 'linux' ? 'identify' : 'off'],
   MODEL_API_ALLOWED_USERS: ['allowedUsers', userNames, ''],

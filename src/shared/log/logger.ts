@@ -19,6 +19,8 @@ export const logEvents = {
   job_ended_by_admin: 'an administrator ended a job of another client: by, job id, client, request id, outcome',
   keys_loaded: 'a changed keys file is in force: number of keys',
   keys_rejected: 'the keys file has faults or cannot be read; the old keys stay',
+  accounts_loaded: 'a changed accounts file is in force: number of accounts',
+  accounts_rejected: 'the accounts file has faults or cannot be read; the old accounts stay',
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
   tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',

@@ -44,7 +44,7 @@ describe('The command without a service', () => {
     const { code, stdout } = await runCommand(['--help']);
     const names = [
       ...['serve', 'check', 'ask', 'batch', 'chat', 'status', 'jobs', 'cancel', 'recheck', 'login', 'logout', 'whoami'],
-      ...['models', 'usage', 'keys', 'store', 'version', 'completion'],
+      ...['models', 'usage', 'keys', 'accounts', 'store', 'version', 'completion'],
     ];
     expect(code).toBe(0);
     for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));

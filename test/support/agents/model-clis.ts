@@ -80,7 +80,9 @@ export async function modelClisOf(
   };
   const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };
   const names = new ModelNames(config, named);
-  const clis = createModelClis(config, host, names, context);
+  const serials = { last: 0 };
+  const clis = createModelClis(config, host, names, context, serials);
+  const accountParts = { config, host, names, serials, context };
   const router = new ModelRouter(names, clis, modelsOf);
   const dispose = async () => {
     for (const { health } of clis) health.stop();
@@ -88,5 +90,5 @@ export async function modelClisOf(
     await instance[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();
   };
-  return { clis, router, config, checks, folder, [Symbol.asyncDispose]: dispose };
+  return { clis, names, accountParts, router, config, checks, folder, [Symbol.asyncDispose]: dispose };
 }

@@ -204,6 +204,9 @@ function scriptedModelCli(
 ): ModelCli {
   const cli = {
     name,
+    label: name,
+    accountName: '',
+    countJob: () => ({ [Symbol.dispose]: () => {} }),
     adapter: { name: 'scripted' },
     health: healthOf(state.clock, {
       cli: name,
@@ -238,6 +241,7 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
       return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
     },
     check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, state.models)),
+    withAccount: (route: Route) => route,
   };
 }
 

@@ -7,12 +7,14 @@ import { type Config, ConfigFault, type Environment } from '../../../shared/conf
 import { budgetFaults } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
+import type { AccountsSource } from '../accounts.js';
 import type { Adapter } from '../contract/adapter.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
 import { ModelNames } from '../route.js';
+import { accountsSource, type CreateAccountAdapter } from './account-login.js';
 import { hostSettings, managedFault } from './host-settings.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
@@ -32,6 +34,8 @@ type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
 type LoadModule = (path: string) => Promise<unknown>;
 
 export interface AdapterChoice {
+  /** Accounts of the accounts file; null without one. */
+  readonly accountsSource: AccountsSource | null;
   /** Model CLIs, and the meaning of model names. */
   readonly names: ModelNames;
   /** Hints for the operator about the choice. */
@@ -50,13 +54,14 @@ export async function chooseAdapters(
   env: Environment,
   load: LoadModule = importAdapterModule,
 ): Promise<AdapterChoice> {
-  const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => {
-    const { name } = choice;
-    if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
-    return { name, adapter: await createAdapter(choice, config, env) };
-  };
-  const { clis, warnings } = await choose(config, env, named);
+  const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => ({
+    name: choice.name,
+    adapter: await createNamed(choice, config, env, load),
+  });
+  const { clis, warnings, choices } = await choose(config, env, named);
   const names = new ModelNames(config, clis);
+  const createFor: CreateAccountAdapter = (name, ...settings) => createNamed(choices.get(name), ...settings, load);
+  const source = await accountsSource(config, env, clis, createFor);
   const budgets = names.reportCosts
     ? []
     : budgetFaults(config.namedKeys, config.sharedBudgets).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
@@ -64,7 +69,7 @@ export async function chooseAdapters(
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);
   const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
-  return { names, warnings: [...warnings, ...otherWarnings] };
+  return { names, accountsSource: source, warnings: [...warnings, ...otherWarnings] };
 }
 
 /** Returns warnings about settings of the host that apply to jobs. */
@@ -73,18 +78,40 @@ async function hostWarnings(clis: readonly NamedAdapter[]): Promise<string[]> {
   return (await Promise.all(kinds.map(hostSettings))).flat();
 }
 
+interface ChosenClis {
+  readonly clis: AtLeastOne<NamedAdapter>;
+  readonly warnings: readonly string[];
+  /** How each CLI was chosen, by its name. */
+  readonly choices: ReadonlyMap<string, CliChoice | FileChoice>;
+}
+
+/** Creates the adapter of a CLI, also for an account of it, which has another environment. */
+async function createNamed(
+  choice: CliChoice | FileChoice | undefined,
+  config: Config,
+  env: Environment,
+  load: LoadModule,
+): Promise<Adapter> {
+  if (choice === undefined) throw new Error('the model CLI is unknown');
+  return isFileChoice(choice) ? adapterOfFile(choice, config, env, load) : createAdapter(choice, config, env);
+}
+
 async function choose(
   config: Config,
   env: Environment,
   named: (choice: CliChoice | FileChoice) => Promise<NamedAdapter>,
-): Promise<{ readonly clis: AtLeastOne<NamedAdapter>; readonly warnings: readonly string[] }> {
+): Promise<ChosenClis> {
   const [first, ...others] = config.clis;
-  if (first !== undefined)
-    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
+  if (first !== undefined) {
+    const choices = new Map(config.clis.map((choice) => [choice.name, choice as CliChoice | FileChoice]));
+    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [], choices };
+  }
   const kind = await chooseKind(config, searchPathOf(env));
   const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
-  const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
-  return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
+  const choice = { name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice;
+  const { adapter } = await named(choice);
+  const name = isAdapterFile(kind) ? adapter.name : kind;
+  return { clis: [{ name, adapter }], warnings, choices: new Map([[name, choice]]) };
 }
 
 /** Returns faults of configured models that no request could use, or of a required model that is missing. */

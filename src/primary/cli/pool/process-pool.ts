@@ -90,6 +90,8 @@ export class ProcessPool {
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
   #stopPauseTimer: StopTimer = () => {};
+  /** Whether each process ends with its job, because its login is no longer used. */
+  keepsNoSessions = false;
 
   constructor(settings: PoolSettings, parts: PoolParts) {
     this.#settings = settings;
@@ -161,6 +163,11 @@ export class ProcessPool {
     await untilExit(process, input, isDone);
   }
 
+  /** Whether a process waits for the next turn of this conversation. */
+  hasSessionOf(conversationId: string): boolean {
+    return this.sessions.some(({ conversation }) => conversation.id === conversationId);
+  }
+
   /** Returns whether a living process waits for exactly this turn. */
   hasSessionFor(state: ConversationState): boolean {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
@@ -209,7 +216,8 @@ export class ProcessPool {
   async #release(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
     if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
     if (conversation !== null) this.endSessionOf(conversation.id);
-    const stays = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
+    const mayStay = this.#settings.maxSessions > 0 && !this.keepsNoSessions;
+    const stays = conversation !== null && mayStay && process.keepFor(conversation);
     if (!stays) return process.end('done');
     this.endSpentSessions();
     // If the slot became free before these have ended, programs that end slowly would accumulate turn by turn.

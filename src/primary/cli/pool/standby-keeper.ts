@@ -28,6 +28,8 @@ export interface StandbyParts {
   readonly waitingJobs: () => readonly WaitingJob[];
   /** Whether the service accepts jobs. */
   readonly isReady: () => boolean;
+  /** Whether the login is in use; if not, no process waits for jobs. */
+  readonly isInUse: () => boolean;
 }
 
 /** Delay that merges simultaneous changes into one check, milliseconds. */
@@ -97,8 +99,9 @@ export class StandbyKeeper {
 
   /** Returns when to check again. */
   async #tendStandby(): Promise<number> {
-    const { pool, history, load, clock, findProgram, isReady } = this.#parts;
-    if (this.#perLaunch === 0) return never;
+    const { pool, history, load, clock, findProgram, isReady, isInUse } = this.#parts;
+    const perLaunch = isInUse() ? this.#perLaunch : 0;
+    if (this.#perLaunch === 0 || (perLaunch === 0 && pool.counts().standby === 0)) return never;
     const program = await findProgram().catch(() => null);
     const nowMs = clock.monotonicMs();
     this.#failures = program === null ? this.#failures + 1 : 0;
@@ -108,7 +111,7 @@ export class StandbyKeeper {
     const demand = this.#demand(program);
     const { start, retire, nextMs } = planStandby({
       nowMs,
-      perLaunch: this.#perLaunch,
+      perLaunch,
       processes: pool.processes.flatMap(([process, key]) => standbyOf(process, key)),
       launches: withDemanded(history.records, demand),
       isDefault: (record) => history.isDefault(record),

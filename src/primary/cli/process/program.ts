@@ -129,12 +129,13 @@ export class CliProgram {
 
   /**
    * Checks whether jobs can run: the program exists and reports that it is ready. If `loginFault` returns other than
-   * undefined, the program is not started, because its start could renew the login. Rejects with `spawn_error` if the
-   * program is missing.
+   * undefined, the program is not started, because its start could renew the login. `consult` runs the program with the
+   * login to check. Rejects with `spawn_error` if the program is missing.
    */
   async checkReadiness(
     trigger: ReadinessTrigger = 'start',
     loginFault: () => Promise<string | null | undefined> = async () => undefined,
+    consult: ConsultProgram = this.#consult,
   ): Promise<Verdict> {
     if (this.#programVersion?.isProvisional === true) this.#learned = null;
     const known = trigger === 'start' ? null : this.#learned;
@@ -145,7 +146,10 @@ export class CliProgram {
     const { version } = programVersion;
     try {
       const known = await loginFault();
-      return { version, error: known === undefined ? await programVersion.check(this.#consultAt(path)) : known };
+      return {
+        version,
+        error: known === undefined ? await programVersion.check(this.#consultAt(path, consult)) : known,
+      };
     } catch (error) {
       if (!(error instanceof RelayError) || error.code !== 'cli_error') throw error;
       return { version, error: error.message, reason: error.reason };
@@ -153,9 +157,9 @@ export class CliProgram {
   }
 
   /** Returns the models that the program can use; null if it has no list. Rejects with `spawn_error`. */
-  async listModels(): Promise<readonly ModelEntry[] | null> {
+  async listModels(consult: ConsultProgram = this.#consult): Promise<readonly ModelEntry[] | null> {
     const { path, programVersion } = await this.findProgram();
-    return programVersion.listModels(this.#consultAt(path));
+    return programVersion.listModels(this.#consultAt(path, consult));
   }
 
   /**
@@ -179,9 +183,9 @@ export class CliProgram {
       throw new RelayError('spawn_error', `the model CLI ${basename(name)} can't be started: ${fault}`);
   }
 
-  #consultAt(path: string): Consult {
+  #consultAt(path: string, consult: ConsultProgram = this.#consult): Consult {
     const [, ...leading] = this.#adapter.command;
-    return (args, ...asked) => this.#consult(path, [...leading, ...args], ...asked);
+    return (args, ...asked) => consult(path, [...leading, ...args], ...asked);
   }
 
   #learn(path: string, fingerprint: string): Learned {

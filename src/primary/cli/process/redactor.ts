@@ -27,13 +27,20 @@ const words = [/[\x21-\x7e]+/g, /[\w.~+/=-]+/g, /[\w.~+/-]+/g, /[\w-]+/g];
  * the text.
  */
 export class Redactor {
-  readonly #secrets: readonly Secret[];
+  readonly #fixed: readonly Secret[];
+  #secrets: readonly Secret[];
   readonly #isKey: (digest: string) => boolean;
 
   /** `isKey`: whether a hex SHA-256 digest belongs to an API key. */
   constructor(secrets: readonly Secret[], isKey: (digest: string) => boolean) {
-    this.#secrets = secrets.flatMap(({ name, value }) => formsOf(value).map((form) => ({ name, value: form })));
+    this.#fixed = formsOfAll(secrets);
+    this.#secrets = this.#fixed;
     this.#isKey = isKey;
+  }
+
+  /** Replaces the secrets that may change while the service runs: the tokens of accounts. */
+  replaceTokens(tokens: readonly Secret[]): void {
+    this.#secrets = [...this.#fixed, ...formsOfAll(tokens)];
   }
 
   /**
@@ -74,6 +81,10 @@ export class Redactor {
     if (word.length < minLength || word.length > maxKeyLength) return false;
     return this.#isKey(createHash('sha256').update(word).digest('hex'));
   }
+}
+
+function formsOfAll(secrets: readonly Secret[]): Secret[] {
+  return secrets.flatMap(({ name, value }) => formsOf(value).map((form) => ({ name, value: form })));
 }
 
 /** Returns the forms in which a program may print a value, without line breaks. */

@@ -112,7 +112,8 @@ describe('The list of models', () => {
   function stub(name: string, listed: readonly ModelEntry[] | null): ModelCli {
     const program = { listModels: async () => listed, extras: null };
     const publicName = (model: string | null) => (model === null ? name : `${name}/${model}`);
-    return { name, adapter: { models: null }, program, publicName } as unknown as ModelCli;
+    const { listModels } = program;
+    return { name, adapter: { models: null }, program, listModels, publicName } as unknown as ModelCli;
   }
 
   async function catalogOf(aliases: string) {
@@ -145,7 +146,9 @@ describe('A request', () => {
     const config = await loadConfig({ MODEL_API_MODEL_ALIASES: 'gpt-4o=haiku' }, async () => '');
     const program = { listModels: async () => [] };
     const adapter = { models: listed ? null : ['haiku'] };
-    const cli = { name: 'a', adapter, program, publicName: (model: string | null) => model } as unknown as ModelCli;
+    const { listModels } = program;
+    const publicName = (model: string | null) => model;
+    const cli = { name: 'a', adapter, program, listModels, publicName } as unknown as ModelCli;
     return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), config, clock);
   };
   const request = jobRequest({ model: 'gpt-4o' });

@@ -20,7 +20,7 @@ async function createService(phase: Phase = 'ready') {
       logWriteErrors: () => 6,
       defects: { counts: { primary: 0, worker: 2 } },
     },
-    clis: [{ name: 'demo', pool, health }],
+    clis: [{ name: 'demo', accountName: '', pool, health }],
     room: slots,
     background: { counts: { queued: 7, running: 1 } },
     conversations: { counts },

@@ -101,6 +101,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: { '/named': [expect.objectContaining({ name: 'ada', maxQueued: 3 })] },
     bad: ['', '/nowhere', '/not-ascii'],
   },
+  MODEL_API_ACCOUNTS_FILE: {
+    key: 'accountsFile',
+    good: { '/etc/prompt-relay/accounts': '/etc/prompt-relay/accounts' },
+    bad: [''],
+  },
   MODEL_API_METRICS_AUTH: {
     key: 'metricsAuth',
     besides: { MODEL_API_KEY: goodKey },
@@ -450,6 +455,7 @@ describe('The configuration', () => {
       namedKeys: [],
       sharedBudgets: [],
       keysFile: null,
+      accountsFile: null,
       needsKey: false,
       metricsAuth: false,
       localUsers: 'identify',

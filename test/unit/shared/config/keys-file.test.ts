@@ -13,6 +13,7 @@ const plain = {
   maxQueued: null,
   weight: null,
   models: null,
+  accounts: null,
   group: null,
   webhooks: null,
   hasSubclients: false,
@@ -34,7 +35,7 @@ describe('A line of a keys file', () => {
 
   it('may have options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
       tokens: { max: 1_000_000, period: 'day' },
@@ -45,6 +46,7 @@ describe('A line of a keys file', () => {
       maxQueued: 20,
       weight: 2,
       models: ['llama3.2:8b', 'gpt/4'],
+      accounts: ['team', 'spare'],
       hasSubclients: true,
       expiresAt: Date.UTC(2027, 0, 31),
     });
@@ -69,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, group, webhooks, subclients, expires, previous',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, tokens, cost, group, webhooks, subclients, expires, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -103,6 +105,8 @@ describe('A line of a keys file', () => {
       'the option cost must be US dollars/day, dollars/week or dollars/month, such as 5/day or 0.5/month',
     ]),
     [`ada:sha256:${digest}:models=a++b`, 'the option models must be names of models, joined by +'],
+    [`ada:sha256:${digest}:accounts=team,spare`, 'an option is none of'],
+    [`ada:sha256:${digest}:accounts=team+`, 'the option accounts must be names of accounts, joined by +'],
     [`ada:sha256:${digest}:models=--flag`, 'the option models must be'],
     [`ada:sha256:${digest}:subclients=true`, 'the option subclients takes no value'],
     [`ada:sha256:${digest}:expires=2027-02-31`, 'the option expires must be a day such as 2027-01-31'],

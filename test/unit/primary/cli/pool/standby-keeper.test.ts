@@ -16,6 +16,7 @@ class House extends PoolHouse {
   isInstalled = true;
   idleProcessors: number | null = null;
   waitingJobs: readonly WaitingJob[] = [];
+  isInUse = true;
   /** Number of checks of the pool. */
   looks = 0;
   /** Awaited at each check. */
@@ -39,6 +40,7 @@ class House extends PoolHouse {
       findProgram: () => this.#find(),
       waitingJobs: () => this.waitingJobs,
       isReady: () => this.isReady,
+      isInUse: () => this.isInUse,
     });
     this.onChange = () => this.keeper.update();
   }
@@ -93,6 +95,20 @@ describe('A standby keeper', () => {
     house.keeper.update();
     await house.clock.advance(minute);
     expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
+  });
+
+  it('has no process on standby for an account that is not in use, and looks for none', async () => {
+    const house = House.started(1);
+    house.isInUse = false;
+    await house.clock.advance(minute);
+    expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
+    house.isInUse = true;
+    house.keeper.update();
+    await house.clock.advance(settleMs);
+    expect(standbyOf(house)).toBe(1);
+    house.isInUse = false;
+    await house.clock.advance(2 * minute);
+    expect([standbyOf(house), house.trees.length, house.clock.pending]).toEqual([0, 1, 0]);
   });
 
   it('starts a process in advance soon afterwards, and another when that is taken', async () => {

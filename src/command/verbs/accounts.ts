@@ -1,0 +1,304 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, mkdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type AccountBody, accountList } from '../../shared/api/accounts.js';
+import { healthBody } from '../../shared/api/health.js';
+import {
+  type AccountLine,
+  accountNameForm,
+  accountNamePattern,
+  readAccountsFile,
+} from '../../shared/config/accounts-file.js';
+import { shellWords } from '../../shared/config/clis.js';
+import { alignColumns, formatCount, shellWord } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
+import { fileFault } from '../../shared/text/system-error.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  type CommandContext,
+  clientFor,
+  jsonFlag,
+  show,
+} from '../base/command.js';
+import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { editLines, type LineFile, withLines } from '../base/keys-file-edit.js';
+
+/** Options of a new account, with the names that the accounts file uses. */
+const optionFlags = {
+  home: {
+    type: 'string',
+    values: 'file',
+    placeholder: '<folder>',
+    description: 'add: HOME with the login; default: beside the other accounts, else in /var/lib/prompt-relay/accounts',
+  },
+  'token-file': {
+    type: 'string',
+    values: 'file',
+    placeholder: '<file>',
+    description: 'add: file with a token instead',
+  },
+  owners: { type: 'string', placeholder: '<a+b>', description: 'add: the only clients, such as key:ada+user:ada' },
+  jobs: { type: 'string', placeholder: '<n>', description: 'add: running jobs at once' },
+} as const;
+
+/** Command that shows the accounts of a running service, and edits the accounts file without one. */
+export const accounts: Command = {
+  name: 'accounts',
+  synopsis: '[list | check | add <name> <cli> | login <name> | remove <name>]',
+  summary: 'show, add and log in the accounts of model CLIs',
+  flags: {
+    ...optionFlags,
+    file: {
+      type: 'string',
+      values: 'file',
+      placeholder: '<file>',
+      description: 'add, login, remove: the accounts file; default: MODEL_API_ACCOUNTS_FILE',
+    },
+    program: {
+      type: 'string',
+      placeholder: '<command>',
+      description: "login: the program that logs in; default: that of the account's kind of CLI",
+    },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: 3,
+  words: ['list', 'check', 'add', 'login', 'remove'],
+  notes: [
+    '"list" shows the state of each account, its quota, its owners and its last use; without the scope admin, only of your own accounts. "check" first checks all accounts, which needs the scope admin, and fails if one cannot be used.',
+    '"add" adds a line to the accounts file and creates the HOME. "login" runs the login of the model CLI in this terminal, with the HOME of the account and as the user to whom it belongs. "remove" removes the line; the login stays in its HOME. A running service reads a changed file within a second.',
+  ],
+  examples: [
+    'prompt-relay accounts',
+    'prompt-relay accounts add ada claude --owners key:ada --file /etc/prompt-relay/accounts',
+    'sudo prompt-relay accounts login ada --file /etc/prompt-relay/accounts',
+    'prompt-relay accounts check',
+  ],
+  run: (args, context) => {
+    const [action = 'list', ...rest] = args.positionals;
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
+    if (act === undefined) throw usageError('accounts', 'the action must be list, check, add, login or remove');
+    const unexpected = rest[argumentCounts[action] ?? 0];
+    if (unexpected !== undefined) throw usageError('accounts', `${action}: unexpected argument ${unexpected}`);
+    const useless = Object.keys(optionFlags).find((flag) => args.value(flag) !== undefined && action !== 'add');
+    if (useless !== undefined) throw usageError('accounts', `${action}: --${useless} is only for add`);
+    return act(args, context, rest);
+  },
+};
+
+type AccountAction = (args: CommandArguments, context: CommandContext, words: readonly string[]) => Promise<number>;
+
+/** Numbers of arguments after the action; 0 for any other action. */
+const argumentCounts: Readonly<Record<string, number>> = { add: 2, login: 1, remove: 1 };
+
+const actions: Readonly<Record<string, AccountAction>> = {
+  list: async (args, context) => {
+    const list = await (await clientFor(args, context)).getState('/accounts', accountList);
+    return show(args, context.terminal, list, (paint) => renderAccounts(list.accounts, context.clock.now(), paint));
+  },
+  check: async (args, context) => {
+    const client = await clientFor(args, context);
+    await client.post('/health/recheck', healthBody);
+    const list = await client.getState('/accounts', accountList);
+    await show(args, context.terminal, list, (paint) => renderAccounts(list.accounts, context.clock.now(), paint));
+    return list.accounts.every(isUsable) ? exitCodes.ok : exitCodes.failed;
+  },
+  add: async (args, context, [name, cli]) => {
+    if (name === undefined || cli === undefined)
+      throw usageError('accounts', 'add: name the account and its model CLI');
+    if (!accountNamePattern.test(name)) throw usageError('accounts', `add: ${accountNameForm}`);
+    if (!/^[\w-]+$/.test(cli)) throw usageError('accounts', 'add: the model CLI must be a name such as claude');
+    const path = context.accountsFilePath(args.value('file'));
+    let added: AccountLine | null = null;
+    await editLines(accountsFile, path, context.clock, true, (text) => {
+      const line = lineOf(name, cli, args, readAccountsFile(text).accounts);
+      added = checkedLine(line);
+      return withLines(text, [line]);
+    });
+    const home = homeOf(added);
+    if (home !== null) await createHome(home);
+    if (args.has('json')) await context.terminal.writeJson({ name, cli, home });
+    const next = home === null ? '' : ` Log in with "prompt-relay accounts login ${name}".`;
+    context.terminal.sentences(`The account ${name} is in ${path}.${next} ${noRestart}`);
+    return exitCodes.ok;
+  },
+  login: async (args, context, [name]) => {
+    if (name === undefined) throw usageError('accounts', 'login: name the account');
+    const { accounts: known, faults } = await readFileOf(args, context);
+    const account = known.find((each) => each.name === name);
+    if (account === undefined) throw unknownAccount(name, faults);
+    if (account.home === null)
+      throw new CommandError(exitCodes.config, `accounts: the token of ${name} belongs in ${account.tokenFile}`);
+    return logIn(account, account.home, args, context);
+  },
+  remove: async (args, context, [name]) => {
+    if (name === undefined) throw usageError('accounts', 'remove: name the account');
+    const path = context.accountsFilePath(args.value('file'));
+    let removed: AccountLine | null = null;
+    await editLines(accountsFile, path, context.clock, false, (text) => {
+      removed = readAccountsFile(text).accounts.find((account) => account.name === name) ?? null;
+      if (removed === null) throw unknownAccount(name, []);
+      return text
+        .split('\n')
+        .toSpliced(removed.line - 1, 1)
+        .join('\n');
+    });
+    if (args.has('json')) await context.terminal.writeJson({ name, removed: true });
+    const home = homeOf(removed);
+    const rest = home === null ? '' : ` Its login is still in ${home}.`;
+    context.terminal.sentences(`The account ${name} was removed from ${path}.${rest} ${noRestart}`);
+    return exitCodes.ok;
+  },
+};
+
+const accountsFile: LineFile = { command: 'accounts', faultsOf: (text) => readAccountsFile(text).faults };
+const noRestart = 'A running service reads the file within a second.';
+const defaultFolder = '/var/lib/prompt-relay/accounts';
+
+function homeOf(account: AccountLine | null): string | null {
+  return account?.home ?? null;
+}
+
+function unknownAccount(name: string, faults: readonly string[]): CommandError {
+  const why = faults.length === 0 ? '' : `, and has faults: ${faults.join('; ')}`;
+  return new CommandError(exitCodes.usage, `accounts: the file has no account named ${name}${why}`);
+}
+
+/** Returns the line of a new account. Without a place for its login, its HOME is beside those of the other accounts. */
+function lineOf(name: string, cli: string, args: CommandArguments, others: readonly AccountLine[]): string {
+  const sibling = others.findLast(({ home }) => home !== null)?.home;
+  const folder = sibling == null ? defaultFolder : dirname(sibling);
+  const hasPlace = args.value('home') !== undefined || args.value('token-file') !== undefined;
+  const place = hasPlace ? [] : [`home=${shellWord(join(folder, name))}`];
+  const options = Object.keys(optionFlags).flatMap((flag) => {
+    const value = args.value(flag);
+    return value === undefined ? [] : [`${flag}=${shellWord(value)}`];
+  });
+  return [name, cli, ...place, ...options].join(' ');
+}
+
+function checkedLine(line: string): AccountLine {
+  const { accounts: made, faults } = readAccountsFile(line);
+  const [account] = made;
+  if (account !== undefined && made.length === 1) return account;
+  throw usageError('accounts', `add: ${(faults[0] ?? 'an option is wrong').replace(/^line 1: /, '')}`);
+}
+
+/** Creates the HOME of an account. If root does, it gets the owner of the folder around it: the user of the service. */
+async function createHome(home: string): Promise<void> {
+  try {
+    const first = await mkdir(home, { recursive: true, mode: 0o700 });
+    if (first === undefined || process.geteuid?.() !== 0) return;
+    const { uid, gid } = await stat(dirname(first));
+    for (let folder = home; folder.length >= first.length; folder = dirname(folder)) await chown(folder, uid, gid);
+  } catch (error) {
+    throw new CommandError(exitCodes.config, `accounts: ${fileFault(home, error as NodeJS.ErrnoException)}`);
+  }
+}
+
+async function readFileOf(args: CommandArguments, context: CommandContext) {
+  const path = context.accountsFilePath(args.value('file'));
+  try {
+    return readAccountsFile(String(await context.files.read(path)));
+  } catch (error) {
+    throw new CommandError(exitCodes.config, `accounts: ${fileFault(path, error as NodeJS.ErrnoException)}`);
+  }
+}
+
+/** Command line of the login of each kind of model CLI. The programs print a link, and read a code from the terminal. */
+const loginPrograms: Readonly<Record<string, string>> = {
+  claude: 'claude auth login',
+  codex: 'codex login --device-auth',
+  gemini: 'gemini',
+  opencode: 'opencode auth login',
+  qwen: 'qwen',
+};
+
+/** Runs the login of the model CLI in this terminal, with the HOME of the account and as its owner. */
+async function logIn(
+  { name, cli }: AccountLine,
+  home: string,
+  args: CommandArguments,
+  { terminal, loginEnvironment }: CommandContext,
+): Promise<number> {
+  const commandLine = args.value('program') ?? loginPrograms[cli];
+  if (commandLine === undefined)
+    throw usageError('accounts', `login: name the program that logs in to ${cli}, with --program`);
+  const [program, ...words] = wordsOf(commandLine);
+  if (program === undefined) throw usageError('accounts', 'login: --program is empty');
+  await createHome(home);
+  const { uid, gid } = await stat(home);
+  const isRoot = process.geteuid?.() === 0;
+  if (!isRoot && uid !== process.geteuid?.())
+    throw new CommandError(
+      exitCodes.config,
+      `accounts: ${home} belongs to another user: run this command as that user or as root`,
+    );
+  terminal.sentences(`This is the login of ${commandLine.split(' ')[0]} for the account ${name}.`);
+  const child = spawn(program, words, {
+    cwd: home,
+    env: { ...loginEnvironment(), HOME: home },
+    stdio: 'inherit',
+    ...(isRoot && { uid, gid }),
+  });
+  const [code] = await Promise.race([
+    once(child, 'exit'),
+    once(child, 'error').then(([error]) => {
+      throw new CommandError(exitCodes.config, `accounts: ${program} cannot be started: ${(error as Error).message}`);
+    }),
+  ]);
+  if (code !== 0) throw new CommandError(exitCodes.failed, `accounts: the login has ended with the code ${code}`);
+  terminal.sentences(`The login of ${name} is in ${home}. "prompt-relay accounts check" shows whether it works.`);
+  return exitCodes.ok;
+}
+
+function wordsOf(commandLine: string): string[] {
+  try {
+    return shellWords(commandLine);
+  } catch (error) {
+    throw usageError('accounts', `--program: has ${(error as Error).message}`);
+  }
+}
+
+function isUsable({ status, breaker }: AccountBody): boolean {
+  return status !== 'not_ready' && breaker.state === 'closed';
+}
+
+function renderAccounts(list: readonly AccountBody[], nowMs: number, paint: Paint): string[] {
+  if (list.length === 0) return ['No account is yours.'];
+  const rows = list.map((account) => [
+    escaped(account.name ?? 'service'),
+    escaped(account.cli),
+    stateOf(account, paint),
+    quotaOf(account),
+    account.owners.length === 0 ? 'for all' : escaped(account.owners.join(' ')),
+    account.last_used_at === null ? 'not used yet' : `used ${ageOf(nowMs - Date.parse(account.last_used_at))}`,
+  ]);
+  const faults = list.flatMap(({ name, error }) =>
+    error === undefined ? [] : [`${paint.red('fault')}  ${escaped(name ?? 'service')}: ${escaped(error)}`],
+  );
+  return [...alignColumns(rows), ...faults];
+}
+
+function stateOf({ status, breaker, jobs }: AccountBody, paint: Paint): string {
+  if (breaker.state !== 'closed') return paint.red(`blocked: ${breaker.reason}`);
+  if (status === 'not_ready') return paint.red('not ready');
+  if (status === 'unknown') return 'not checked yet';
+  return jobs === 0 ? 'ready' : `ready, ${formatCount(jobs, 'job')}`;
+}
+
+function quotaOf({ breaker: { windows } }: AccountBody): string {
+  const used = windows.flatMap(({ name, utilization }) =>
+    utilization === null ? [] : [`${name} ${Math.round(utilization * 100)} %`],
+  );
+  return used.length === 0 ? 'quota unknown' : used.join(', ');
+}
+
+function ageOf(ms: number): string {
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 1) return 'just now';
+  return minutes < 120 ? `${minutes} min ago` : `${Math.round(minutes / 60)} h ago`;
+}

@@ -1,0 +1,300 @@
+import type { AccountLine } from '../../shared/config/accounts-file.js';
+import type { Config, Environment } from '../../shared/config/config.js';
+import type { Logger } from '../../shared/log/logger.js';
+import { eligibleAccounts, pickAccount } from './account-choice.js';
+import type { Adapter } from './contract/adapter.js';
+import { type CliContext, type CliHost, ModelCli, sharedProgram } from './model-cli.js';
+import type { AtLeastOne } from './models.js';
+import type { Serials } from './process/launcher.js';
+import type { CliProgram } from './process/program.js';
+import type { Secret } from './process/redactor.js';
+import type { ModelNames } from './route.js';
+
+/** Account with all that its instance of the model CLI needs. */
+export interface PreparedAccount {
+  readonly line: AccountLine;
+  /** Name of the model CLI. */
+  readonly cli: string;
+  readonly adapter: Adapter;
+  /** Environment of the service with the HOME of the account. */
+  readonly env: Environment;
+  /** Names of the variables that its processes inherit. */
+  readonly cliEnv: Config['cliEnv'];
+  readonly token: string | null;
+  /** Returns why the login cannot be used; null if nothing is known. */
+  readonly findFault: () => Promise<string | null>;
+}
+
+/** Accounts of a text of the accounts file, and the faults of the file. */
+export interface PreparedAccounts {
+  readonly accounts: readonly PreparedAccount[];
+  readonly faults: readonly string[];
+}
+
+export type PrepareAccounts = (text: string) => Promise<PreparedAccounts>;
+
+/** Accounts at the start of the service, and how to read a changed file. */
+export interface AccountsSource {
+  readonly path: string;
+  readonly first: readonly PreparedAccount[];
+  readonly prepare: PrepareAccounts;
+}
+
+/** Parts for the instances of the model CLIs. */
+export interface AccountParts {
+  readonly config: Config;
+  readonly host: CliHost;
+  readonly names: ModelNames;
+  readonly serials: Serials;
+  readonly context: CliContext;
+}
+
+/** Job as the choice of its account sees it. */
+export interface AccountJob {
+  readonly client: string;
+  /** Returns the id under which a process may wait for the job; null if none can. */
+  readonly sessionId: () => string | null;
+  /** Circuit of its route. */
+  readonly circuit: string;
+}
+
+interface NamedAccount {
+  readonly prepared: PreparedAccount;
+  readonly cli: ModelCli;
+}
+
+/** Maximum number of checks at once. All CLIs of a service without accounts are checked at once. */
+const maxChecks = 8;
+
+/** Owns the accounts of all model CLIs, and which of them serves a job. */
+export class CliAccounts {
+  /**
+   * The accounts in use of each CLI, in the order of the CLIs. The array changes in place with the accounts file, so
+   * that every part that has it sees the present accounts.
+   */
+  readonly clis: AtLeastOne<ModelCli>;
+  /** The logins of the service, one for each CLI. */
+  readonly #serviceClis: AtLeastOne<ModelCli>;
+  readonly #parts: AccountParts;
+  readonly #accountsOf: (client: string) => readonly string[] | null;
+  #named: ReadonlyMap<string, NamedAccount> = new Map();
+  /** Removed accounts, whose jobs may still run. */
+  #retired: ModelCli[] = [];
+  readonly #programs = new Map<string, CliProgram>();
+  #isStarted = false;
+  readonly #started = new Set<ModelCli>();
+  /** Resolves when all first checks have ended, which run one after another. */
+  #checked: Promise<unknown> = Promise.resolve();
+
+  /** `accountsOf`: names of accounts in the API key of a client; null if it has none. */
+  constructor(
+    serviceClis: AtLeastOne<ModelCli>,
+    parts: AccountParts,
+    accountsOf: (client: string) => readonly string[] | null,
+    first: readonly PreparedAccount[] = [],
+  ) {
+    this.#serviceClis = serviceClis;
+    this.#parts = parts;
+    this.#accountsOf = accountsOf;
+    this.clis = [...serviceClis];
+    this.replace(first);
+  }
+
+  /** All instances with processes: those in use, the unused logins of the service, and removed accounts. */
+  get all(): readonly ModelCli[] {
+    return [...new Set([...this.#serviceClis, ...this.clis, ...this.#retired])];
+  }
+
+  /** Named accounts, in the order of the file. */
+  get named(): readonly ModelCli[] {
+    return [...this.#named.values()].map(({ cli }) => cli);
+  }
+
+  /** Logins of the service that accounts without owners replace. */
+  get unused(): readonly ModelCli[] {
+    return this.#serviceClis.filter(({ isServing }) => !isServing);
+  }
+
+  /** Returns the account that lists the models of a CLI and shows its version: the first in use. */
+  firstOf(cli: ModelCli): ModelCli {
+    return this.clis.find(({ name }) => name === cli.name) ?? cli;
+  }
+
+  /** Tokens of the accounts. */
+  get secrets(): Secret[] {
+    return [...this.#named.values()].flatMap(({ prepared: { token, line } }) =>
+      token === null ? [] : [{ name: `token of ${line.name}`, value: token }],
+    );
+  }
+
+  /** Starts the checks and the renewals of all accounts in use. */
+  start(): void {
+    this.#isStarted = true;
+    for (const cli of this.clis) if (!this.#started.has(cli)) this.#startCli(cli);
+  }
+
+  /** Checks all accounts in use at the request of an operator, a few at a time, because each check starts a program. */
+  async checkAll(): Promise<void> {
+    const left = [...this.clis];
+    const checkNext = async () => {
+      for (let cli = left.shift(); cli !== undefined; cli = left.shift()) await cli.health.forceCheck();
+    };
+    await Promise.all(Array.from({ length: maxChecks }, checkNext));
+  }
+
+  /** Replaces the accounts. An account with the same login keeps its processes and its state. */
+  replace(accounts: readonly PreparedAccount[]): void {
+    const before = this.#named;
+    this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
+    const named = this.named;
+    const inUse = this.#serviceClis.flatMap((cli) => {
+      const accountsOfCli = named.filter(({ name }) => name === cli.name);
+      const hasOpen = accountsOfCli.some(({ account }) => account?.owners.length === 0);
+      cli.isServing = !hasOpen;
+      cli.pool.keepsNoSessions = hasOpen;
+      return hasOpen ? accountsOfCli : [cli, ...accountsOfCli];
+    });
+    (this.clis as unknown as ModelCli[]).splice(0, this.clis.length, ...inUse);
+    const removed = [...before.values()].map(({ cli }) => cli).filter((cli) => !named.includes(cli));
+    this.#retired = [...this.#retired.filter(({ jobs }) => jobs > 0), ...removed];
+    for (const cli of removed) {
+      this.#started.delete(cli);
+      void cli.retire();
+    }
+    for (const { pool } of this.unused) void pool.endIdleProcesses();
+    if (this.#isStarted) this.start();
+  }
+
+  /**
+   * Returns the account that serves a job, for any account of its CLI; null if no account may serve its client. Prefers
+   * the account that has the process of its conversation.
+   */
+  choose(cli: ModelCli, { client, sessionId, circuit }: AccountJob): ModelCli | null {
+    const eligible = this.#eligible(cli, client);
+    if (eligible.length <= 1) return eligible[0] ?? null;
+    const id = sessionId();
+    const picked = pickAccount(eligible, (each) => ({
+      isRefused: each.health.circuits.isBlocked(circuit),
+      isNotReady: each.health.checks.current.status === 'not_ready',
+      hasSession: id !== null && each.pool.hasSessionOf(id),
+      jobs: each.jobs,
+      maxRunning: each.account?.maxRunning ?? null,
+    }));
+    return picked ?? null;
+  }
+
+  /** Whether the account may serve this client at present. */
+  mayServe(cli: ModelCli, client: string): boolean {
+    return this.#eligible(cli, client).includes(cli);
+  }
+
+  #eligible(cli: ModelCli, client: string): readonly ModelCli[] {
+    const keyAccounts = this.#accountsOf(client);
+    const accounts = this.clis.filter(({ name }) => name === cli.name);
+    if (this.#named.size === 0 && keyAccounts === null) return accounts;
+    const isElsewhere = (name: string) => {
+      const named = this.#named.get(name);
+      return named !== undefined && named.cli.name !== cli.name;
+    };
+    const owned = accounts.map((each) => ({ cli: each, name: each.accountName, owners: each.account?.owners ?? [] }));
+    return eligibleAccounts(client, owned, keyAccounts, isElsewhere).map((each) => each.cli);
+  }
+
+  #instanceOf(prepared: PreparedAccount, before: ReadonlyMap<string, NamedAccount>): NamedAccount {
+    const known = before.get(prepared.line.name);
+    if (known === undefined || !hasSameLogin(known.prepared, prepared))
+      return { prepared, cli: this.#create(prepared) };
+    known.cli.account = prepared.line;
+    return { prepared, cli: known.cli };
+  }
+
+  #create({ line, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
+    const { config, host, names, serials, context } = this.#parts;
+    const { pool } = this.#serviceClis.find((each) => each.name === name) ?? this.#serviceClis[0];
+    const program = this.#programs.get(name) ?? sharedProgram(adapter, host, pool);
+    this.#programs.set(name, program);
+    const accountConfig = { ...config, cliEnv, oauthToken: token };
+    const accountHost = { ...host, env, log: accountLog(host.log, line.name) };
+    const account = { line, program, findFault };
+    return new ModelCli(accountConfig, accountHost, { name, adapter }, names, serials, context, account);
+  }
+
+  /** Starts a CLI. Accounts are started one after another, because each check and each renewal starts the program. */
+  #startCli(cli: ModelCli): void {
+    this.#started.add(cli);
+    if (cli.account === null) startChecks(cli);
+    else
+      this.#checked = this.#checked.then(() => {
+        if (!this.#started.has(cli)) return; // it was removed
+        startChecks(cli);
+        return cli.health.checks.runCheck('start'); // joins the check that has just begun
+      });
+    cli.standby.start();
+  }
+}
+
+function startChecks({ health, login }: ModelCli): void {
+  health.checks.start();
+  login?.start();
+}
+
+function hasSameLogin(a: PreparedAccount, b: PreparedAccount): boolean {
+  const isSamePlace = a.line.home === b.line.home && a.line.tokenFile === b.line.tokenFile;
+  return a.cli === b.cli && isSamePlace && a.token === b.token;
+}
+
+/** Returns a log that names the account in each record. */
+function accountLog(log: Logger, account: string): Logger {
+  return {
+    debug: (event, fields) => log.debug(event, { ...fields, account }),
+    info: (event, fields) => log.info(event, { ...fields, account }),
+    warn: (event, fields) => log.warn(event, { ...fields, account }),
+    error: (event, fields) => log.error(event, { ...fields, account }),
+    flush: () => log.flush(),
+  };
+}
+
+/** Receives the text of the accounts file, see `WatchedFile`. */
+interface AccountsListener {
+  read(text: string): Promise<void>;
+  unreadable(error: Error): void;
+}
+
+/**
+ * Applies the accounts of a changed file. A file with any fault leaves the accounts unchanged. `onChange` gets the
+ * removed accounts.
+ */
+export function accountsListener(
+  accounts: CliAccounts,
+  { first, prepare }: AccountsSource,
+  onChange: (removed: readonly ModelCli[]) => void,
+  log: Logger,
+): AccountsListener {
+  let isBroken = false;
+  let known = signatureOf(first);
+  const refuse = (fault: string) => {
+    isBroken = true;
+    log.error('accounts_rejected', { error: fault });
+  };
+  return {
+    read: async (text) => {
+      const { accounts: prepared, faults } = await prepare(text);
+      if (faults.length > 0) return refuse(faults.join('; '));
+      const signature = signatureOf(prepared);
+      if (signature !== known) {
+        const before = accounts.named;
+        accounts.replace(prepared);
+        onChange(before.filter((cli) => !accounts.named.includes(cli)));
+      }
+      if (signature !== known || isBroken) log.info('accounts_loaded', { accounts: prepared.length });
+      known = signature;
+      isBroken = false;
+    },
+    unreadable: ({ message }) => refuse(message),
+  };
+}
+
+/** Returns a text that differs if anything of the accounts does, except comments. */
+function signatureOf(accounts: readonly PreparedAccount[]): string {
+  return JSON.stringify(accounts.map(({ line: { line: _, ...account }, token }) => [account, token]));
+}

@@ -1,0 +1,172 @@
+import { randomNumbers } from '../../support/basics/random.js';
+import { until } from '../../support/basics/until.js';
+import { metric } from '../../support/documents/exposition.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
+import { killIfAlive } from '../../support/processes/processes.js';
+import { AccountsLab } from '../../support/service/accounts-lab.js';
+import type { Answer } from '../../support/service/service.js';
+
+const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const jobs = 200;
+const lanes = 8;
+
+const accounts = { team: '', ada: 'owners=key:ada', bob: 'owners=key:bob+user:bob jobs=1', spare: 'jobs=2' };
+const people = { ada: '', bob: '', carol: '', dan: '', eve: 'accounts=spare', frank: 'accounts=spare+team' };
+type Person = keyof typeof people;
+
+/** Accounts that may serve each person. */
+const allowed: Readonly<Record<Person, readonly string[]>> = {
+  ada: ['ada'],
+  bob: ['bob'],
+  carol: ['team', 'spare'],
+  dan: ['team', 'spare'],
+  eve: ['spare'],
+  frank: ['spare', 'team'],
+};
+
+function responseOf({ status, body }: Answer): unknown {
+  return status === 200 ? body.response : [status, body.error];
+}
+
+describe('Accounts', () => {
+  it(`never serve a job of another person, with kills and reloads at random moments: seed ${seed}`, async () => {
+    await using lab = await AccountsLab.start(accounts, people, { MODEL_API_WORKERS: '2' });
+    const { service } = lab;
+    const random = randomNumbers(seed);
+    const names = Object.keys(people) as Person[];
+    let sent = 0;
+    let failed = 0;
+    const lane = async () => {
+      while (sent < jobs) {
+        const number = sent++;
+        const person = names[number % names.length] as Person;
+        const answer = await lab.ask(person, `question ${number} of ${person}`).catch(() => null); // its worker was killed
+        if (answer?.status === 200)
+          expect(allowed[person].map((name) => `login of ${name}`)).toContain(answer.body.response);
+        else failed++;
+      }
+    };
+    const faults = async () => {
+      for (let round = 0; sent < jobs; round++) {
+        await new Promise((resolve) => setTimeout(resolve, 20 + random() * 80));
+        const pids = await service.jobProcesses();
+        const pid = pids[Math.floor(random() * pids.length)];
+        if (pid !== undefined && random() < 0.7) killIfAlive(pid);
+        if (round % 8 === 3) await lab.writeAccounts({ ...accounts, team: `jobs=${1 + Math.floor(random() * 4)}` });
+        if (round % 8 === 5) await lab.writeText('team command\n');
+        if (round === 12) for (const pid of (await service.workers()).slice(0, 1)) killIfAlive(pid);
+      }
+    };
+    await Promise.all([...Array.from({ length: lanes }, lane), faults()]);
+    // a killed `cat` has read only a part of the question
+    const record = (await lab.record()).filter(({ question }) =>
+      names.some((name) => question.endsWith(` of ${name}`)),
+    );
+    const wrong = record.filter(({ login, question }) => {
+      const person = question.split(' ').at(-1) as Person;
+      return !allowed[person].some((name) => login === `login of ${name}`);
+    });
+    expect(record.length).toBeGreaterThan(jobs / 2);
+    expect(wrong).toEqual([]);
+    expect(new Set(record.map(({ login }) => login)).size).toBe(4);
+    expect(failed).toBeLessThan(jobs / 2);
+    await untilJobs(service, 0, 0);
+  });
+
+  it('stay as they are if the changed file has a fault, which the log names with its line', async () => {
+    await using lab = await AccountsLab.start({ ada: 'owners=key:ada' }, { ada: '', eve: '' });
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
+    expect(responseOf(await lab.ask('eve', 'who'))).toBe('login of the service');
+    await lab.writeText('# all new\nada command home=/elsewhere\neve gpt home=/eve\nlost\n');
+    const { error } = await lab.service.log('accounts_rejected');
+    expect(error).toBe(
+      'line 4: lost needs its model CLI, as in: lost claude; line 3: the model CLI gpt of eve is none of this service: command',
+    );
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
+    await lab.writeAccounts({ ada: 'owners=key:ada', shared: '' });
+    expect(await lab.service.log('accounts_loaded')).toMatchObject({ accounts: 2 });
+    expect(responseOf(await lab.ask('eve', 'who'))).toBe('login of shared');
+    await lab.writeText('');
+    await lab.service.log('accounts_loaded', (record) => record.accounts === 0);
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of the service');
+  });
+
+  it('refuse a client whose key names an account of another, or none that exists', async () => {
+    const keys = { ada: '', eve: 'accounts=ada', joe: 'accounts=typo' };
+    await using lab = await AccountsLab.start({ ada: 'owners=key:ada', team: '' }, keys);
+    for (const person of ['eve', 'joe']) {
+      const { status, body } = await lab.ask(person, 'who');
+      expect([status, body.error, body.message]).toEqual([
+        403,
+        'forbidden',
+        'no account of command serves this client (MODEL_API_ACCOUNTS_FILE)',
+      ]);
+    }
+    expect(await lab.record()).toEqual([{ login: '', question: '' }]);
+  });
+
+  it('end waiting jobs, and requeue background jobs, when their account gets another owner', async () => {
+    await using lab = await AccountsLab.start({ ada: 'owners=key:ada jobs=1', team: '' }, { ada: '', bob: '' });
+    const { service } = lab;
+    const release = await lab.holdAnswers('ada');
+    const running = lab.ask('ada', 'slowly');
+    await untilJobs(service, 1, 0);
+    const waiting = lab.ask('ada', 'waiting');
+    await untilJobs(service, 1, 1);
+    const headers = { ...lab.headers('ada'), prefer: 'respond-async' };
+    const accepted = await service.post('/ask', { prompt: 'later' }, headers);
+    expect(accepted.status).toBe(202);
+    await lab.writeAccounts({ ada: 'owners=key:bob jobs=1', team: '' });
+    expect(responseOf(await waiting)).toEqual([500, 'cli_error']);
+    const path = `/jobs/${accepted.body.job_id}`;
+    const done = await until(async () => {
+      const { body } = await service.get(path, lab.headers('ada'));
+      return body.ended_at === null ? undefined : body;
+    }, 'the background job');
+    expect(JSON.stringify(done)).toContain('login of team');
+    await release();
+    expect(responseOf(await running)).toBe('login of ada');
+    expect(responseOf(await lab.ask('bob', 'who'))).toBe('login of ada');
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of team');
+  });
+
+  it('have their own limits of running jobs', async () => {
+    await using lab = await AccountsLab.start({ team: 'jobs=1', spare: 'jobs=1' }, { ada: '' });
+    const { service } = lab;
+    const releases = [await lab.holdAnswers('team'), await lab.holdAnswers('spare')];
+    const asked = ['slowly 1', 'slowly 2', 'slowly 3'].map((prompt) => lab.ask('ada', prompt));
+    await untilJobs(service, 2, 1);
+    for (const release of releases) await release();
+    expect((await Promise.all(asked)).map(responseOf).toSorted()).toEqual([
+      'login of spare',
+      'login of team',
+      'login of team',
+    ]);
+    const { body } = await service.get('/usage?group=account', lab.headers('ada'));
+    const usage = body.usage as { readonly account: string; readonly jobs: Readonly<Record<string, number>> }[];
+    expect(usage.map(({ account, jobs: { ok } }) => [account, ok])).toEqual([
+      ['spare', 1],
+      ['team', 2],
+    ]);
+    expect(await metric(service, 'cli_exits_total{cli="command",account="team",class="ok"}')).toBe(2);
+  });
+
+  it('are in no environment, error or log record of another account', async () => {
+    await using lab = await AccountsLab.start(accounts, people, { MODEL_API_LOG_LEVEL: 'debug' });
+    const { service } = lab;
+    const answers = await Promise.all((['ada', 'bob', 'eve'] as const).map((person) => lab.ask(person, 'environment')));
+    for (const [index, person] of (['ada', 'bob', 'spare'] as const).entries()) {
+      const text = answers[index]?.text ?? '';
+      expect(text).toContain(`HOME=${lab.homeOf(person)}`);
+      const others = Object.keys(accounts).filter((name) => name !== person);
+      expect(others.filter((name) => text.includes(lab.homeOf(name)))).toEqual([]);
+      expect(text).not.toContain('MODEL_API_ACCOUNTS_FILE');
+    }
+    const records = service.logs.filter(({ account }) => account !== undefined);
+    const mixed = records.filter(({ account, ...record }) => {
+      const others = Object.keys(accounts).filter((name) => name !== account);
+      return others.some((name) => JSON.stringify(record).includes(lab.homeOf(name)));
+    });
+    expect(mixed).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+import {
+  type AccountsSource,
+  accountsListener,
+  CliAccounts,
+  type PreparedAccount,
+} from '../../../../src/primary/cli/accounts.js';
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
+import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import { readAccountsFile } from '../../../../src/shared/config/accounts-file.js';
+import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+
+const named = [echoCli('claude'), echoCli('codex')] as const;
+const never = new AbortController().signal;
+
+/** Prepares accounts without checking their HOMEs. */
+function prepared(text: string): PreparedAccount[] {
+  const { accounts, faults } = readAccountsFile(text);
+  expect(faults).toEqual([]);
+  return accounts.map((line) => ({
+    line,
+    cli: line.cli,
+    adapter: (named.find(({ name }) => name === line.cli) ?? named[0]).adapter,
+    env: { HOME: line.home ?? '' },
+    cliEnv: [],
+    token: line.tokenFile === null ? null : 'a-token',
+    findFault: async () => (line.name === 'gone' ? 'the HOME does not exist' : null),
+  }));
+}
+
+async function createAccounts(text: string, keyAccounts: Readonly<Record<string, readonly string[]>> = {}) {
+  const made = await modelClisOf(named);
+  const accounts = new CliAccounts(
+    made.clis,
+    made.accountParts,
+    (client) => keyAccounts[client] ?? null,
+    prepared(text),
+  );
+  const router = new ModelRouter(made.names, made.clis, undefined, accounts);
+  const labels = () => accounts.clis.map(({ label }) => label);
+  const serves = (client: string, model = 'claude') => router.route({ model, client }).cli.label;
+  const dispose = async () => {
+    for (const { health, pool } of accounts.all) {
+      health.stop();
+      await pool.close();
+    }
+    await made[Symbol.asyncDispose]();
+  };
+  return { accounts, router, labels, serves, [Symbol.asyncDispose]: dispose };
+}
+
+const ada = 'ada claude home=/a owners=key:ada\n';
+const team = 'team claude home=/t jobs=1\n';
+
+function exhaust(cli: ModelCli): void {
+  const request = jobRequest();
+  const route = { circuit: '' };
+  cli.health.circuits.recordAdmission({ request, route });
+  const quota = { scope: 'account', resetsAt: null } as const;
+  const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
+  cli.health.recordJobEnd({ request, route }, jobFailed('cli_error', { failure }), true);
+}
+
+describe('The accounts of the model CLIs', () => {
+  it('are the logins of the service without an accounts file', async () => {
+    await using made = await createAccounts('');
+    expect(made.labels()).toEqual(['claude', 'codex']);
+    expect([made.serves('key ada'), made.serves('key ada', 'codex/gpt')]).toEqual(['claude', 'codex']);
+  });
+
+  it('include the login of the service until one without owners replaces it', async () => {
+    await using made = await createAccounts(ada);
+    const { accounts, labels, serves } = made;
+    expect([labels(), serves('key ada'), serves('key bob')]).toEqual([
+      ['claude', 'claude@ada', 'codex'],
+      'claude@ada',
+      'claude',
+    ]);
+    accounts.replace(prepared(ada + team));
+    expect([labels(), serves('key ada'), serves('key bob')]).toEqual([
+      ['claude@ada', 'claude@team', 'codex'],
+      'claude@ada',
+      'claude@team',
+    ]);
+    accounts.replace([]);
+    expect([labels(), serves('key ada')]).toEqual([['claude', 'codex'], 'claude']);
+  });
+
+  it('keep their state while only owners or limits change, and are new with another login', async () => {
+    await using made = await createAccounts(ada);
+    const { accounts } = made;
+    const [before] = accounts.named;
+    accounts.replace(prepared('ada claude home=/a owners=key:bob jobs=3\n'));
+    expect(accounts.named[0]).toBe(before);
+    expect([made.serves('key ada'), made.serves('key bob'), before?.gate?.maxRunning()]).toEqual([
+      'claude',
+      'claude@ada',
+      3,
+    ]);
+    accounts.replace(prepared('ada claude home=/other owners=key:bob\n'));
+    expect(accounts.named[0]).not.toBe(before);
+    expect(before?.pool.keepsNoSessions).toBe(true);
+  });
+
+  it('refuse a client without an account, and serve the next one if the quota of the first is used up', async () => {
+    await using made = await createAccounts(`${team}spare claude home=/s\n`, { 'key eve': ['typo'] });
+    const { accounts, router, serves } = made;
+    expect(() => router.check({ model: 'claude', client: 'key eve' })).toThrow(
+      'no account of claude serves this client',
+    );
+    expect(() => router.check({ model: 'claude', client: 'key ada' })).not.toThrow();
+    expect(serves('key ada')).toBe('claude@team');
+    exhaust(accounts.named[0] as ModelCli);
+    expect(serves('key ada')).toBe('claude@spare');
+    expect(accounts.named.map(({ health }) => health.circuits.isClosed)).toEqual([false, true]);
+  });
+
+  it('have processes on standby and regular checks only while they are in use', async () => {
+    await using made = await createAccounts(team);
+    const [cli] = made.accounts.named as [ModelCli];
+    expect([cli.isInUse, cli.lastUsedAt, made.accounts.unused.map(({ label }) => label)]).toEqual([
+      false,
+      null,
+      ['claude'],
+    ]);
+    expect(made.accounts.unused[0]?.isInUse).toBe(false);
+    using _job = cli.countJob();
+    expect([cli.isInUse, cli.jobs]).toEqual([true, 1]);
+    const lease = await cli.acquire(plainLaunch(null), null, never);
+    await lease.release(null);
+    expect(cli.lastUsedAt).not.toBeNull();
+  });
+
+  it('are checked with their own login', async () => {
+    await using made = await createAccounts('gone claude home=/gone\n');
+    const [cli] = made.accounts.named as [ModelCli];
+    expect(await cli.health.checks.runCheck('forced')).toMatchObject({
+      cli: 'claude',
+      account: 'gone',
+      status: 'not_ready',
+      error: 'the HOME does not exist',
+    });
+  });
+});
+
+describe('A changed accounts file', () => {
+  it('is applied, unless it has a fault', async () => {
+    await using made = await createAccounts(ada);
+    const log = new LogBook();
+    const removals: string[][] = [];
+    const source: AccountsSource = {
+      path: '/accounts',
+      first: prepared(ada),
+      prepare: async (text) =>
+        text === 'broken'
+          ? { accounts: [], faults: ['line 1: a', 'line 2: b'] }
+          : { accounts: prepared(text), faults: [] },
+    };
+    const onChange = (removed: readonly ModelCli[]) => removals.push(removed.map(({ label }) => label));
+    const listener = accountsListener(made.accounts, source, onChange, log);
+    await listener.read(`# a comment\n${ada}`);
+    await listener.read('broken');
+    expect(made.serves('key ada')).toBe('claude@ada');
+    listener.unreadable(new Error('EACCES'));
+    await listener.read(team);
+    await listener.read(team);
+    expect(made.serves('key ada')).toBe('claude@team');
+    expect(removals).toEqual([['claude@ada']]);
+    expect(log.entries.map(({ event, fields }) => [event, fields.error ?? fields.accounts])).toEqual([
+      ['accounts_rejected', 'line 1: a; line 2: b'],
+      ['accounts_rejected', 'EACCES'],
+      ['accounts_loaded', 1],
+    ]);
+  });
+});

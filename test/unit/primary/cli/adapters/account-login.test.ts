@@ -1,0 +1,83 @@
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type AccountSettings, prepareAccounts } from '../../../../../src/primary/cli/adapters/account-login.js';
+import { type Config, type Environment, loadConfig } from '../../../../../src/shared/config/config.js';
+import { echoCli } from '../../../../support/agents/model-clis.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+
+const kindless = echoCli('claude');
+const claude = { name: 'claude', adapter: { ...kindless.adapter, credentialVariable: 'A_TOKEN' } };
+const local = { name: 'local', adapter: { ...echoCli('local').adapter, name: 'command' } };
+
+/** Adapters that were created, with their configurations and environments. */
+type Created = [name: string, config: Config, env: Environment];
+
+async function settingsIn(folder: TemporaryFolder): Promise<AccountSettings & { readonly created: Created[] }> {
+  const cliEnv = 'ANTHROPIC_API_KEY,CLAUDE_CONFIG_DIR,CODEX_HOME,CLAUDE_CODE_USE_BEDROCK,AWS_REGION,ANTHROPIC_BASE_URL';
+  const config = await loadConfig({ MODEL_API_CLI_ENV: cliEnv }, async () => '');
+  const created: Created[] = [];
+  return {
+    created,
+    config,
+    env: { HOME: join(folder.path, 'service'), LANG: 'C.UTF-8' },
+    clis: [claude, local],
+    create: async (...asked) => {
+      created.push(asked);
+      return claude.adapter;
+    },
+  };
+}
+
+describe('The accounts of a file', () => {
+  it('get their HOME or their token, and no variable that selects another login', async () => {
+    await using folder = await temporaryFolder();
+    const home = join(folder.path, 'ada');
+    await mkdir(home, { mode: 0o700 });
+    await writeFile(join(folder.path, 'token'), 'the-token\n');
+    const text = `ada claude home=${home}\nspare claude token-file=${folder.path}/token\nbob command home=/nowhere\n`;
+    const settings = await settingsIn(folder);
+    const { accounts, faults } = await prepareAccounts(text, settings);
+    expect(faults).toEqual([]);
+    expect(settings.created.map(([name, { cliEnv, oauthToken }, env]) => [name, cliEnv, oauthToken, env])).toEqual([
+      ['claude', ['ANTHROPIC_BASE_URL'], null, { HOME: home, LANG: 'C.UTF-8' }],
+      ['claude', ['ANTHROPIC_BASE_URL'], 'the-token', { LANG: 'C.UTF-8' }],
+      ['local', ['ANTHROPIC_BASE_URL'], null, { HOME: '/nowhere', LANG: 'C.UTF-8' }],
+    ]);
+    const homes = accounts.map(({ adapter }) => adapter.home?.variables);
+    expect(homes).toEqual([undefined, { HOME: '.' }, undefined]);
+    expect(await Promise.all(accounts.map(({ findFault }) => findFault()))).toEqual([
+      null,
+      null,
+      'the HOME of the account bob does not exist (prompt-relay accounts login bob)',
+    ]);
+    await chmod(home, 0o750);
+    expect(await accounts[0]?.findFault()).toBe('other users can enter the HOME of the account ada: chmod 700 it');
+  });
+
+  it('are reported with the numbers of their lines if they cannot be used', async () => {
+    await using folder = await temporaryFolder();
+    await writeFile(join(folder.path, 'bad'), 'two words');
+    await mkdir(join(folder.path, 'a'));
+    await symlink(join(folder.path, 'a'), join(folder.path, 'link'));
+    const lines = [
+      'a gpt home=/a',
+      `b claude token-file=${folder.path}/missing`,
+      `c claude token-file=${folder.path}/bad`,
+      `d local token-file=${folder.path}/other`,
+      `e claude home=${folder.path}/service`,
+      `f claude home=${folder.path}/a`,
+      `g claude home=${folder.path}/link`,
+    ];
+    const { faults } = await prepareAccounts(lines.join('\n'), await settingsIn(folder));
+    const text = faults.join('\n');
+    for (const fault of [
+      'line 1: the model CLI gpt of a is none of this service: claude, local',
+      'line 2: the option token-file: ',
+      `line 3: the option token-file: ${folder.path}/bad must contain only one token`,
+      'line 4: local takes no token, so d needs home=',
+      'line 5: e has the login of the service',
+      'line 7: g has the login of f',
+    ])
+      expect(text).toContain(fault);
+  });
+});
