@@ -123,7 +123,7 @@ async function overHttp(service: Service): Promise<Row> {
 
 function inProcess(): Row {
   const ring = new KeyRing();
-  ring.begin([
+  const keys = [
     {
       name: 'default',
       digest: digestOf(key),
@@ -132,7 +132,8 @@ function inProcess(): Row {
       hasSubclients: false,
       expiresAt: null,
     },
-  ]);
+  ];
+  ring.begin({ keys, personLines: [] });
   const times: number[][] = [[], [], []];
   for (let round = -2000; round < tries; round++) {
     for (const [kind, wrong] of shuffled()) {

@@ -18,6 +18,11 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_ACCOUNTS_FILE: [
     'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
   ],
+  MODEL_API_STATE_FOLDER: [
+    'folder for [keys that are made over HTTP](clients.md#keys-over-http)',
+    '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',
+  ],
+  MODEL_API_AUDIT_FILE: ['file with a line of JSON for each [act of an administrator](clients.md#audit)', 'none'],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
     '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',
@@ -33,6 +38,11 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
+  MODEL_API_USER_HEADER: [
+    'header in which a trusted proxy names the person whom it has [signed on](clients.md#sign-on-by-the-proxy), such as `X-Forwarded-User`',
+    'none',
+  ],
+  MODEL_API_GROUPS_HEADER: ['header in which the proxy names the groups of this person, separated by commas', 'none'],
   MODEL_API_BODY_LIMIT: ['largest request body, else 413'],
   MODEL_API_TIMEOUT: ['time limit of a job, seconds'],
   MODEL_API_STALL_TIMEOUT: [

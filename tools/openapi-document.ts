@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
+import { auditLimitQuery, auditList } from '../src/shared/api/audit.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
   conversationList,
@@ -38,6 +39,15 @@ import {
   lastEventId,
   statusQuery,
 } from '../src/shared/api/jobs.js';
+import {
+  changeKeyRequest,
+  keyList,
+  keyView,
+  makeKeyRequest,
+  newKey,
+  removedKey,
+  rotateKeyRequest,
+} from '../src/shared/api/keys.js';
 import { modelsBody } from '../src/shared/api/models.js';
 import { setupReport } from '../src/shared/api/setup.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
@@ -75,6 +85,7 @@ type Operation = Pick<
   readonly alsoAs?: string;
 };
 
+const keyName = { path: z.object({ name: z.string().meta({ description: 'Name of the key.' }) }) };
 const jobId = { path: z.object({ job_id: z.string().meta({ description: 'Id of the job.' }) }) };
 const prefer = z
   .string()
@@ -128,6 +139,10 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/health': 'The service',
   '/health/history': 'The service',
   '/health/recheck': 'The service',
+  '/keys': 'The service',
+  '/keys/{name}': 'The service',
+  '/keys/{name}/rotate': 'The service',
+  '/audit': 'The service',
   '/store/backup': 'The service',
   '/store/verify': 'The service',
   '/store/purge': 'The service',
@@ -440,6 +455,64 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: 'text/plain',
     okText: 'Text format 0.0.4, or OpenMetrics 1.0.0 for those who accept it; with gzip for those who accept that.',
     alsoAs: 'application/openmetrics-text',
+  },
+  'GET /keys': {
+    id: 'listKeys',
+    summary: 'List the keys',
+    description:
+      'With the scope `admin` all keys, else those that you have made. The list never contains a key itself.',
+    security: keyNeeded,
+    ok: keyList,
+    okText: 'The keys.',
+  },
+  'POST /keys': {
+    id: 'makeKey',
+    summary: 'Make a key',
+    description:
+      'Needs the scope `admin`, or a person signed on by the proxy with the option `own_keys`, whose keys may do at most what the person may do. The options are those of the keys file.',
+    requestBody: json(makeKeyRequest, { name: 'ada-laptop', rate: '60/60' }),
+    security: keyNeeded,
+    ok: newKey,
+    okText: 'The key, which is shown only now, and its options.',
+  },
+  'PATCH /keys/{name}': {
+    id: 'changeKey',
+    summary: 'Change the options of a key',
+    description: 'Options that are not named stay; null removes one. Keys of the operator cannot be changed.',
+    requestParams: keyName,
+    requestBody: json(changeKeyRequest, { weight: 2 }),
+    security: keyNeeded,
+    ok: keyView,
+    okText: 'The key with its options.',
+  },
+  'DELETE /keys/{name}': {
+    id: 'deleteKey',
+    summary: 'Delete a key',
+    description: 'The service refuses the key at once. The data of its client stay: see `POST /store/purge`.',
+    requestParams: keyName,
+    security: keyNeeded,
+    ok: removedKey,
+    okText: 'The key was deleted.',
+  },
+  'POST /keys/{name}/rotate': {
+    id: 'rotateKey',
+    summary: 'Replace the value of a key',
+    description: 'The key keeps its options and its client.',
+    requestParams: keyName,
+    requestBody: json(rotateKeyRequest, {}),
+    security: keyNeeded,
+    ok: newKey,
+    okText: 'The new key, which is shown only now.',
+  },
+  'GET /audit': {
+    id: 'listAudit',
+    summary: 'What administrators have done',
+    description:
+      'The newest records first: keys over HTTP, purged clients, ended jobs, health checks, backups, reloads. Without `MODEL_API_AUDIT_FILE`, only those since the start of the service.',
+    requestParams: { query: z.object({ limit: auditLimitQuery.optional() }) },
+    security: keyNeeded,
+    ok: auditList,
+    okText: 'The records.',
   },
   'POST /store/backup': {
     id: 'backUpStore',

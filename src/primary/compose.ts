@@ -8,10 +8,12 @@ import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
 import { Signals } from '../shared/signals.js';
+import { AuditLog } from './access/audit-log.js';
 import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { WatchedFile, watchKeysFile } from './access/keys-file.js';
+import { MadeKeys } from './access/made-keys.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { type AccountsSource, accountsListener, CliAccounts } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
@@ -216,7 +218,8 @@ function createAccess({ config, host, store }: StartInput) {
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (client) => clients.budgetsOf(client));
-  return { clients, rateLimit, keyAttempts, redactor, budgets };
+  const audit = new AuditLog(config.auditFile, clock, log);
+  return { clients, rateLimit, keyAttempts, redactor, budgets, audit };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -383,6 +386,8 @@ function createJobs(parts: EarlierParts) {
     stored: storedJobs,
     clock,
     observer,
+    recordEnd: (by: string, jobId: string, requestId: string) =>
+      parts.audit.record({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
   };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
@@ -401,7 +406,8 @@ function noticesOfJobs({ notices, callbacks }: Notifying): Pick<Notices, 'jobEnd
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, names, addresses, clients, metrics, scrape } = parts;
+  const { config, host, names, addresses, clients, audit, metrics, scrape } = parts;
+  const { conversations, usageJournal } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
@@ -417,9 +423,18 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
     workerFailed: () => defects.countWorker(),
   };
   const workers = new Workers(settings, observer, clock, log);
-  const sendKeys = () => workers.callAll((peer) => peer.call('keys', { keys: clients.workerKeys }));
+  const sendKeys = () => workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
-  return { workers, keysFile };
+  const madeKeys = new MadeKeys({
+    ...{ path: config.madeKeysFile, clients, onChange: sendKeys, audit, clock, log },
+    reportsCosts: names.reportCosts,
+    hasData: async (client) => {
+      if (conversations.list(client, null, 1).conversations.length > 0) return true;
+      const order = { since: null, until: null, groups: ['month'] as const };
+      return (await usageJournal.report(client, order)).length > 0;
+    },
+  });
+  return { workers, keysFile, madeKeys };
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {

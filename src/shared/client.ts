@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 /**
  * Client of a request: the queue, the rate cap and the log use it, and it sees only its conversations. The first word
- * is the kind: a key, a user and an address with the same name are three clients.
+ * is the kind: a key, a user and a person signed on with the same name are three clients.
  */
 
 /** Returns the client for an API key. */
@@ -29,6 +29,11 @@ export function userClient(name: string): string {
   return `user ${name}`;
 }
 
+/** Returns the client for a person whom a trusted proxy has signed on. */
+export function ssoClient(name: string): string {
+  return `sso ${name}`;
+}
+
 /**
  * Returns the client for all callers from an address. `addressOf` returns the same address for all callers of this
  * machine.
@@ -37,10 +42,10 @@ export function addressClient(address: string): string {
   return `address ${address}`;
 }
 /** Kinds of clients. `other` is the sum of several clients. */
-export const clientKinds = ['key', 'user', 'address', 'other'] as const;
+export const clientKinds = ['key', 'user', 'sso', 'address', 'other'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
-/** Client of a request in two words, such as `key alice`, `user bob` or `address 192.0.2.1`. */
+/** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
 export interface ClientId {
   readonly kind: ClientKind;
   readonly name: string;

@@ -11,6 +11,7 @@ import {
   trustProxies,
 } from './access/authenticate.js';
 import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
+import type { SignOn } from './access/sign-on.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
 import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
@@ -35,6 +36,7 @@ import {
   speakAsClient,
 } from './api/doors.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
+import { deleteKey, getAudit, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
 import { getMetrics } from './api/metrics.js';
 import {
   getDeliveries,
@@ -75,6 +77,8 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly phase: () => Phase;
   readonly viewers: StatusViewers;
   readonly ownJobs: Pick<OwnJobs, 'isOf'>;
+  /** null if people do not sign on. */
+  readonly signOn: Pick<SignOn, 'guard'> | null;
   /** Aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
 }
@@ -108,6 +112,7 @@ function checkedApp(parts: AppParts): Express {
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
   app.use(openExchange(parts), findDoor(), speakAsClient(), versionGuard, hostGuard(settings));
+  if (parts.signOn !== null) app.use(parts.signOn.guard());
   return app;
 }
 
@@ -213,6 +218,17 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
   addRoute(app, '/webhooks/deliveries', { get: [authenticate(authority, 'admin'), getDeliveries(primary)] });
+  const mayManageKeys = authenticateOperator(authority, null);
+  addRoute(app, '/keys', {
+    get: [mayManageKeys, getKeys(primary)],
+    post: [mayManageKeys, postKey(primary, bodies)],
+  });
+  addRoute(app, '/keys/{name}', {
+    patch: [mayManageKeys, patchKey(primary, bodies)],
+    delete: [mayManageKeys, deleteKey(primary)],
+  });
+  addRoute(app, '/keys/{name}/rotate', { post: [mayManageKeys, postRotate(primary, bodies)] });
+  addRoute(app, '/audit', { get: [mayOperate, getAudit(primary)] });
   addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
   addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
   addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });

@@ -15,6 +15,7 @@ import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { OwnJobs } from './access/own-jobs.js';
+import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
@@ -88,7 +89,7 @@ async function main(): Promise<void> {
   context.phase = settings.phase;
   context.drainUnreadMs = settings.drainUnreadMs;
   context.runtimePlaces = settings.runtimePlaces;
-  context.keys.begin(settings.keys);
+  context.keys.begin(settings);
   await serve(context, primary, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
   systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
@@ -102,7 +103,7 @@ function connect(context: WorkerContext): Primary {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
     },
-    keys: ({ keys }) => context.keys.replace(keys),
+    keys: (keys) => context.keys.replace(keys),
     figures: async () => ({ families: await metrics.changes() }),
     stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
@@ -130,7 +131,6 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const wrongKeys = new WrongKeys(primary, systemClock);
   const credentials = new PeerCredentials(systemClock);
   const users = localUsers(settings, credentials);
-  const authority = { keys: context.keys, users, wrongKeys, clock: systemClock };
   const limit = new ConnectionLimit(primary, credentials);
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
@@ -140,7 +140,9 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const spans = sampler && new RequestSpans(sampler, primary, systemClock);
   context.spans = spans;
   const ownJobs = await ownJobsOf(process.ppid, credentials);
-  const owned = { bodies, spill, viewers, spans, ownJobs };
+  const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
+  const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
+  const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
   const appParts = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { dayQuery } from '../../shared/api/usage.js';
 import {
-  type ApiKey,
   type Budget,
   digestOf,
+  type KeyOptions,
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
-import { readKeysFile } from '../../shared/config/keys-file.js';
+import { optionTexts, readKeysFile } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
@@ -122,16 +122,21 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
-    const { keys: found, budgets, faults } = readKeysFile(await context.readKeysFile(file));
+    const { keys, personLines, budgets, faults } = readKeysFile(await context.readKeysFile(file));
+    const found = [...keys, ...personLines.map((line) => ({ ...line, name: `sso:${line.name}` }))];
     const { terminal, clock } = context;
     if (args.has('json')) await terminal.writeJson({ keys: found.map(keyJson), budgets: budgets.map(budgetJson) });
     else await terminal.writeLines([...renderKeys(found, clock.now(), terminal.paint), ...budgets.map(budgetLine)]);
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
-    const { keys: found, faults } = readKeysFile(await context.readKeysFile(file));
-    if (args.has('json')) await context.terminal.writeJson({ keys: found.length, faults });
-    else if (faults.length === 0) await context.terminal.writeLine(`no faults, ${found.length} keys`);
+    const { keys: found, personLines, faults } = readKeysFile(await context.readKeysFile(file));
+    const people = personLines.length;
+    if (args.has('json')) await context.terminal.writeJson({ keys: found.length, people, faults });
+    else if (faults.length === 0)
+      await context.terminal.writeLine(
+        `no faults, ${found.length} keys${people > 0 ? `, ${people} lines for people` : ''}`,
+      );
     return showFaults(faults, context.terminal);
   },
 };
@@ -196,7 +201,7 @@ function optionsOf(args: CommandArguments): string[] {
 }
 
 /** Returns a key for the JSON output, without digests. */
-function keyJson(key: ApiKey) {
+function keyJson(key: KeyOptions & { readonly name: string }) {
   return {
     name: key.name,
     scopes: key.scopes,
@@ -210,6 +215,7 @@ function keyJson(key: ApiKey) {
     group: key.group,
     webhooks: key.webhooks && `${key.webhooks}*`,
     subclients: key.hasSubclients,
+    own_keys: key.maxOwnKeys,
     expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
     previous_expires: key.previous && dayOf(key.previous.expiresAt),
   };
@@ -242,7 +248,7 @@ function amountIn(period: BudgetPeriod, limit: PeriodLimit | null): number | nul
 }
 
 /** Formats one line for each key, without digests. The name is in the first column. */
-function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): string[] {
+function renderKeys(keys: readonly (KeyOptions & { readonly name: string })[], now: number, paint: Paint): string[] {
   const rows = keys.map((key) => [key.name, key.scopes.join('+'), limitsOf(key).join(' ')]);
   return alignColumns(rows).map((line, index) => {
     const expiresAt = keys[index]?.expiresAt ?? null;
@@ -251,22 +257,9 @@ function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): string[
 }
 
 /** Returns the limits of a key in the format of the keys file. */
-function limitsOf(key: ApiKey): string[] {
-  const { rate, models, accounts, expiresAt, previous } = key;
-  return [
-    ...(rate === null ? [] : [`rate=${rate.maxRequests}/${rate.windowMs / 1000}`]),
-    ...(key.maxConcurrent === null ? [] : [`concurrent=${key.maxConcurrent}`]),
-    ...(key.maxQueued === null ? [] : [`queue=${key.maxQueued}`]),
-    ...(key.weight === null ? [] : [`weight=${key.weight}`]),
-    ...(models === null ? [] : [`models=${models.join('+')}`]),
-    ...(accounts === null ? [] : [`accounts=${accounts.join('+')}`]),
-    ...amountsOf(key),
-    ...(key.group === null ? [] : [`group=${key.group}`]),
-    ...(key.webhooks === null ? [] : [`webhooks=${key.webhooks}*`]),
-    ...(key.hasSubclients ? ['subclients'] : []),
-    ...(expiresAt === null ? [] : [`expires=${dayOf(expiresAt)}`]),
-    ...(previous === null ? [] : [`previous=…/${dayOf(previous.expiresAt)}`]),
-  ];
+function limitsOf(key: KeyOptions): string[] {
+  const { scopes: _, ...texts } = optionTexts(key);
+  return Object.entries(texts).map(([name, text]) => (text === true ? name : `${name}=${text}`));
 }
 
 function dayOf(at: number): string {

@@ -35,6 +35,7 @@ export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
 const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
   key: 'API key',
   user: 'User of this host',
+  sso: 'Person, signed on by the proxy',
   address: 'Address',
   other: 'Client',
 };

@@ -1,5 +1,5 @@
 import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { holderOf, keyClient } from '../../shared/client.js';
+import { holderOf, keyClient, ssoClient } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { PeriodLimit } from '../../shared/config/api-keys.js';
 import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
@@ -37,7 +37,7 @@ const betweenLongReadsMs = 60_000;
 const allClients = '';
 
 /**
- * Counts what each key and the whole service have used in this day, week and month (UTC). A key is counted with its
+ * Counts what each key, each person and the whole service have used in this day, week and month (UTC). A key is counted with its
  * sub-clients, and a group is the sum of its keys. A budget is checked when a job is admitted, and again when it gets a
  * slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
@@ -126,7 +126,8 @@ export class Budgets {
 
 function subjectOf({ name, holders }: LimitedUse): string {
   if (holders === null) return 'the service';
-  return name.startsWith('@') ? `the group ${name.slice(1)}` : 'the API key';
+  if (name.startsWith('@')) return `the group ${name.slice(1)}`;
+  return holders[0]?.startsWith(keyClient('')) === false ? 'this person' : 'the API key';
 }
 
 /** Owns what each client, and all of them, have used in the current day, week or month. */
@@ -212,10 +213,10 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
   spent.set(name, sumOf(spent.get(name), more));
 }
 
-/** Adds the usage of a client to all clients and to its key holder. Other clients have no budget of their own. */
+/** Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own. */
 function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
   add(spent, allClients, more);
-  if (client.startsWith(keyClient(''))) add(spent, holderOf(client), more);
+  if (client.startsWith(keyClient('')) || client.startsWith(ssoClient(''))) add(spent, holderOf(client), more);
 }
 
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {

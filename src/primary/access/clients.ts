@@ -1,17 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
-import { holderOf, keyClient } from '../../shared/client.js';
+import { setNewest } from '../../shared/bounded-map.js';
+import { holderOf, keyClient, readClientId } from '../../shared/client.js';
 import {
   type ApiKey,
   type Budget,
   digestsOf,
   type KeyOptions,
+  type MadeKey,
+  type PersonLine,
   plainOptions,
   type Rate,
   type SharedBudget,
   wholeService,
 } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
-import type { WorkerKey } from '../../shared/ipc/protocol.js';
+import type { KeysFileContent } from '../../shared/config/keys-file.js';
+import { PersonLines } from '../../shared/config/people.js';
+import type { WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
@@ -21,45 +26,78 @@ export type ClientOptions = Pick<
 
 export type ClientSettings = Pick<
   Config,
-  'apiKeys' | 'namedKeys' | 'sharedBudgets' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
+  | 'apiKeys'
+  | 'namedKeys'
+  | 'madeKeys'
+  | 'personLines'
+  | 'sharedBudgets'
+  | 'needsKey'
+  | 'rateMaxRequests'
+  | 'rateWindowMs'
 >;
 
 /** A budget, with those whose usage counts for it. */
 export interface LimitedUse extends Budget {
-  /** Name in reports: of a key, `@` and the name of a group, or `@*` for the whole service. */
+  /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
   readonly name: string;
-  /** Key holders whose usage counts; null for all clients. */
+  /** Clients whose usage counts, a key with its sub-clients; null for all clients. */
   readonly holders: readonly string[] | null;
 }
 
-/** Owns the valid API keys. */
+/** Owns the valid API keys, and the options of people whom a proxy has signed on. */
 export class Clients {
   readonly #needsKey: boolean;
   /** Keys of the configuration, which do not change while the service runs. */
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
+  #made: readonly MadeKey[];
   #byClient: ReadonlyMap<string, ApiKey>;
   #digests: ReadonlySet<string>;
+  readonly #people: SignedOnPeople;
   #sharedBudgets: readonly SharedBudget[];
   /** Budgets of groups and of the whole service, by name. */
   #sharedUses: ReadonlyMap<string, LimitedUse>;
 
   readonly #rate: Rate;
 
-  constructor({ apiKeys, namedKeys, sharedBudgets, needsKey, rateMaxRequests, rateWindowMs }: ClientSettings) {
+  constructor({ rateMaxRequests, rateWindowMs, needsKey, sharedBudgets, personLines, ...keys }: ClientSettings) {
+    const { apiKeys, namedKeys, madeKeys } = keys;
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
-    this.#byClient = byClient([...apiKeys, ...namedKeys]);
+    this.#made = madeKeys;
+    this.#byClient = byClient([...apiKeys, ...namedKeys, ...madeKeys]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedBudgets = sharedBudgets;
     this.#sharedUses = sharedUses(sharedBudgets, this.#byClient);
+    this.#people = new SignedOnPeople(personLines);
   }
 
   /** Keys that a change of the keys file cannot affect. */
-  get fixedKeys(): readonly ApiKey[] {
-    return this.#fixed;
+  get otherKeys(): readonly ApiKey[] {
+    return [...this.#fixed, ...this.#made];
+  }
+
+  /** Keys of the operator. */
+  get operatorKeys(): readonly ApiKey[] {
+    return [...this.#fixed, ...this.#named];
+  }
+
+  /** Keys that were made over HTTP. */
+  get madeKeys(): readonly MadeKey[] {
+    return this.#made;
+  }
+
+  /** Replaces the keys that were made over HTTP. */
+  replaceMadeKeys(keys: readonly MadeKey[]): void {
+    this.#made = keys;
+    this.#index();
+  }
+
+  /** Returns the options of the line for a person; the defaults for any other client. */
+  personOptions(client: string): KeyOptions {
+    return this.#people.lineOf(client) ?? plainOptions;
   }
 
   /** Names of all keys. */
@@ -72,16 +110,24 @@ export class Clients {
     return this.#sharedBudgets;
   }
 
-  /** All budgets: those that several clients share, then those of keys. */
+  /** All budgets: those that several clients share, then those of keys and of people who have sent a request lately. */
   get budgets(): LimitedUse[] {
-    return [...this.#sharedUses.values(), ...[...this.#byClient.values()].flatMap(useOf)];
+    const people = [...this.#people.clients].flatMap((client) => this.#useOfPerson(client));
+    return [...this.#sharedUses.values(), ...[...this.#byClient.values()].flatMap(useOf), ...people];
   }
 
-  /** Returns the budgets that limit a client: of its key, of the group of its key, and of the whole service. */
+  #useOfPerson(client: string): LimitedUse[] {
+    const { tokens = null, costUsd = null } = this.#people.lineOf(client) ?? {};
+    return tokens === null && costUsd === null
+      ? []
+      : [{ name: readClientId(client).name, tokens, costUsd, holders: [client] }];
+  }
+
+  /** Returns the budgets that limit a client: of its key or the person, of the group of its key, and of the whole service. */
   budgetsOf(client: string): LimitedUse[] {
     const key = this.#byClient.get(holderOf(client));
     const shared = [key?.group, wholeService].flatMap((name) => this.#sharedUses.get(name ?? '') ?? []);
-    return key === undefined ? shared : [...useOf(key), ...shared];
+    return [...(key === undefined ? this.#useOfPerson(client) : useOf(key)), ...shared];
   }
 
   get keyCount(): number {
@@ -98,21 +144,38 @@ export class Clients {
     return this.#named;
   }
 
-  /** Replaces the keys and the shared budgets of the keys file. */
-  replaceNamedKeys(keys: readonly ApiKey[], budgets: readonly SharedBudget[]): void {
-    this.#named = keys;
-    this.#byClient = byClient([...this.#fixed, ...keys]);
-    this.#digests = allDigests(this.#byClient);
+  /** Lines of the keys file for people. */
+  get personLines(): readonly PersonLine[] {
+    return this.#people.lines;
+  }
+
+  /** Records the groups of a person. */
+  recordPerson(client: string, groups: readonly string[]): void {
+    this.#people.record(client, groups);
+  }
+
+  /** Replaces the content of the keys file. */
+  replaceNamedKeys({ keys, budgets, personLines }: Omit<KeysFileContent, 'faults'>): void {
+    this.#people.replaceLines(personLines);
     this.#sharedBudgets = budgets;
-    this.#sharedUses = sharedUses(budgets, this.#byClient);
+    this.#named = keys;
+    this.#index();
+  }
+
+  #index(): void {
+    this.#byClient = byClient([...this.#fixed, ...this.#named, ...this.#made]);
+    this.#digests = allDigests(this.#byClient);
+    this.#sharedUses = sharedUses(this.#sharedBudgets, this.#byClient);
   }
 
   /**
-   * Returns the options of a client. A sub-client has the options of its key; after the key is revoked, a client has
-   * the defaults.
+   * Returns the options of a client: those of its key, or of the line for this person. A sub-client has the options of
+   * its key; after the key is revoked, a client has the defaults.
    */
   optionsOf(client: string): ClientOptions {
-    return this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? plainOptions;
+    return (
+      this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? this.#people.lineOf(client) ?? plainOptions
+    );
   }
 
   /** Returns the rate limit of a client. `maxRequests` 0 means no limit. */
@@ -120,10 +183,58 @@ export class Clients {
     return this.optionsOf(client).rate ?? this.#rate;
   }
 
-  /** Keys in the form that workers need; null if requests need no key. */
-  get workerKeys(): WorkerKey[] | null {
-    return this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null;
+  /** Keys and lines for people in the form that workers need. `keys` is null if requests need no key. */
+  get workerKeys(): WorkerKeys {
+    return {
+      keys: this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null,
+      personLines: this.personLines.map(workerLineOf),
+    };
   }
+}
+
+/** Limit of people whose groups are known. Those who have sent no request for the longest time are removed. */
+const maxPeople = 10_000;
+
+/** Owns the groups of people, and the line that applies to each. */
+class SignedOnPeople {
+  lines: readonly PersonLine[] = [];
+  #search: PersonLines<PersonLine>;
+  readonly #known = new Map<string, { readonly groups: readonly string[]; readonly line: PersonLine | null }>();
+
+  constructor(lines: readonly PersonLine[]) {
+    this.lines = lines;
+    this.#search = new PersonLines(lines);
+  }
+
+  get clients(): Iterable<string> {
+    return this.#known.keys();
+  }
+
+  replaceLines(lines: readonly PersonLine[]): void {
+    this.lines = lines;
+    this.#search = new PersonLines(lines);
+    for (const [client, { groups }] of this.#known)
+      this.#known.set(client, { groups, line: this.#find(client, groups) });
+  }
+
+  record(client: string, groups: readonly string[]): void {
+    setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
+  }
+
+  /** Returns the line for a client. Until the person has sent a request, no group is known. */
+  lineOf(client: string): PersonLine | null {
+    const known = this.#known.get(client);
+    return known === undefined ? this.#find(client, []) : known.line;
+  }
+
+  #find(client: string, groups: readonly string[]): PersonLine | null {
+    const { kind, name } = readClientId(client);
+    return kind === 'sso' ? this.#search.find(name, groups) : null;
+  }
+}
+
+function workerLineOf({ name, scopes, rate, expiresAt }: PersonLine): WorkerPersonLine {
+  return { name, scopes: [...scopes], isCapped: rate !== null, expiresAt };
 }
 
 /** Number of keys to compare before the event loop gets a turn. */

@@ -28,16 +28,20 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
     isBroken = true;
     log.error('keys_rejected', { error: fault });
   };
-  return {
-    read: async (text) => {
-      const content = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
-      const { keys, budgets } = content;
-      const faults = reportsCost ? content.faults : [...content.faults, ...budgetFaults(keys, budgets)];
-      if (faults.length > 0) return refuse(faults.join('; '));
-      const hasSameBudgets = isDeepStrictEqual(budgets, clients.sharedBudgets);
-      const hasChanged = !hasSameBudgets || !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
+  const listener: FileListener = {
+    read: async (text): Promise<void> => {
+      const { madeKeys } = clients;
+      const content = await readKeysFileInSlices(text, clients.otherKeys, yieldToEventLoop);
+      // A key was made over HTTP meanwhile, perhaps with one of the names.
+      if (clients.madeKeys !== madeKeys) return void (await listener.read(text));
+      const { keys, budgets, personLines } = content;
+      const faults = reportsCost ? content.faults : [...content.faults, ...budgetFaults(content)];
+      if (faults.length > 0) return void refuse(faults.join('; '));
+      const hasSameLines =
+        isDeepStrictEqual(budgets, clients.sharedBudgets) && isDeepStrictEqual(personLines, clients.personLines);
+      const hasChanged = !hasSameLines || !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
       if (hasChanged) {
-        clients.replaceNamedKeys(keys, budgets);
+        clients.replaceNamedKeys(content);
         onChange();
       }
       if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.keyCount });
@@ -45,6 +49,7 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
     },
     unreadable: ({ message }) => refuse(message),
   };
+  return listener;
 }
 
 /** Polling interval, for systems without change notifications, such as a network share. */

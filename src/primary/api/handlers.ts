@@ -8,12 +8,20 @@ import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type {
+  PrimaryCalls,
+  TranscriptItem,
+  TranscriptOrder,
+  WorkerKeys,
+  WorkerSettings,
+} from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
+import type { AuditLog } from '../access/audit-log.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
+import type { MadeKeys } from '../access/made-keys.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
@@ -36,6 +44,7 @@ import type { TokenCounter } from '../threads/token-counter.js';
 import type { Callbacks } from '../webhooks/callbacks.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
+import { adminHandlers } from './admin-handlers.js';
 
 /** First inherited descriptor of a listening address in a worker, after its standard streams and its channel. */
 const firstInheritedFd = 4;
@@ -50,7 +59,7 @@ const minUnreadMs = 1000;
 /** Returns the configuration for workers, without credentials of the CLI or keys in plain text. */
 export function workerSettings(
   config: Config,
-  keys: WorkerSettings['keys'],
+  keys: WorkerKeys,
   addresses: Pick<Addresses, 'fds' | 'ollama'>,
   { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
   phase: Phase,
@@ -63,7 +72,9 @@ export function workerSettings(
     allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
     allowedOrigins: config.allowedOrigins,
     trustedProxies: config.trustedProxies,
-    keys,
+    userHeader: config.userHeader,
+    groupsHeader: config.groupsHeader,
+    ...keys,
     localUsers: config.localUsers,
     allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
@@ -118,7 +129,7 @@ export interface Services {
   readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
-  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf'>;
+  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf' | 'recordPerson'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
@@ -126,6 +137,8 @@ export interface Services {
   /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
+  readonly madeKeys: Pick<MadeKeys, 'list' | 'make' | 'change' | 'remove' | 'rotate'>;
+  readonly audit: Pick<AuditLog, 'record' | 'list'>;
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   /** Returns the newest notices. */
@@ -152,6 +165,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     ...conversationHandlers(services),
     ...responseHandlers(services, yieldInOrder),
     ...services.upkeep,
+    ...adminHandlers(services),
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.takeRequest(client);
@@ -164,6 +178,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     spans: ({ texts }) => {
       for (const text of texts) services.spans?.add(text);
     },
+    signedOn: ({ client, groups }) => services.clients.recordPerson(client, groups),
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),
@@ -200,7 +215,9 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     health: ({ withPids }) => healthText(withPids),
     history: ({ since, withPids }) => status.history(since, withPids),
     version: () => status.version(),
-    recheck: async () => {
+    recheck: async ({ by }) => {
+      const { client, requestId } = by;
+      await services.audit.record({ act: 'health_rechecked', by: client, target: null, request_id: requestId });
       await services.recheck();
       return healthText(true);
     },

@@ -1,5 +1,6 @@
 import type { PurgeReport } from '../../shared/api/store.js';
 import type { Config } from '../../shared/config/config.js';
+import type { AuditLog } from '../access/audit-log.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Host } from '../lifecycle/host.js';
@@ -20,13 +21,21 @@ export interface PurgedParts {
 
 /** Returns the operations of an operator on the store. */
 export function storeUpkeep(
-  parts: PurgedParts & { readonly config: Config; readonly host: Pick<Host, 'clock' | 'log'> },
+  parts: PurgedParts & {
+    readonly config: Config;
+    readonly host: Pick<Host, 'clock' | 'log'>;
+    readonly audit: Pick<AuditLog, 'record'>;
+  },
 ): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
-  const { config, host, store } = parts;
+  const { config, host, store, audit } = parts;
   return {
-    backupStore: ({ name }) => store.upkeep.backup(name),
+    backupStore: async ({ name, by }) => {
+      await audit.record({ act: 'store_backed_up', by: by.client, target: name, request_id: by.requestId });
+      return store.upkeep.backup(name);
+    },
     verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
-    purgeClient: async ({ client }) => {
+    purgeClient: async ({ client, by }) => {
+      await audit.record({ act: 'client_purged', by: by.client, target: client, request_id: by.requestId });
       const report = await purgeClient(parts, client);
       host.log.warn('client_purged', { client });
       return report;

@@ -21,7 +21,7 @@ import { setupReportOf } from '../observe/status.js';
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
   const { names, accountsSource: source, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
+  const digests = new Set([...config.apiKeys, ...config.namedKeys, ...config.madeKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
   const events = {

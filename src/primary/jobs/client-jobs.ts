@@ -26,6 +26,8 @@ interface ClientJobParts {
   readonly store: JobStore;
   readonly stored: StoredJobs;
   readonly observer: Pick<BackgroundObserver, 'endedByAdmin'>;
+  /** Records that an administrator ends a job. If it rejects, the job goes on. */
+  readonly recordEnd: (by: string, jobId: string, requestId: string) => Promise<void>;
 }
 
 /**
@@ -39,10 +41,12 @@ export class ClientJobs {
   readonly #store: JobStore;
   readonly #stored: StoredJobs;
   readonly #observer: ClientJobParts['observer'];
+  readonly #recordEnd: ClientJobParts['recordEnd'];
   /** Distinguishes the jobs of this service from the jobs of other hosts and of earlier services. */
   readonly #run = newId().slice(0, 8);
 
-  constructor(jobs: BackgroundJobs, { runner, store, stored, observer }: ClientJobParts) {
+  constructor(jobs: BackgroundJobs, { runner, store, stored, observer, recordEnd }: ClientJobParts) {
+    this.#recordEnd = recordEnd;
     this.#jobs = jobs;
     this.#runner = runner;
     this.#store = store;
@@ -115,7 +119,8 @@ export class ClientJobs {
    */
   async delete({ keepsEnded, ...order }: DeleteOrder): Promise<JobStatus | null> {
     const { id, client, isAdmin } = order;
-    if (callerId.test(id)) return this.#deleteCaller(order);
+    const { requestId } = order;
+    if (callerId.test(id)) return this.#deleteCaller(order, requestId);
     const owner = this.#ownerHere(id, order) ?? (await this.#stored.find(id, isAdmin ? null : client)).client;
     const by = owner === client ? null : client;
     const isEnded = this.#openOne(id, owner) === null && (await this.#stored.find(id, owner)).end !== null;
@@ -123,15 +128,18 @@ export class ClientJobs {
       await this.#store.remove(id);
       return null;
     }
+    if (by !== null && !isEnded) await this.#recordEnd(by, id, requestId);
     const view = isEnded ? await this.view(id, owner) : await this.cancel(id, owner, by);
     if (by !== null) this.#observer.endedByAdmin(by, view);
     return view.status;
   }
 
-  async #deleteCaller(order: CallerOrder): Promise<'cancelled'> {
+  async #deleteCaller({ id, client, isAdmin }: CallerOrder, requestId: string): Promise<'cancelled'> {
+    const order = { id, client, isAdmin };
+    // A job that this host does not know may run on another host.
+    if (isAdmin && this.#callerJob(order)?.request.client !== client) await this.#recordEnd(client, id, requestId);
     const job = this.cancelCaller(order) ?? (await this.#stored.cancelCaller(order));
     if (job === null) throw noSuchJob();
-    const { id, client } = order;
     if (job.client !== client) this.#observer.endedByAdmin(client, { id, ...job, status: 'cancelled' });
     return 'cancelled';
   }

@@ -153,17 +153,17 @@ export class JobMetrics {
 const maxKeys = 200;
 const maxUsers = 50;
 
-/** Label of all clients without a separate label: addresses, and keys and users beyond the limits. */
+/** Label of all clients without a separate label: addresses, and keys, users and people beyond the limits. */
 export const restLabel = 'other';
 
 /** Owns the labels of clients. A client keeps its label, so that no counter decreases. */
 export class ClientLabels {
-  readonly #labels = { key: new Set<string>(), user: new Set<string>() };
+  readonly #labels = { key: new Set<string>(), user: new Set<string>(), sso: new Set<string>() };
 
   /** Returns the label of a client. */
   of(client: string): string {
     const { kind, name } = readClientId(holderOf(client));
-    if (kind !== 'key' && kind !== 'user') return restLabel;
+    if (kind !== 'key' && kind !== 'user' && kind !== 'sso') return restLabel;
     const labels = this.#labels[kind];
     if (!labels.has(name) && labels.size >= (kind === 'key' ? maxKeys : maxUsers)) return restLabel;
     labels.add(name);
@@ -171,7 +171,7 @@ export class ClientLabels {
   }
 
   get all(): string[] {
-    return [...new Set([restLabel, ...this.#labels.key, ...this.#labels.user])];
+    return [...new Set([restLabel, ...this.#labels.key, ...this.#labels.user, ...this.#labels.sso])];
   }
 }
 

@@ -52,7 +52,7 @@ export const purgeRequest = z
   .strictObject({
     client: z
       .string()
-      .regex(/^(key|user|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
+      .regex(/^(key|user|sso|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
       .meta({ description: 'Kind and name of the client, in the form that GET /usage shows.' }),
   })
   .meta({ id: 'PurgeRequest' });

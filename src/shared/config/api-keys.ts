@@ -55,6 +55,8 @@ export interface KeyOptions {
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
   readonly expiresAt: number | null;
+  /** Number of keys that a person may make over HTTP; null for none. */
+  readonly maxOwnKeys: number | null;
   /** Old key after a rotation. */
   readonly previous: PreviousKey | null;
 }
@@ -74,6 +76,22 @@ export interface ApiKey extends KeyOptions {
   readonly digest: string;
 }
 
+/**
+ * Line of the keys file for people whom a trusted proxy has signed on. Its name is `*` for everybody, `group:` and the
+ * name of a group, or the name of a person.
+ */
+export interface PersonLine extends KeyOptions {
+  readonly name: string;
+}
+
+/** Key that was made over HTTP. */
+export interface MadeKey extends ApiKey {
+  /** Client that has made it. */
+  readonly owner: string;
+  /** Time at which it was made, in milliseconds since the epoch. */
+  readonly madeAt: number;
+}
+
 export const plainOptions: KeyOptions = {
   scopes: ['ask', 'chat'],
   rate: null,
@@ -88,6 +106,7 @@ export const plainOptions: KeyOptions = {
   webhooks: null,
   hasSubclients: false,
   expiresAt: null,
+  maxOwnKeys: null,
   previous: null,
 };
 

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
 import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
@@ -52,10 +53,10 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
-  faults.push(...contradictions(parsed, keys), ...clisFaults(parsed), ...portFaults(parsed));
+  faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
-  const { apiKeys, namedKeys, sharedBudgets, needsKey } = keys;
+  const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey } = keys;
   return frozen({
     ...settingsOf(values),
     conversationTtlMs:
@@ -67,7 +68,10 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     spanExport: spanExportOf(values),
     namedKeys,
     sharedBudgets,
-    needsKey,
+    madeKeys,
+    madeKeysFile: madeKeysFileOf(env, values),
+    personLines,
+    needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,
     production,
     warnings: [
       ...unknownNames(env),
@@ -75,6 +79,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
       ...frontWarnings(values),
       ...originWarnings(values),
       ...webhookWarnings(values),
+      ...signOnWarnings(values, keys),
       ...keys.warnings,
       ...(await openSecrets(env, files)),
     ],
@@ -110,7 +115,25 @@ function parseValues(env: Environment, faults: string[]): Parsed {
 async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Promise<LoadedKeys | null> {
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
-  return loadKeys({ key, keyFile, keysFile, credentials: env.CREDENTIALS_DIRECTORY }, files);
+  const credentials = env.CREDENTIALS_DIRECTORY;
+  const isUsed = Boolean(key ?? keyFile ?? keysFile ?? credentials ?? parsed.MODEL_API_USER_HEADER);
+  const madeKeysFile = isUsed ? madeKeysFileOf(env, parsed) : null;
+  return loadKeys({ key, keyFile, keysFile, madeKeysFile, credentials }, files);
+}
+
+/**
+ * Returns the file for keys that are made over HTTP: in the folder of the variable, of systemd or of the user. null if
+ * there is no folder, or if several hosts share a store: a key would be valid on one of them only.
+ */
+function madeKeysFileOf(
+  env: Environment,
+  { MODEL_API_STATE_FOLDER: named, MODEL_API_STORE: store }: Parsed,
+): string | null {
+  if (named === undefined || store === undefined || store.kind === 'redis') return null;
+  const [ofUnit] = env.STATE_DIRECTORY?.split(':') ?? [];
+  const ofUser = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
+  const folder = named ?? (ofUnit || (ofUser && join(ofUser, 'prompt-relay')));
+  return folder && isAbsolute(folder) ? join(folder, 'made-keys.json') : null;
 }
 
 /** Whether only users of this machine can reach the service, and it is not marked as production. */
@@ -122,7 +145,8 @@ function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean
 function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
-  const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0;
+  const isSignedOn = values.MODEL_API_USER_HEADER !== null;
+  const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0 && !isSignedOn;
   if (host !== undefined && !isLoopback(host) && isOpen) {
     faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
   }
@@ -185,6 +209,32 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
 function webhookWarnings({ MODEL_API_WEBHOOK_URL: url }: Values): string[] {
   if (url === null || !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''))) return [];
   return ['MODEL_API_WEBHOOK_URL: notices are sent without encryption: use https'];
+}
+
+/** Returns the faults of the headers with which a proxy signs people on. */
+function signOnFaults(values: Parsed): string[] {
+  const { MODEL_API_USER_HEADER: user, MODEL_API_GROUPS_HEADER: groups, MODEL_API_TRUST_PROXY: proxies } = values;
+  const faults: string[] = [];
+  if (user && proxies?.length === 0) faults.push('MODEL_API_USER_HEADER: needs MODEL_API_TRUST_PROXY');
+  if (groups && user === null) faults.push('MODEL_API_GROUPS_HEADER: needs MODEL_API_USER_HEADER');
+  if (groups && groups === user)
+    faults.push('MODEL_API_GROUPS_HEADER: must not be the header of MODEL_API_USER_HEADER');
+  return faults;
+}
+
+function signOnWarnings(values: Values, { personLines }: LoadedKeys): string[] {
+  const { MODEL_API_USER_HEADER: user, MODEL_API_GROUPS_HEADER: groups, MODEL_API_TRUST_PROXY: proxies } = values;
+  const warnings: string[] = [];
+  if (user === null && personLines.length > 0)
+    warnings.push('MODEL_API_KEYS_FILE: without MODEL_API_USER_HEADER, the lines with sso: have no effect');
+  if (user !== null && groups === null && personLines.some(({ name }) => name.startsWith('group:')))
+    warnings.push('MODEL_API_KEYS_FILE: without MODEL_API_GROUPS_HEADER, the lines with sso:group: have no effect');
+  const isOnThisMachine = proxies.some((proxy) => isLoopback(proxy.replace(/\/.*/, '')));
+  if (user !== null && isOnThisMachine && values.MODEL_API_ALLOWED_USERS.length === 0)
+    warnings.push(
+      'MODEL_API_USER_HEADER: each user of this machine can pose as the proxy: name the user of the proxy in MODEL_API_ALLOWED_USERS',
+    );
+  return warnings;
 }
 
 /** Variable that only the command reads: the URL of the service. */

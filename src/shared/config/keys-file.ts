@@ -7,6 +7,7 @@ import {
   digestsOf,
   type KeyOptions,
   type PeriodLimit,
+  type PersonLine,
   plainOptions,
   type Rate,
   type Scope,
@@ -14,21 +15,27 @@ import {
   scopes,
   wholeService,
 } from './api-keys.js';
+import { groupName, personName } from './people.js';
 import { modelNamePattern } from './values.js';
 import { readCallbackPattern } from './webhooks.js';
 
-/** Keys and shared budgets of a keys file in their order, and all faults of the file, each with the number of its line. */
+/**
+ * Keys, shared budgets and lines for people of a keys file in their order, and all faults of the file, each with the
+ * number of its line.
+ */
 export interface KeysFileContent {
   readonly keys: readonly ApiKey[];
   readonly budgets: readonly SharedBudget[];
+  readonly personLines: readonly PersonLine[];
   /** Faults, which never contain a digest or text that may be a key. */
   readonly faults: readonly string[];
 }
 
 /**
- * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. A line that
- * begins with `@` and the name of a group, or with `@*`, is a shared budget. Blank lines and lines that begin with `#`
- * are ignored. `others` are keys from other sources: names and keys must be unique.
+ * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. A line for
+ * people begins with `sso:*`, `sso:group:<group>` or `sso:<person>` instead. A line that begins with `@` and the name of
+ * a group, or with `@*`, is a shared budget. Blank lines and lines that begin with `#` are ignored. `otherKeys` are keys
+ * from other sources: names and keys must be unique.
  */
 export function readKeysFile(text: string, otherKeys: readonly ApiKey[] = []): KeysFileContent {
   const reading = keysFileReader(text, otherKeys);
@@ -59,6 +66,7 @@ export async function readKeysFileInSlices(
 function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<void, KeysFileContent, void> {
   const keys: ApiKey[] = [];
   const budgets: SharedBudget[] = [];
+  const personLines = new Map<string, PersonLine>();
   const faults: string[] = [];
   const taken = new TakenKeys(others);
   let number = 0;
@@ -71,6 +79,12 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
         budgets.push(readSharedBudget(line.trimEnd(), budgets));
         continue;
       }
+      if (isForPeople(line)) {
+        const read = readPersonLine(line.trimEnd());
+        if (personLines.has(read.name)) throw new Error(`another line already begins with sso:${read.name}`);
+        personLines.set(read.name, read);
+        continue;
+      }
       const key = readKey(line.trimEnd());
       taken.addUnique(key);
       keys.push(key);
@@ -78,7 +92,7 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
       faults.push(`line ${number}: ${(error as Error).message}`);
     }
   }
-  return { keys, budgets, faults };
+  return { keys, budgets, personLines: [...personLines.values()], faults };
 }
 
 /** Owns the names and digests in use. */
@@ -109,23 +123,46 @@ class TakenKeys {
 
 const digestPattern = /^[0-9a-f]{64}$/i;
 const emptyDigest = digestOf('');
-const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-const nameForm = 'must be 1 to 64 letters, digits and . _ -';
+export const keyNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const nameForm = 'must be 1 to 64 letters, digits and . _ -';
 
 function readKey(line: string): ApiKey {
   const [name = '', method, digest = '', ...rest] = line.split(':');
   if (method !== 'sha256') throw new Error('must begin with name:sha256:');
-  if (!namePattern.test(name)) throw new Error(`the name ${nameForm}`);
+  if (!keyNamePattern.test(name)) throw new Error(`the name ${nameForm}`);
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
   // The name of a model may contain colons.
-  return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
+  const options = rest.length > 0 ? readOptions(rest.join(':')) : plainOptions;
+  if (options.maxOwnKeys !== null) throw new Error('the option own_keys is only for people');
+  return { name, digest: digest.toLowerCase(), ...options };
+}
+
+/** Whether a line is for people. A key may have the name `sso`. */
+function isForPeople(line: string): boolean {
+  return line.startsWith('sso:') && !line.startsWith('sso:sha256:');
+}
+
+function readPersonLine(line: string): PersonLine {
+  const [, first = '', ...others] = line.split(':');
+  const isGroup = first === 'group';
+  const [name, rest] = isGroup ? [others[0] ?? '', others.slice(1)] : [first, others];
+  if (isGroup && (!groupName.test(name) || /[,=]/.test(name)))
+    throw new Error('after sso:group: there must be the name of a group in printable ASCII without : , and =');
+  if (!isGroup && name !== '*' && !personName.test(name))
+    throw new Error(
+      'after sso: there must be *, group: and a group, or a person of 1 to 120 small letters, digits and . _ @ + -',
+    );
+  const options = rest.length > 0 ? readOptions(rest.join(':')) : plainOptions;
+  if (options.hasSubclients || options.previous !== null || options.group !== null)
+    throw new Error('the options group, subclients and previous are only for keys');
+  return { name: isGroup ? `group:${name}` : name, ...options };
 }
 
 /** Parses a line such as `@biology tokens=1000000/day,cost=200/month`. */
 function readSharedBudget(line: string, others: readonly SharedBudget[]): SharedBudget {
   const [, name = '', options = ''] = /^@(\S*)\s*(.*)$/.exec(line) ?? [];
-  if (name !== wholeService && !namePattern.test(name))
+  if (name !== wholeService && !keyNamePattern.test(name))
     throw new Error(`after @ there must be * or the name of a group, which ${nameForm}`);
   if (others.some((other) => other.name === name)) throw new Error('another line already has this budget');
   const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : optionsIn(options.split(/[\s,]+/));
@@ -153,6 +190,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
     return { hasSubclients: true };
   },
   expires: (value) => ({ expiresAt: readDay(value ?? '') }),
+  own_keys: (value) => ({ maxOwnKeys: readCount(value ?? '', 1, 100) }),
   previous: (value) => ({ previous: readPrevious(value ?? '') }),
 };
 
@@ -177,6 +215,62 @@ function readOption(text: string): [name: string, option: Partial<KeyOptions>] {
   } catch (error) {
     throw new Error(`the option ${name} ${(error as Error).message}`);
   }
+}
+
+/** Texts of options by name; true for an option without a value. */
+export type OptionTexts = Readonly<Record<string, string | true>>;
+
+/** Option whose text is wrong. The message does not repeat the text. */
+export class OptionFault extends Error {
+  override readonly name = 'OptionFault';
+  readonly option: string;
+
+  constructor(option: string, message: string) {
+    super(message);
+    this.option = option;
+  }
+}
+
+/** Parses options that are named one by one. Throws an OptionFault. */
+export function readOptionTexts(texts: OptionTexts): Partial<KeyOptions> {
+  const read = Object.entries(texts).map(([name, text]) => {
+    if (!Object.hasOwn(optionReaders, name)) throw new OptionFault(name, 'is no option of a key');
+    try {
+      return optionReaders[name]?.(text === true ? null : text) ?? {};
+    } catch (error) {
+      throw new OptionFault(name, (error as Error).message);
+    }
+  });
+  return Object.assign({}, ...read) as Partial<KeyOptions>;
+}
+
+/** Returns the texts of all options that are set, without the digest of an old key unless `withDigest`. */
+export function optionTexts(options: KeyOptions, withDigest = false): OptionTexts {
+  const { rate, tokens, costUsd, models, expiresAt, previous } = options;
+  const texts: Record<string, string | true | null | undefined> = {
+    scopes: options.scopes.join('+'),
+    rate: rate && `${rate.maxRequests}/${rate.windowMs / 1000}`,
+    concurrent: options.maxConcurrent?.toString(),
+    queue: options.maxQueued?.toString(),
+    weight: options.weight?.toString(),
+    models: models?.join('+'),
+    accounts: options.accounts?.join('+'),
+    tokens: tokens && `${tokens.max}/${tokens.period}`,
+    cost: costUsd && `${costUsd.max}/${costUsd.period}`,
+    group: options.group,
+    webhooks: options.webhooks && `${options.webhooks}*`,
+    subclients: options.hasSubclients || null,
+    expires: expiresAt === null ? null : dayText(expiresAt),
+    own_keys: options.maxOwnKeys?.toString(),
+    previous: previous && `${withDigest ? previous.digest : '…'}/${dayText(previous.expiresAt)}`,
+  };
+  const isSet = (entry: [string, unknown]): entry is [string, string | true] => (entry[1] ?? null) !== null;
+  return Object.fromEntries(Object.entries(texts).filter(isSet));
+}
+
+/** Returns a day in UTC. */
+export function dayText(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
 }
 
 /**
@@ -233,8 +327,9 @@ function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
 }
 
 /** Returns a fault for each cost budget. Applies if not every model CLI reports what a job costs. */
-export function budgetFaults(keys: readonly ApiKey[], budgets: readonly SharedBudget[]): string[] {
-  const named = [...keys.map((key) => [`the key ${key.name}`, key] as const), ...budgets.map(lineOf)];
+export function budgetFaults({ keys, budgets, personLines }: Omit<KeysFileContent, 'faults'>): string[] {
+  const people = personLines.map((line) => [`the line sso:${line.name}`, line] as const);
+  const named = [...keys.map((key) => [`the key ${key.name}`, key] as const), ...people, ...budgets.map(lineOf)];
   return named.flatMap(([name, { costUsd }]) =>
     costUsd === null ? [] : [`${name} has the option cost, but not each model CLI reports what a job costs`],
   );
@@ -253,7 +348,7 @@ function readWebhooks(text: string): string {
 }
 
 function readGroup(text: string): string {
-  if (namePattern.test(text)) return text;
+  if (keyNamePattern.test(text)) return text;
   throw new Error(nameForm);
 }
 

@@ -4,7 +4,9 @@ import {
   type ApiKey,
   isShort,
   isTooShort,
+  type MadeKey,
   minKeyLength,
+  type PersonLine,
   readApiKey,
   readApiKeys,
   readClearKeys,
@@ -12,6 +14,7 @@ import {
 } from './api-keys.js';
 import type { Environment } from './config.js';
 import { readKeysFile } from './keys-file.js';
+import { readMadeKeys } from './made-keys.js';
 
 export type ReadFile = (path: string) => Promise<string>;
 
@@ -29,6 +32,8 @@ export interface KeyVariables {
   readonly key: string | null;
   readonly keyFile: string | null;
   readonly keysFile: string | null;
+  /** File with the keys that were made over HTTP; null if there can be none. */
+  readonly madeKeysFile: string | null;
   /** Folder in which systemd provides the credentials of a unit. */
   readonly credentials: string | undefined;
 }
@@ -40,6 +45,10 @@ export interface LoadedKeys {
   readonly namedKeys: readonly ApiKey[];
   /** Budgets of groups and of the whole service, in the keys file. */
   readonly sharedBudgets: readonly SharedBudget[];
+  /** Keys that were made over HTTP. */
+  readonly madeKeys: readonly MadeKey[];
+  /** Lines of the keys file for people. */
+  readonly personLines: readonly PersonLine[];
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
@@ -58,15 +67,21 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
     warnings,
     tooShort,
   } = source === null ? nothing : await loadFrom(source, files, hasOthers);
-  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, apiKeys, files);
+  const made = await loadMade(variables.madeKeysFile, files);
+  const otherKeys = [...apiKeys, ...made.keys];
+  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, otherKeys, files);
   const isUseless =
-    variables.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
+    variables.keysFile !== null &&
+    named.faults.length === 0 &&
+    named.keys.length + named.personLines.length + apiKeys.length === 0;
   return {
     apiKeys,
     namedKeys: named.keys,
     sharedBudgets: named.budgets,
+    madeKeys: made.keys,
+    personLines: named.personLines,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
-    faults: [...faults, ...named.faults],
+    faults: [...faults, ...made.faults, ...named.faults],
     tooShort,
     warnings: [
       ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
@@ -82,12 +97,13 @@ const unread = 'MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set';
 interface Loaded {
   readonly keys: readonly ApiKey[];
   readonly budgets: readonly SharedBudget[];
+  readonly personLines: readonly PersonLine[];
   readonly faults: readonly string[];
   readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
-const nothing: Loaded = { keys: [], budgets: [], faults: [], tooShort: [], warnings: [] };
+const nothing: Loaded = { keys: [], budgets: [], personLines: [], faults: [], tooShort: [], warnings: [] };
 
 /** Source of the keys in clear text: its name for messages, and the key or the path of the file. */
 type KeySource =
@@ -126,12 +142,26 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
   });
 }
 
+async function loadMade(
+  path: string | null,
+  files: KeyFiles,
+): Promise<{ readonly keys: readonly MadeKey[]; readonly faults: readonly string[] }> {
+  if (path === null) return { keys: [], faults: [] };
+  try {
+    return { keys: readMadeKeys(await files.read(path)), faults: [] };
+  } catch (error) {
+    const fault = error as NodeJS.ErrnoException;
+    if (fault.code === 'ENOENT' || fault.code === 'ENOTDIR') return { keys: [], faults: [] };
+    return { keys: [], faults: [`MODEL_API_STATE_FOLDER: ${fileFault(path, fault)}`] };
+  }
+}
+
 async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
   const name = 'MODEL_API_KEYS_FILE';
   try {
-    const { keys, budgets, faults } = readKeysFile(await files.read(path), otherKeys);
+    const { faults, ...content } = readKeysFile(await files.read(path), otherKeys);
     const warnings = await openOnes(name, path, files);
-    return { ...nothing, keys, budgets, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
+    return { ...nothing, ...content, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };
   }

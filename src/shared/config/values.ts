@@ -13,6 +13,9 @@ export function oneOf<const T extends readonly string[]>(names: T) {
 /** Limit of the system, which would cut a longer path. */
 const maxSocketPathBytes = 107;
 
+/** Schema of a path that is the same in any working directory. */
+export const absolutePath = text.refine((path) => path.startsWith('/'), 'must be an absolute path');
+
 export const socketPath = text.refine(
   (path) => Buffer.byteLength(path) <= maxSocketPathBytes,
   `must be a path of at most ${maxSocketPathBytes} bytes`,
@@ -125,6 +128,17 @@ export const origins = list.refine(
   (items) => items.every(isOrigin),
   'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null',
 );
+
+/** Headers that clients, browsers or the service itself use for something else. */
+const usedHeaders =
+  /^(?:accept|authorization|connection|content|cookie|expect|host|idempotency-key|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
+
+/** Schema of the name of a header that only a proxy adds, in lower case. */
+export const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/, 'must be the name of a header, of letters, digits and -')
+  .transform((value) => value.toLowerCase())
+  .refine((value) => !usedHeaders.test(value), 'must be a header that only the proxy adds, such as X-Forwarded-User');
 
 function isCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { auditRecord } from '../api/audit.js';
 import { toolRoutes } from '../api/endpoints.js';
 import { historyBody } from '../api/health.js';
+import { keyView, newKey } from '../api/keys.js';
 import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
@@ -23,22 +25,39 @@ const nothing = z.object({});
 /** Id of a conversation or job, and the client that requests it. */
 const ownedKey = z.object({ id: z.string(), client: z.string() });
 
-/** API key as a worker stores it: by its SHA-256 digest (hex). */
-const workerKey = z.object({
+/** Line of the keys file for people. */
+const workerPersonLine = z.object({
   name: z.string(),
-  digest: z.string(),
   scopes: z.array(z.enum(scopes)),
-  /** Whether the key has a separate rate cap. */
+  /** Whether the client has a separate rate cap. */
   isCapped: z.boolean(),
+  /** Time after which the client is refused, in milliseconds since the epoch; null if it does not expire. */
+  expiresAt: z.number().nullable(),
+});
+export type WorkerPersonLine = z.infer<typeof workerPersonLine>;
+
+/** Client that manages keys or acts as an administrator, and its request. */
+const actor = z.object({ client: z.string(), isAdmin: z.boolean(), requestId: z.string() });
+export type Actor = z.infer<typeof actor>;
+
+/** API key as a worker stores it: by its SHA-256 digest (hex). */
+const workerKey = workerPersonLine.extend({
+  digest: z.string(),
   /** Whether the holder may name sub-clients. */
   hasSubclients: z.boolean(),
-  /** Time after which the key is refused, in milliseconds since the epoch; null if it does not expire. */
-  expiresAt: z.number().nullable(),
 });
 export type WorkerKey = z.infer<typeof workerKey>;
 
-/** API keys; null if no key is configured, and requests need none. */
-const workerKeys = z.array(workerKey).nullable();
+/** Rights of the client of a request. */
+export type ClientRights = Omit<WorkerKey, 'digest'>;
+
+/** Key that an actor makes or changes. */
+const keyOrder = z.object({ name: z.string(), by: actor });
+const optionChanges = z.record(z.string(), z.union([z.string(), z.literal(true)]).nullable());
+
+/** API keys, and lines for people. `keys` is null if no key is configured, and requests need none. */
+const workerKeys = z.object({ keys: z.array(workerKey).nullable(), personLines: z.array(workerPersonLine) });
+export type WorkerKeys = z.infer<typeof workerKeys>;
 
 /** Settings that a worker needs to serve HTTP. */
 export const workerSettingsSchema = z.object({
@@ -50,7 +69,10 @@ export const workerSettingsSchema = z.object({
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
-  keys: workerKeys,
+  ...workerKeys.shape,
+  /** Header with the name of a person whom the proxy has signed on; null if people do not sign on. */
+  userHeader: z.string().nullable(),
+  groupsHeader: z.string().nullable(),
   localUsers: z.enum(localUserModes),
   /** Names and ids of users; if empty, all users may call. */
   allowedUsers: z.array(z.string()),
@@ -211,7 +233,7 @@ export const primaryCalls = {
    * may belong to any client, and an ended job is not removed. `status` is null if the job was removed.
    */
   deleteJob: {
-    request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean() }),
+    request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean(), requestId: z.string() }),
     answer: z.object({ status: z.enum(jobStatuses).nullable() }),
   },
   /**
@@ -283,6 +305,8 @@ export const primaryCalls = {
    * caller is not blocked.
    */
   wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
+  /** Reports the groups of a person whom a trusted proxy has signed on. */
+  signedOn: { request: z.object({ client: z.string(), groups: z.array(z.string()).readonly() }), answer: nothing },
   /**
    * Registers a connection on the Unix socket with the user at its other end. The stream has one item and stays open;
    * cancelling the call ends the registration.
@@ -308,9 +332,17 @@ export const primaryCalls = {
     answer: z.object({ tokens: z.int() }),
   },
   /** Backs up the store. This and the next two calls are for operators. */
-  backupStore: { request: z.object({ name: z.string() }), answer: storeBackup },
+  backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
-  purgeClient: { request: z.object({ client: z.string() }), answer: purgeReport },
+  purgeClient: { request: z.object({ client: z.string(), by: actor }), answer: purgeReport },
+  /** `options`: texts to set, true for an option without a value, null to remove one. */
+  makeKey: { request: keyOrder.extend({ options: optionChanges }), answer: newKey },
+  changeKey: { request: keyOrder.extend({ options: optionChanges }), answer: keyView },
+  removeKey: { request: keyOrder, answer: nothing },
+  /** `oldUntil`: day until which the old value works; null if it stops at once. */
+  rotateKey: { request: keyOrder.extend({ oldUntil: z.string().nullable() }), answer: newKey },
+  listKeys: { request: z.object({ by: actor }), answer: z.object({ keys: z.array(keyView) }) },
+  audit: { request: z.object({ limit: z.int() }), answer: z.object({ records: z.array(auditRecord) }) },
   /**
    * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
    * are included.
@@ -327,7 +359,7 @@ export const primaryCalls = {
   setup: { request: nothing, answer: setupReport },
   /** Returns the newest notices. */
   deliveries: { request: nothing, answer: deliveryList },
-  recheck: { request: nothing, answer: healthText },
+  recheck: { request: z.object({ by: actor }), answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelList },
   /** Returns the model that runs requests with this name; null if the CLIs do not list it. */
@@ -340,8 +372,8 @@ export type PrimaryCalls = typeof primaryCalls;
 /** Calls from the primary to workers. */
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
-  /** Replaces the API keys in force. */
-  keys: { request: z.object({ keys: workerKeys }), answer: nothing },
+  /** Replaces the API keys and the lines for people. */
+  keys: { request: workerKeys, answer: nothing },
   /**
    * Stops the worker: each connection closes after its answer, then the worker exits, with 0 if all answers were sent.
    */

@@ -1,15 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { isIP, type Socket } from 'node:net';
 import type { Express, Request } from 'express';
-import { addressClient, keyClient, subClient, userClient } from '../../shared/client.js';
+import { addressClient, keyClient, ssoClient, subClient, userClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
-import type { WorkerKey, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { ClientRights, WorkerSettings } from '../../shared/ipc/protocol.js';
 import { isUnixSocket } from '../../shared/node-internals/connections.js';
 import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
 import type { KeyRing, WrongKeys } from './keys.js';
+import type { SignOn } from './sign-on.js';
 import type { SocketTable, UserNames } from './user-tables.js';
 
 /** Parts that decide which client a request belongs to. */
@@ -17,25 +18,27 @@ export interface Authority {
   readonly keys: KeyRing;
   readonly users: Pick<LocalUsers, 'admit' | 'name'>;
   readonly wrongKeys: Pick<WrongKeys, 'count'>;
+  /** Reads people whom a trusted proxy has signed on; null if people do not sign on. */
+  readonly signOn: Pick<SignOn, 'personOf' | 'report'> | null;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 /**
- * Accepts a request whose API key has this scope (null: any valid key); if no keys are configured, every request. Sets
- * the client.
+ * Accepts a request whose API key or person has this scope (null: any valid key and any person); if neither keys nor
+ * sign-on are configured, every request. Sets the client.
  */
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
     // The log names the client of a refused request, too.
     res.locals.client = addressClient(addressOf(req));
-    if (authority.keys.isNeeded) await checkKey(authority, req, res, scope);
+    if (authority.keys.isNeeded) checkRights(await identify(authority, req, res), authority.clock, scope);
     else res.locals.client = await authority.users.admit(req);
     next();
   };
 }
 
 /** Guards operator routes: without a configured key, every request is refused, too. */
-export function authenticateOperator(authority: Authority, scope: Scope): AsyncHandler {
+export function authenticateOperator(authority: Authority, scope: Scope | null): AsyncHandler {
   const check = authenticate(authority, scope);
   return async (req, res, next) => {
     if (authority.keys.isNeeded) return check(req, res, next);
@@ -43,7 +46,7 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
   };
 }
 
-type KeyAuthority = Pick<Authority, 'keys' | 'clock'>;
+type KeyAuthority = Pick<Authority, 'keys' | 'clock' | 'signOn'>;
 
 /** Whether an accepted request has the scope `admin`; false if no keys are configured. */
 export function isAdmin({ locals }: Reply): boolean {
@@ -52,28 +55,47 @@ export function isAdmin({ locals }: Reply): boolean {
 
 /** Whether an unauthenticated route may show data of this scope. Missing and wrong keys cause no errors. */
 export function maySee(authority: KeyAuthority, req: Request, scope: Scope): boolean {
-  return !authority.keys.isNeeded || validKey(authority, req)?.scopes.includes(scope) === true;
+  return !authority.keys.isNeeded || validRights(authority, req)?.scopes.includes(scope) === true;
 }
 
-/** Whether the key of an earlier accepted request is still valid; true if no keys are configured. */
+/** Whether the key or the person of an earlier accepted request is still valid; true if no keys are configured. */
 export function isAccepted(authority: KeyAuthority, req: Request): boolean {
-  return !authority.keys.isNeeded || validKey(authority, req) !== null;
+  return !authority.keys.isNeeded || validRights(authority, req) !== null;
 }
 
-function validKey({ keys, clock }: KeyAuthority, req: Request): WorkerKey | null {
+function validRights({ keys, clock, signOn }: KeyAuthority, req: Request): ClientRights | null {
   const [presented, ...others] = presentedKeys(req);
+  const person = presented === undefined ? (signOn?.personOf(req) ?? null) : null;
   const key = presented === undefined || others.length > 0 ? null : keys.find(presented);
-  return key === null || hasExpired(key, clock) ? null : key;
+  const rights = person === null ? key : keys.rightsOf(person);
+  return rights === null || hasExpired(rights, clock) ? null : rights;
 }
 
-async function checkKey(authority: Authority, req: Request, res: Reply, scope: Scope | null): Promise<void> {
-  const { keys, clock } = authority;
+/** Sets the client of a request and its rights. A key counts more than the person who sends it. */
+async function identify(authority: Authority, req: Request, res: Reply): Promise<ClientRights> {
+  const { keys, signOn } = authority;
+  const person = signOn !== null && presentedKeys(req).length === 0 ? signOn.personOf(req) : null;
+  if (signOn !== null && person !== null) {
+    res.locals.client = ssoClient(person.name);
+    await signOn.report(person);
+    return setRights(res, keys.rightsOf(person));
+  }
   const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));
   res.locals.client = keyClient(key.name);
-  res.locals.key = key;
-  if (hasExpired(key, clock)) throw unauthorized('the API key has expired: ask the operator for a new one');
-  if (scope !== null && !key.scopes.includes(scope))
-    throw new RelayError('forbidden', `this API key lacks the scope ${scope}: ask the operator for it`);
+  return setRights(res, key);
+}
+
+function setRights(res: Reply, rights: ClientRights): ClientRights {
+  res.locals.key = rights;
+  return rights;
+}
+
+function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Scope | null): void {
+  const subject = 'digest' in rights ? 'the API key' : `the access of ${rights.name}`;
+  if (hasExpired(rights, clock)) throw unauthorized(`${subject} has expired: ask the operator for a new one`);
+  if (scope === null || rights.scopes.includes(scope)) return;
+  const holder = 'digest' in rights ? 'this API key' : rights.name;
+  throw new RelayError('forbidden', `${holder} lacks the scope ${scope}: ask the operator for it`);
 }
 
 /** Counts a wrong key against the local user if known, else the address: all local users share the loopback address. */
@@ -83,7 +105,7 @@ async function refuseWrong({ users, wrongKeys }: Authority, req: Request, res: R
   throw unauthorized('the API key is not valid');
 }
 
-function hasExpired({ expiresAt }: WorkerKey, clock: Pick<Clock, 'now'>): boolean {
+function hasExpired({ expiresAt }: ClientRights, clock: Pick<Clock, 'now'>): boolean {
   return expiresAt !== null && clock.now() >= expiresAt;
 }
 
@@ -173,10 +195,21 @@ export class LocalUsers {
     return clientOf(await this.#userOf(req), req);
   }
 
+  /** Throws `forbidden` if only some users may call, and the process that opened the connection belongs to no such user. */
+  async admitProxy({ socket }: Request): Promise<void> {
+    const { allowedUsers } = this.#settings;
+    if (allowedUsers.length > 0 && !isAmong(allowedUsers, await this.#ownerOf(socket)))
+      throw forbidden('the user of the proxy is not in MODEL_API_ALLOWED_USERS');
+  }
+
   /** Returns null if local users are off, and for a trusted proxy, because its user is not the client. */
   async #userOf(req: Request): Promise<LocalUser | null> {
     if (this.#settings.localUsers === 'off' || isTrustedProxy(req)) return null;
-    const { socket } = req;
+    return this.#ownerOf(req.socket);
+  }
+
+  /** Returns the user of the process at the other end of a connection; null if it is unknown. */
+  #ownerOf(socket: Socket): Promise<LocalUser | null> {
     const known = this.#known.get(socket) ?? this.#lookUp(socket);
     this.#known.set(socket, known);
     return known;
@@ -247,7 +280,8 @@ export function trustProxies(app: Express, proxies: readonly string[]): void {
   app.set('trust proxy', isTrustedBare);
 }
 
-function isTrustedProxy(req: Request): boolean {
+/** Whether a connection comes from a trusted proxy. */
+export function isTrustedProxy(req: Request): boolean {
   const isTrusted = req.app.get('trust proxy fn') as TrustOfProxy;
   return isTrusted(req.socket.remoteAddress, 0);
 }

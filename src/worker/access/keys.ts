@@ -1,23 +1,28 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type Clock, delay } from '../../shared/clock.js';
+import { plainOptions } from '../../shared/config/api-keys.js';
+import { PersonLines } from '../../shared/config/people.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import type { WorkerKey } from '../../shared/ipc/protocol.js';
+import type { ClientRights, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
+import type { Person } from './sign-on.js';
 
-/** Owns the API keys that this worker accepts. */
+/** Owns the API keys that this worker accepts, and the lines for people. */
 export class KeyRing {
   /** Keys by the HMAC of their digest; null if requests need no key. */
   #accepted: ReadonlyMap<string, WorkerKey> | null = null;
+  #lines = new PersonLines<WorkerPersonLine>([]);
   readonly #secret = randomBytes(32);
   #isReplaced = false;
 
   /** Sets the keys of the worker's start, unless newer ones have already arrived. */
-  begin(keys: readonly WorkerKey[] | null): void {
+  begin(keys: WorkerKeys): void {
     if (!this.#isReplaced) this.replace(keys);
   }
 
-  replace(keys: readonly WorkerKey[] | null): void {
+  replace({ keys, personLines }: WorkerKeys): void {
     this.#isReplaced = true;
+    this.#lines = new PersonLines(personLines);
     this.#accepted =
       keys && new Map(keys.toReversed().map((key) => [this.#markOf(Buffer.from(key.digest, 'hex')), key]));
   }
@@ -32,11 +37,20 @@ export class KeyRing {
     return this.#accepted?.get(this.#markOf(digest)) ?? null;
   }
 
+  /** Returns the rights of a person whom a trusted proxy has signed on. */
+  rightsOf({ name, groups }: Person): ClientRights {
+    const line = this.#lines.find(name, groups);
+    return { ...(line ?? { ...everybody, scopes: [...plainOptions.scopes] }), name, hasSubclients: false };
+  }
+
   /** Returns a digest's HMAC with a random secret, so that the time of a map lookup reveals nothing about the keys. */
   #markOf(digest: Buffer): string {
     return createHmac('sha256', this.#secret).update(digest).digest('base64');
   }
 }
+
+/** Rights of a person without a line. */
+const everybody = { isCapped: false, expiresAt: null } as const;
 
 /** Delay of the answer to a blocked caller, milliseconds: slows down clients that try one key after another. */
 const delayMs = 250;

@@ -89,7 +89,7 @@ export function deleteJob(primary: Primary): AsyncHandler {
     const { client, requestId } = res.locals;
     const id = String(req.params.job_id);
     const keepsEnded = queryOf(req, 'keep_ended', keepEndedQuery) === 'true';
-    const { status } = await primary.call('deleteJob', { id, client, isAdmin: isAdmin(res), keepsEnded });
+    const { status } = await primary.call('deleteJob', { id, client, isAdmin: isAdmin(res), keepsEnded, requestId });
     const fate = { status, deleted: status === null };
     sendJson(res, { success: true, job_id: id, ...fate, request_id: requestId } satisfies DeletedJob);
   };

@@ -13,6 +13,7 @@ import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/responses.js';
 import { openAiList } from './doors.js';
+import { actorOf } from './keys.js';
 import type { StatusViewers } from './status.js';
 
 /** Lifetime of the cached answer. Apart from the uptime, it changes only with a readiness check. */
@@ -28,7 +29,7 @@ export function getHealth(primary: Primary, seesPids: SeesPids): AsyncHandler {
 type SeesPids = (req: Request) => boolean;
 
 export function postRecheck(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendHealth(res, await primary.call('recheck', {}));
+  return async (_req, res) => sendHealth(res, await primary.call('recheck', { by: actorOf(res) }));
 }
 
 function sendHealth(res: Reply, { text, isUsable }: AnswerOf<PrimaryCalls, 'health'>): void {
@@ -71,7 +72,7 @@ export function getModels(primary: Primary): AsyncHandler {
 export function postBackup(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { name } = await readBody(req, res, bodies, backupRequest);
-    sendJson(res, await primary.call('backupStore', { name }));
+    sendJson(res, await primary.call('backupStore', { name, by: actorOf(res) }));
   };
 }
 
@@ -85,7 +86,7 @@ export function postVerify(primary: Primary, bodies: BodyMemory): AsyncHandler {
 export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { client } = await readBody(req, res, bodies, purgeRequest);
-    sendJson(res, await primary.call('purgeClient', { client }));
+    sendJson(res, await primary.call('purgeClient', { client, by: actorOf(res) }));
   };
 }
 

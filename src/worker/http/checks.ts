@@ -163,7 +163,8 @@ export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings,
     res.set('RateLimit-Policy', `"per-client";q=${maxRequests};w=${Math.ceil(windowSeconds)}`);
     res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return;
-    const limit = key?.isCapped ? 'the rate of its API key' : 'MODEL_API_RATE_LIMIT_MAX_REQUESTS';
+    const source = key !== null && 'digest' in key ? 'API key' : 'line in the keys file';
+    const limit = key?.isCapped ? `the rate of its ${source}` : 'MODEL_API_RATE_LIMIT_MAX_REQUESTS';
     const message = `this client may send ${maxRequests} requests in ${windowSeconds} s (${limit})`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: retryAfter('rate', resetSeconds * 1000) });
   };

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.js';
 import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
+import type { ClientRights, PrimaryCalls, WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { JobUsage, Outcome } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import {
@@ -52,8 +52,8 @@ export interface Exchange extends Record<string, unknown> {
   error: PublicCode | null;
   /** Client of the request (see `shared/client.ts`); empty on routes that need none. */
   client: string;
-  /** API key of the request, set when the key is accepted. */
-  key: WorkerKey | null;
+  /** Rights of the API key or of the person, set when the request is accepted. */
+  key: ClientRights | null;
   /** Form of errors; null for the service's native form. */
   errorForm: ErrorForm | null;
   /** Counts of values and bytes in the body, set when its reading begins. */

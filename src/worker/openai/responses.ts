@@ -261,7 +261,7 @@ export function deleteResponse(primary: Primary): AsyncHandler {
     const key = ownId(req, res);
     if ((await backgroundJob(primary, req, res)) === null) await primary.call('deleteResponse', key);
     else {
-      const order = { ...key, isAdmin: false, keepsEnded: false };
+      const order = { ...key, isAdmin: false, keepsEnded: false, requestId: res.locals.requestId };
       const { status } = await primary.call('deleteJob', order);
       if (status !== null) await primary.call('deleteJob', order);
     }

@@ -300,7 +300,8 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
       void state.backgroundEnds.push({ id: background.accepted.id, end }),
     endedByAdmin: (by: string, job: EndedByAdmin) => void state.endedByAdmin.push([by, job]),
   };
-  const parts = { runner, room, turnGate: oneHostGate, store: sharedJobs ?? store, stored, observer, clock };
+  const recordEnd = async () => {};
+  const parts = { runner, room, turnGate: oneHostGate, store: sharedJobs ?? store, stored, observer, recordEnd, clock };
   const jobs = new BackgroundJobs(parts, { maxJobs });
   const clientJobs = new ClientJobs(jobs, parts);
   let requests = 0;
@@ -319,7 +320,8 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     },
     view: (id: string, client = 'a') => clientJobs.view(id, client),
     statusOf: async (id: string, client = 'a') => (await clientJobs.view(id, client)).status,
-    delete: (id: string, client = 'a') => clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false }),
+    delete: (id: string, client = 'a') =>
+      clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false, requestId: 'request' }),
     list: async (order: Partial<JobListOrder> = {}) =>
       clientJobs.list({ client: 'a', status: null, before: null, limit: 10, ...order }),
     /** Returns the events that concern a reader, until the job has ended. */

@@ -64,7 +64,9 @@ export async function chooseAdapters(
   const source = await accountsSource(config, env, clis, createFor);
   const budgets = names.reportCosts
     ? []
-    : budgetFaults(config.namedKeys, config.sharedBudgets).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
+    : budgetFaults({ ...config, keys: config.namedKeys, budgets: config.sharedBudgets }).map(
+        (fault) => `MODEL_API_KEYS_FILE: ${fault}`,
+      );
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);
@@ -260,8 +262,8 @@ const ownKey = 'OPENCODE_API_KEY';
  * offers free models of its provider without login, to which prompts must not go unintentionally.
  */
 export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
-  const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, clis, cliEnv } = config;
-  const keyModels = [...apiKeys, ...namedKeys].flatMap(({ models }) => models ?? []);
+  const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, personLines, clis, cliEnv } = config;
+  const keyModels = [...apiKeys, ...namedKeys, ...personLines].flatMap(({ models }) => models ?? []);
   const targets = modelAliases.map(({ target }) => target);
   const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...keyModels];
   const names = clis.map(({ name }) => name);

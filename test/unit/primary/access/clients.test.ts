@@ -7,10 +7,12 @@ function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
 
 const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, weight: 2, models: ['a'] };
 const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
+const nothing = { apiKeys: [], namedKeys: [], sharedBudgets: [], madeKeys: [], personLines: [] };
+const noLines = { keys: [], budgets: [], personLines: [] };
 const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
 function clientsWith(namedKeys: ApiKey[], sharedBudgets: SharedBudget[] = []): Clients {
-  return new Clients({ ...cap, apiKeys: [keyOf('default')], namedKeys, sharedBudgets, needsKey: true });
+  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, sharedBudgets, needsKey: true });
 }
 
 describe('The options of a client', () => {
@@ -35,7 +37,7 @@ describe('The options of a client', () => {
 
   it('change with the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    clients.replaceNamedKeys([keyOf('ada'), keyOf('bob', own)], []);
+    clients.replaceNamedKeys({ ...noLines, keys: [keyOf('ada'), keyOf('bob', own)] });
     expect(clients.optionsOf('key ada')).toMatchObject(none);
     expect(clients.optionsOf('key bob')).toMatchObject(own);
     expect(clients.keyNames).toEqual(['default', 'ada', 'bob']);
@@ -68,9 +70,9 @@ describe('The budgets of a client', () => {
   it('change with the keys file', () => {
     const clients = clientsWith(keys);
     expect(clients.budgetsOf('key bob')).toEqual([]);
-    clients.replaceNamedKeys(keys, [biology]);
+    clients.replaceNamedKeys({ ...noLines, keys, budgets: [biology] });
     expect(clients.budgetsOf('key bob')).toEqual([ofBiology]);
-    clients.replaceNamedKeys([], [biology]);
+    clients.replaceNamedKeys({ ...noLines, budgets: [biology] });
     expect([clients.budgetsOf('key bob'), clients.budgets]).toEqual([[], [{ ...ofBiology, holders: [] }]]);
   });
 });
@@ -91,33 +93,70 @@ it('A sub-client of a key has the options of the key, and is a separate client',
   expect(clients.optionsOf('key adam/grace')).toEqual(clients.optionsOf('user nobody'));
 });
 
+describe('The options of a person', () => {
+  const line = (name: string, options: Partial<ApiKey> = {}) => ({ ...plainOptions, name, ...options });
+
+  it('are those of the line that applies to it with the groups that were last reported', () => {
+    const personLines = [line('*', { weight: 2 }), line('group:lab', own), line('bob', { maxQueued: 7 })];
+    const clients = new Clients({ ...cap, ...nothing, personLines, needsKey: true });
+    expect(clients.optionsOf('sso ada')).toMatchObject({ ...none, weight: 2 });
+    clients.recordPerson('sso ada', ['lab']);
+    expect(clients.optionsOf('sso ada')).toMatchObject(own);
+    expect(clients.optionsOf('sso bob')).toMatchObject({ maxQueued: 7 });
+    clients.recordPerson('sso ada', []);
+    expect(clients.optionsOf('sso ada')).toMatchObject({ weight: 2 });
+    for (const client of ['key ada', 'user bob', 'address bob']) expect(clients.optionsOf(client)).toMatchObject(none);
+  });
+
+  it('change with the keys file', () => {
+    const clients = new Clients({ ...cap, ...nothing, needsKey: true });
+    clients.recordPerson('sso ada', ['lab']);
+    expect(clients.optionsOf('sso ada')).toMatchObject(none);
+    clients.replaceNamedKeys({ ...noLines, personLines: [line('group:lab', own)] });
+    expect(clients.optionsOf('sso ada')).toMatchObject(own);
+    expect(clients.workerKeys.personLines).toEqual([
+      { name: 'group:lab', scopes: ['ask', 'chat'], isCapped: true, expiresAt: null },
+    ]);
+  });
+
+  it('include its budget', () => {
+    const tokens = { max: 5, period: 'day' as const };
+    const clients = new Clients({ ...cap, ...nothing, personLines: [line('*', { tokens })], needsKey: true });
+    const own = { name: 'ada', tokens, costUsd: null, holders: ['sso ada'] };
+    expect(clients.budgetsOf('sso ada')).toEqual([own]);
+    expect(clients.budgetsOf('user ada')).toEqual([]);
+    expect(clients.budgets).toEqual([]);
+    clients.recordPerson('sso ada', []);
+    expect(clients.budgets).toEqual([own]);
+  });
+});
+
 describe('The keys for the workers', () => {
   it('are null if requests need no key', () => {
-    expect(
-      new Clients({ ...cap, apiKeys: [], namedKeys: [], sharedBudgets: [], needsKey: false }).workerKeys,
-    ).toBeNull();
+    expect(new Clients({ ...cap, ...nothing, needsKey: false }).workerKeys).toEqual({ keys: null, personLines: [] });
   });
 
   it('are an empty list if the keys file is empty, so that no client is admitted', () => {
-    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], sharedBudgets: [], needsKey: true }).workerKeys).toEqual(
-      [],
-    );
+    expect(new Clients({ ...cap, ...nothing, needsKey: true }).workerKeys).toEqual({ keys: [], personLines: [] });
   });
 
   it('are the configured ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
     const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
-    expect(clients.workerKeys).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
-    clients.replaceNamedKeys([], []);
-    expect(clients.workerKeys).toEqual([fixed]);
+    expect(clients.workerKeys.keys).toEqual([
+      fixed,
+      { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common },
+    ]);
+    clients.replaceNamedKeys(noLines);
+    expect(clients.workerKeys.keys).toEqual([fixed]);
     expect(clients.keyCount).toBe(1);
   });
 
   it('include the old value of a rotated key, until its transition or the key expires', () => {
     const previous = { digest: digestOf('old'), expiresAt: 7 };
     const clients = clientsWith([keyOf('ada', { previous }), keyOf('bob', { previous, expiresAt: 5 })]);
-    const known = clients.workerKeys?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);
+    const known = clients.workerKeys.keys?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);
     expect(known?.slice(1)).toEqual([
       ['ada', digestOf('ada'), null],
       ['ada', digestOf('old'), 7],

@@ -13,11 +13,13 @@ function createListener(reportsCost = true) {
     apiKeys: [],
     namedKeys: readKeysFile(lineOf('ada')).keys,
     sharedBudgets: [],
+    madeKeys: [],
+    personLines: [],
     needsKey: true,
   });
   const log = new LogBook();
   const told: (string[] | undefined)[] = [];
-  const names = () => clients.workerKeys?.map(({ name }) => name);
+  const names = () => clients.workerKeys.keys?.map(({ name }) => name);
   const listener = keysListener(clients, () => told.push(names()), log, reportsCost);
   return { listener, log, told, names };
 }
@@ -32,6 +34,13 @@ describe('The reload of the keys file', () => {
       ['keys_loaded', { keys: 2 }],
       ['keys_loaded', { keys: 0 }],
     ]);
+  });
+
+  it('activates its lines for people, and does not repeat that for the same ones', async () => {
+    const { listener, log, told } = createListener();
+    for (const weight of [2, 2, 3]) await listener.read(`${lineOf('ada')}sso:*:weight=${weight}\n`);
+    expect(told).toHaveLength(2);
+    expect(log.entries.map(({ event }) => event)).toEqual(['keys_loaded', 'keys_loaded']);
   });
 
   it('rejects a budget in dollars if the model CLI reports no cost', async () => {

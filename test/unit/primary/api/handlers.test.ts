@@ -24,7 +24,7 @@ function createHandlers(services: object = {}) {
   const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
-  const clients = { budgets: [], budgetsOf: () => [] };
+  const clients = { budgets: [], budgetsOf: () => [], recordPerson: () => {} };
   const callbacks = { check: () => {} };
   const figures = { jobMetrics, usage, budgets, clients, callbacks, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
@@ -154,8 +154,12 @@ describe('The health', () => {
     const recheck = async () => {
       status.isUsable = true;
     };
-    const { handlers } = createHandlers({ status, recheck });
-    expect(await handlers.recheck({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
+    const records: unknown[] = [];
+    const audit = { record: async (entry: unknown) => void records.push(entry) };
+    const { handlers } = createHandlers({ status, recheck, audit });
+    const by = { client: 'key root', isAdmin: true, requestId: 'r' };
+    expect(await handlers.recheck({ by })).toEqual({ text: '{"status":"ok"}', isUsable: true });
+    expect(records).toEqual([{ act: 'health_rechecked', by: 'key root', target: null, request_id: 'r' }]);
   });
 
   it('has a history since a given time', async () => {

@@ -11,7 +11,7 @@ const runtimePlaces = { runtimeParent: '/run', cgroupParent: null };
 async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ollama: Addresses['ollama'] = null) {
   return workerSettings(
     await loadConfig(env, async () => ''),
-    keys,
+    { keys, personLines: [] },
     { fds: Array(addressCount).fill(9), ollama },
     { runtimePlaces, logStyle: 'plain' },
     'starting',

@@ -17,7 +17,7 @@ async function busy(limits: { maxJobs?: number } = {}) {
   return { harness, running, waiting: await harness.accept() };
 }
 
-const byRoot = { client: 'root', isAdmin: true, keepsEnded: false };
+const byRoot = { client: 'root', isAdmin: true, keepsEnded: false, requestId: 'request' };
 
 describe('An administrator', () => {
   it('can end the jobs of other clients, which is logged', async () => {
@@ -156,7 +156,9 @@ it('A job that has ended remains stored if its client asks for that', async () =
   const harness = jobHarness();
   const id = await harness.accept();
   await settled();
-  expect(await harness.clientJobs.delete({ id, client: 'a', isAdmin: false, keepsEnded: true })).toBe('succeeded');
+  expect(
+    await harness.clientJobs.delete({ id, client: 'a', isAdmin: false, keepsEnded: true, requestId: 'request' }),
+  ).toBe('succeeded');
   expect(await harness.statusOf(id)).toBe('succeeded');
 });
 

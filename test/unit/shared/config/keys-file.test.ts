@@ -18,6 +18,7 @@ const plain = {
   webhooks: null,
   hasSubclients: false,
   expiresAt: null,
+  maxOwnKeys: null,
   previous: null,
 };
 
@@ -71,7 +72,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, tokens, cost, group, webhooks, subclients, expires, previous',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -189,7 +190,7 @@ describe('A keys file', () => {
   });
 
   it('may be empty', () => {
-    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], budgets: [], faults: [] });
+    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], budgets: [], personLines: [], faults: [] });
   });
 
   it('must not repeat a name or a key from another source', () => {

@@ -28,10 +28,10 @@ beforeEach(() => counted.splice(0));
 
 function authorityWith(held: WorkerKey[] | null) {
   const ring = new KeyRing();
-  ring.begin(held);
+  ring.begin({ keys: held, personLines: [] });
   const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
   const wrongKeys = { count: async (caller: string) => void counted.push(caller) };
-  return { keys: ring, users, wrongKeys, clock };
+  return { keys: ring, users, wrongKeys, signOn: null, clock };
 }
 
 const withKeys = authorityWith(keys);

@@ -1,7 +1,10 @@
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import type { WorkerKey } from '../../../../src/shared/ipc/protocol.js';
 import { KeyRing, WrongKeys } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+
+const asKeys = (keys: WorkerKey[]) => ({ keys, personLines: [] });
 
 describe('The API keys of a worker', () => {
   const key = (name: string) => ({
@@ -10,19 +13,19 @@ describe('The API keys of a worker', () => {
 
   it('are found by the key that a client sends, and by nothing else', () => {
     const ring = new KeyRing();
-    ring.begin([key('ada'), key('bob')]);
+    ring.begin(asKeys([key('ada'), key('bob')]));
     expect(['key of bob', 'key of bo', '', digestOf('key of bob')].map((each) => ring.find(each)?.name)).toEqual([
       ...['bob', undefined, undefined, undefined],
     ]);
-    ring.replace([key('joe')]);
-    ring.begin([key('ada')]);
+    ring.replace(asKeys([key('joe')]));
+    ring.begin(asKeys([key('ada')]));
     expect([ring.find('key of ada'), ring.find('key of joe')?.name]).toEqual([null, 'joe']);
   });
 
   it('are not required if there is no list of them', () => {
     const ring = new KeyRing();
     expect([ring.isNeeded, ring.find('any')]).toEqual([false, null]);
-    ring.replace([]);
+    ring.replace(asKeys([]));
     expect([ring.isNeeded, ring.find('any')]).toEqual([true, null]);
   });
 });

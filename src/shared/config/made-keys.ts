@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { type MadeKey, plainOptions } from './api-keys.js';
+import { keyNamePattern, optionTexts, readOptionTexts } from './keys-file.js';
+
+const content = z.strictObject({
+  version: z.literal(1),
+  keys: z.array(
+    z.strictObject({
+      name: z.string().regex(keyNamePattern),
+      digest: z.string().regex(/^[0-9a-f]{64}$/),
+      owner: z.string(),
+      made_at: z.iso.datetime(),
+      options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
+    }),
+  ),
+});
+
+/** Parses the file of keys that were made over HTTP. Throws an error whose message contains no digest. */
+export function readMadeKeys(text: string): MadeKey[] {
+  const parsed = content.safeParse(parseJson(text));
+  if (!parsed.success) throw new Error('is damaged');
+  const names = new Set(parsed.data.keys.map(({ name }) => name));
+  if (names.size < parsed.data.keys.length) throw new Error('has two keys with one name');
+  return parsed.data.keys.map(({ made_at: madeAt, options, ...key }) => ({
+    ...key,
+    madeAt: Date.parse(madeAt),
+    ...plainOptions,
+    ...readOptionTexts(options),
+  }));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the text of this file. */
+export function madeKeysText(keys: readonly MadeKey[]): string {
+  const rows = keys.map(({ name, digest, owner, madeAt, ...options }) => ({
+    ...{ name, digest, owner, made_at: new Date(madeAt).toISOString() },
+    options: optionTexts(options, true),
+  }));
+  return `${JSON.stringify({ version: 1, keys: rows }, null, 1)}\n`;
+}

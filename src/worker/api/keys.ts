@@ -1,0 +1,61 @@
+import { auditLimitQuery } from '../../shared/api/audit.js';
+import { changeKeyRequest, makeKeyRequest, rotateKeyRequest, textsIn } from '../../shared/api/keys.js';
+import type { Actor } from '../../shared/ipc/protocol.js';
+import { isAdmin } from '../access/authenticate.js';
+import { queryOf, readBody } from '../http/body.js';
+import type { BodyMemory } from '../http/body-memory.js';
+import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
+import { sendJson } from '../http/responses.js';
+
+/** Routes for keys over HTTP, and for the records of what administrators do. */
+
+/** Returns the client of a request as the actor that manages keys or acts as an administrator. */
+export function actorOf(res: Reply): Actor {
+  const { client, requestId } = res.locals;
+  return { client, isAdmin: isAdmin(res), requestId };
+}
+
+export function postKey(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { name, ...options } = await readBody(req, res, bodies, makeKeyRequest);
+    const made = await primary.call('makeKey', { name, options: textsIn(options), by: actorOf(res) });
+    sendJson(res, made, 201);
+  };
+}
+
+export function getKeys(primary: Primary): AsyncHandler {
+  return async (_req, res) => {
+    const { keys } = await primary.call('listKeys', { by: actorOf(res) });
+    sendJson(res, { keys, request_id: res.locals.requestId });
+  };
+}
+
+export function patchKey(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const options = textsIn(await readBody(req, res, bodies, changeKeyRequest));
+    sendJson(res, await primary.call('changeKey', { name: String(req.params.name), options, by: actorOf(res) }));
+  };
+}
+
+export function deleteKey(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const name = String(req.params.name);
+    await primary.call('removeKey', { name, by: actorOf(res) });
+    sendJson(res, { success: true, name, request_id: res.locals.requestId });
+  };
+}
+
+export function postRotate(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { old_until: oldUntil = null } = await readBody(req, res, bodies, rotateKeyRequest);
+    sendJson(res, await primary.call('rotateKey', { name: String(req.params.name), oldUntil, by: actorOf(res) }));
+  };
+}
+
+export function getAudit(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const limit = Number(queryOf(req, 'limit', auditLimitQuery) ?? 100);
+    const { records } = await primary.call('audit', { limit });
+    sendJson(res, { records, request_id: res.locals.requestId });
+  };
+}

@@ -1,0 +1,122 @@
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { headersOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { type Service, startService, twoWorkers } from '../../support/service/service.js';
+
+const operator = headersOf('operator');
+const ada = { 'x-user': 'ada' };
+
+let folder: TemporaryFolder;
+let named: NamedKeys;
+let service: Service;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  named = await writeNamedKeys();
+  const file = named.env.MODEL_API_KEYS_FILE ?? '';
+  await writeFile(file, `${await readFile(file, 'utf8')}sso:ada:own_keys=1,scopes=ask\n`);
+  env = {
+    ...twoWorkers,
+    ...named.env,
+    MODEL_API_STATE_FOLDER: folder.path,
+    MODEL_API_AUDIT_FILE: join(folder.path, 'audit.jsonl'),
+    MODEL_API_TRUST_PROXY: '127.0.0.1',
+    MODEL_API_USER_HEADER: 'X-User',
+  };
+  service = await startService({ env });
+});
+afterAll(async () => {
+  await service.stop();
+  await named[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+
+const ask = (key: unknown) => service.post('/ask', { prompt: 'Hello' }, { 'x-api-key': String(key) });
+const acts = async () => {
+  const { body } = await service.get('/audit', operator);
+  return (body.records as { act: string; by: string; target: string }[]).map(({ act, by, target }) => [
+    act,
+    by,
+    target,
+  ]);
+};
+
+describe('A key that is made over HTTP', () => {
+  it('works at once, survives a restart and a reload of the keys file, and works no more when it is deleted', async () => {
+    const made = await service.post('/keys', { name: 'lab', scopes: ['ask'], rate: '60/60' }, operator);
+    expect([made.status, made.headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { key } = made.body;
+    expect((await ask(key)).status).toBe(200);
+    expect((await service.get('/keys', operator)).text).not.toContain(String(key));
+    await service.stop();
+    service = await startService({ env });
+    const { status, headers } = await ask(key);
+    expect([status, headers.get('ratelimit-policy')]).toEqual([200, '"per-client";q=60;w=60']);
+    expect((await service.patch('/keys/lab', { rate: '50/60' }, operator)).body).toMatchObject({ rate: '50/60' });
+    const rotated = await service.post('/keys/lab/rotate', {}, operator);
+    await until(async () => (await ask(key)).status === 401, 'the old key to be refused');
+    expect((await ask(rotated.body.key)).status).toBe(200);
+    expect((await service.delete('/keys/lab', operator)).status).toBe(200);
+    await until(async () => (await ask(rotated.body.key)).status === 401, 'the deleted key to be refused');
+    expect((await service.get('/keys', operator)).body.keys).toMatchObject([
+      ...['operator', 'alice', 'bob'].map((name) => ({ name, source: 'operator' })),
+    ]);
+  });
+
+  it('belongs to the person who has signed on', async () => {
+    const made = await service.post('/keys', { name: 'laptop' }, ada);
+    expect(made).toMatchObject({ status: 201, body: { owner: 'sso ada', scopes: ['ask'] } });
+    expect((await ask(made.body.key)).status).toBe(200);
+    expect((await service.post('/keys', { name: 'second' }, ada)).status).toBe(403);
+    expect((await service.patch('/keys/laptop', { scopes: ['admin'] }, ada)).status).toBe(400);
+    expect((await service.delete('/keys/laptop', { 'x-user': 'eve' })).status).toBe(403);
+    expect((await service.delete('/keys/laptop', ada)).status).toBe(200);
+    const again = await service.post('/keys', { name: 'laptop' }, ada);
+    expect(again).toMatchObject({ status: 400, body: { message: expect.stringContaining('has been in use') } });
+  });
+
+  it.each<[string, object, number]>([
+    ['a name that exists', { name: 'alice' }, 400],
+    ['no name', {}, 400],
+    ['an unknown option', { name: 'x', own_keys: 3 }, 400],
+    ['a wrong option', { name: 'x', tokens: '5/year' }, 400],
+  ])('is refused with %s', async (_, body, status) => {
+    expect((await service.post('/keys', body, operator)).status).toBe(status);
+  });
+
+  it('needs the scope admin or a person', async () => {
+    for (const headers of [headersOf('alice'), { 'x-user': 'eve' }])
+      expect((await service.post('/keys', { name: 'x' }, headers)).status).toBe(403);
+    expect((await service.post('/keys', { name: 'x' })).status).toBe(401);
+    expect((await service.delete('/keys/alice', operator)).status).toBe(403);
+    expect((await service.delete('/keys/nothing', operator)).status).toBe(404);
+    expect((await service.get('/audit', headersOf('alice'))).status).toBe(403);
+  });
+});
+
+describe('The audit', () => {
+  it('has a record of each act of an administrator, in the file too', async () => {
+    const before = (await acts()).length;
+    const { body } = await service.post(
+      '/chat',
+      { message: 'hang on' },
+      { ...headersOf('bob'), prefer: 'respond-async' },
+    );
+    await service.post('/health/recheck', {}, operator);
+    await service.post('/store/purge', { client: 'key bob' }, operator);
+    process.kill(service.pid, 'SIGHUP');
+    await service.log('reload_complete');
+    expect(body.job_id).toBeDefined();
+    expect((await acts()).slice(0, -before)).toEqual([
+      ['service_reloaded', 'signal SIGHUP', null],
+      ['client_purged', 'key operator', 'key bob'],
+      ['health_rechecked', 'key operator', null],
+    ]);
+    const lines = (await readFile(env.MODEL_API_AUDIT_FILE ?? '', 'utf8')).trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).act).toReversed()).toEqual((await acts()).map(([act]) => act));
+    expect((await stat(env.MODEL_API_AUDIT_FILE ?? '')).mode & 0o777).toBe(0o600);
+  });
+});

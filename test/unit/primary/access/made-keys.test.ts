@@ -1,0 +1,231 @@
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
+import { Clients } from '../../../../src/primary/access/clients.js';
+import { MadeKeys } from '../../../../src/primary/access/made-keys.js';
+import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+
+const root = { client: 'key root', isAdmin: true, requestId: 'request-1' };
+const ada = { client: 'sso ada', isAdmin: false, requestId: 'request-2' };
+const eve = { ...ada, client: 'sso eve' };
+
+let folder: TemporaryFolder;
+beforeEach(async () => {
+  folder = await temporaryFolder();
+});
+afterEach(() => folder[Symbol.asyncDispose]());
+
+function createKeys(lines = 'sso:ada:own_keys=2', { isAuditBroken = false, reportsCosts = true } = {}) {
+  const file = { path: join(folder.path, 'state', 'made-keys.json') };
+  const operator: ApiKey = { name: 'root', digest: digestOf('root'), ...plainOptions, scopes: ['admin'] };
+  const clients = new Clients({
+    ...{
+      rateMaxRequests: 0,
+      rateWindowMs: 1000,
+      apiKeys: [operator],
+      namedKeys: [],
+      sharedBudgets: [],
+      madeKeys: [],
+      needsKey: true,
+    },
+    personLines: readKeysFile(lines).personLines,
+  });
+  const records: AuditEntry[] = [];
+  const sent: string[][] = [];
+  const record = async (entry: AuditEntry) => {
+    if (isAuditBroken) throw storeUnavailable('the audit file cannot be written');
+    records.push(entry);
+  };
+  const keys = new MadeKeys({
+    ...{ path: file.path, clients, audit: { record }, reportsCosts, clock: new FakeClock(), log: new LogBook() },
+    onChange: () => void sent.push(clients.keyNames),
+    hasData: async (client) => client === 'key bob',
+  });
+  const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
+  return { keys, clients, records, sent, stored, path: file.path };
+}
+
+describe('A key that an administrator makes', () => {
+  it('is shown once, and stored as a digest in a private file', async () => {
+    const { keys, clients, records, sent, stored, path } = createKeys();
+    const made = await keys.make(root, 'lab', { scopes: 'ask', rate: '60/60', subclients: true, weight: null });
+    expect(made).toMatchObject({
+      ...{ name: 'lab', source: 'http', owner: 'key root', scopes: ['ask'], rate: '60/60', subclients: true },
+      key: expect.stringMatching(/^pr_[\w-]{32}$/),
+    });
+    expect(clients.hasDigest(digestOf(made.key))).toBe(true);
+    expect(await readFile(path, 'utf8')).not.toContain(made.key);
+    expect(await stored()).toEqual(clients.madeKeys);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700);
+    expect(sent).toEqual([['root', 'lab']]);
+    expect(records).toEqual([{ act: 'key_made', by: 'key root', target: 'key lab', request_id: 'request-1' }]);
+    expect(JSON.stringify(keys.list(root))).not.toContain(digestOf(made.key));
+    expect(keys.list(root).map(({ name, source }) => [name, source])).toEqual([
+      ['root', 'operator'],
+      ['lab', 'http'],
+    ]);
+  });
+
+  it('can be changed, rotated and deleted', async () => {
+    const { keys, clients, records, stored } = createKeys();
+    const { key } = await keys.make(root, 'lab', { weight: '3', tokens: '9/day' });
+    expect(await keys.change(root, 'lab', { weight: null, queue: '5' })).toMatchObject({
+      ...{ weight: null, queue: 5, tokens: '9/day' },
+    });
+    const rotated = await keys.rotate(root, 'lab', '2099-01-01');
+    expect(rotated).toMatchObject({ queue: 5, previous_expires: '2099-01-01' });
+    expect([key, rotated.key].map((each) => clients.hasDigest(digestOf(each)))).toEqual([true, true]);
+    expect(await keys.change(root, 'lab', { queue: '6' })).toMatchObject({ previous_expires: '2099-01-01' });
+    await keys.rotate(root, 'lab', null);
+    expect([key, rotated.key].map((each) => clients.hasDigest(digestOf(each)))).toEqual([false, false]);
+    expect(await stored()).toEqual(clients.madeKeys);
+    await keys.remove(root, 'lab');
+    expect([await stored(), clients.keyNames]).toEqual([[], ['root']]);
+    expect(records.map(({ act }) => act)).toEqual([
+      ...['key_made', 'key_changed', 'key_rotated', 'key_changed', 'key_rotated', 'key_removed'],
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['root', {}, 'name: another key already has the name root'],
+    ['two words', {}, 'name: must be 1 to 64 letters'],
+    ['', {}, 'name: must be'],
+    ['x', { rate: '60/60,scopes=admin' }, 'rate: must be requests/seconds'],
+    ['x', { tokens: '5' }, 'tokens: must be'],
+    ['x', { expires: '2027-02-31' }, 'expires: must be a day'],
+    ['x', { previous: `${'a'.repeat(64)}/2099-01-01`, weight: '0' }, 'weight: must be'],
+  ])('is refused if its name or an option is wrong: %s %j', async (name, options, message) => {
+    const { keys, records } = createKeys();
+    await expect(keys.make(root, name, options)).rejects.toMatchObject({
+      ...{ code: 'validation_error', message: expect.stringContaining(message) },
+    });
+    expect(records).toEqual([]);
+  });
+
+  it('may not have a budget in dollars if a model CLI reports no cost', async () => {
+    const { keys } = createKeys('', { reportsCosts: false });
+    await expect(keys.make(root, 'x', { cost: '5/day' })).rejects.toMatchObject({ code: 'validation_error' });
+  });
+
+  it('does not exist if no record of it can be written', async () => {
+    const { keys, clients, sent, path } = createKeys('', { isAuditBroken: true });
+    await expect(keys.make(root, 'lab', {})).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect([clients.keyNames, sent]).toEqual([['root'], []]);
+    await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('does not exist if it cannot be stored', async () => {
+    const { keys, clients, sent } = createKeys();
+    await writeFile(join(folder.path, 'state'), 'a file in place of the folder');
+    await expect(keys.make(root, 'lab', {})).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect([clients.keyNames, sent]).toEqual([['root'], []]);
+  });
+
+  it('is stored although a killed service has left a draft', async () => {
+    const { keys, stored, path } = createKeys();
+    await mkdir(join(path, '..'));
+    await writeFile(`${path}.new`, '{"version":1,"ke');
+    await keys.make(root, 'lab', {});
+    expect((await stored()).map(({ name }) => name)).toEqual(['lab']);
+    expect(await readdir(join(path, '..'))).toEqual(['made-keys.json']);
+  });
+
+  it('exists once if two requests ask for it at the same time', async () => {
+    const { keys, clients } = createKeys();
+    const both = await Promise.allSettled([keys.make(root, 'lab', {}), keys.make(root, 'lab', {})]);
+    expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    expect(clients.keyNames).toEqual(['root', 'lab']);
+  });
+});
+
+describe('A person with the option own_keys', () => {
+  const line = 'sso:ada:own_keys=2,scopes=ask,rate=60/60,tokens=100/day,weight=2';
+
+  it('makes keys with at most the own options', async () => {
+    const { keys } = createKeys(line);
+    expect(await keys.make(ada, 'laptop', {})).toMatchObject({
+      ...{ owner: 'sso ada', scopes: ['ask'], rate: '60/60', tokens: '100/day', weight: 2, subclients: false },
+    });
+    expect(await keys.make(ada, 'server', { rate: '30/60', weight: null, tokens: '50/day' })).toMatchObject({
+      ...{ rate: '30/60', weight: 2, tokens: '50/day' },
+    });
+    await expect(keys.make(ada, 'third', {})).rejects.toMatchObject({ code: 'forbidden' });
+    await keys.remove(ada, 'laptop');
+    expect(await keys.make(ada, 'third', {})).toMatchObject({ name: 'third' });
+  });
+
+  it.each([
+    { scopes: 'ask+admin' },
+    { scopes: 'chat' },
+    { rate: '61/60' },
+    { rate: '60/59' },
+    { tokens: '101/day' },
+    { tokens: '100/month' },
+    { weight: '3' },
+    { group: 'biology' },
+    { webhooks: 'https://example.org/*' },
+    { subclients: true as const },
+  ])('gets no more by %j, at once or later', async (options) => {
+    const { keys } = createKeys(line);
+    const refused = { code: 'validation_error', message: expect.stringContaining('more than you may do') };
+    await expect(keys.make(ada, 'laptop', options)).rejects.toMatchObject(refused);
+    await keys.make(ada, 'laptop', {});
+    await expect(keys.change(ada, 'laptop', options)).rejects.toMatchObject(refused);
+    expect(await keys.change(ada, 'laptop', { rate: null, tokens: null })).toMatchObject({ tokens: '100/day' });
+  });
+
+  it('sees and changes only own keys', async () => {
+    const { keys, clients } = createKeys(`${line}\nsso:eve:own_keys=1`);
+    await keys.make(ada, 'laptop', {});
+    expect(keys.list(ada).map(({ name }) => name)).toEqual(['laptop']);
+    expect(keys.list(eve)).toEqual([]);
+    const noSuchKey = { code: 'not_found' };
+    for (const name of ['laptop', 'root', 'nothing']) {
+      await expect(keys.change(eve, name, {})).rejects.toMatchObject(noSuchKey);
+      await expect(keys.remove(eve, name)).rejects.toMatchObject(noSuchKey);
+      await expect(keys.rotate(eve, name, null)).rejects.toMatchObject(noSuchKey);
+    }
+    expect(clients.keyNames).toEqual(['root', 'laptop']);
+    expect(await keys.change(root, 'laptop', { weight: '9' })).toMatchObject({ weight: 9, owner: 'sso ada' });
+  });
+});
+
+describe('A name that has been in use', () => {
+  it('is refused to a person, to whom it would reveal the data of its client', async () => {
+    const { keys } = createKeys();
+    await expect(keys.make(ada, 'bob', {})).rejects.toMatchObject({
+      ...{ code: 'validation_error', message: expect.stringContaining('has been in use') },
+    });
+    expect(await keys.make(root, 'bob', {})).toMatchObject({ name: 'bob' });
+  });
+});
+
+describe('Nobody else', () => {
+  it.each([eve, { ...ada, client: 'key root' }, { ...ada, client: 'user ada' }])('makes a key: %j', async (by) => {
+    const { keys } = createKeys();
+    await expect(keys.make(by, 'x', {})).rejects.toMatchObject({ code: 'forbidden' });
+    expect(() => keys.list(by)).toThrow('this needs the scope admin');
+  });
+
+  it('changes a key of the operator', async () => {
+    const { keys } = createKeys();
+    await expect(keys.remove(root, 'root')).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(keys.rotate(root, 'root', null)).rejects.toMatchObject({ code: 'forbidden' });
+  });
+});
+
+describe('The file of made keys', () => {
+  it.each(['', '{"version":1,"ke', '{"version":2,"keys":[]}', '[]', '{"version":1,"keys":[{"name":"a"}]}'])(
+    'is reported as damaged: %j',
+    (text) => {
+      expect(() => readMadeKeys(text)).toThrow('is damaged');
+    },
+  );
+});
