@@ -119,6 +119,7 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'now', title: 'Now', load: async () => (await import('./now/page.mjs')).NowPage },
   { id: 'usage', title: 'Usage', load: async () => (await import('./usage/page.mjs')).UsagePage },
   { id: 'jobs', title: 'Jobs', load: async () => (await import('./jobs/page.mjs')).JobsPage },
+  { id: 'keys', title: 'Keys', load: async () => (await import('./keys/page.mjs')).KeysPage },
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];
 

@@ -261,7 +261,7 @@ const onlyReading: Handler = (req, res, next) =>
 /** Adds the console. Redirects to it are counted under its route. */
 function addConsole(app: Express): void {
   for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
-  app.get(/^\/console\/(ask|docs|documents|jobs|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
+  app.get(/^\/console\/(ask|docs|documents|jobs|keys|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
   app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }
 

@@ -46,7 +46,7 @@ const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
   cli_error: 'The model did not answer',
   spawn_error: 'The model CLI does not start',
   shutting_down: 'The service is shutting down',
-  store_unavailable: 'The service cannot save this conversation',
+  store_unavailable: 'The service cannot save this',
   queue_timeout: 'Waited too long in the queue',
   timeout: 'The answer took too long',
   internal_error: 'Internal error',

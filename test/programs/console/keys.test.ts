@@ -1,0 +1,68 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { type Browser, startBrowser } from '../../support/clients/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { type Service, startService } from '../../support/service/service.js';
+
+describe('The page Keys', () => {
+  let folder: TemporaryFolder;
+  let service: Service;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    const keys = join(folder.path, 'keys');
+    await writeFile(keys, 'sso:ada@example.org:own_keys=2,rate=60/60\n', { mode: 0o600 });
+    service = await startService({
+      env: {
+        MODEL_API_TRUST_PROXY: '127.0.0.1',
+        MODEL_API_USER_HEADER: 'X-User',
+        MODEL_API_KEYS_FILE: keys,
+        MODEL_API_STATE_FOLDER: join(folder.path, 'state'),
+      },
+    });
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it('lets a person whom the proxy has signed on make, replace and delete a key, without a key in the console', async () => {
+    const { page } = browser;
+    await page.setExtraHTTPHeaders({ 'X-User': 'ada@example.org' });
+    await openConsole(browser, service, '/keys');
+    await page.getByRole('button', { name: 'You: ada@example.org' }).waitFor();
+    await page.getByRole('heading', { name: 'No keys' }).waitFor();
+    await page.getByLabel('Name').fill('laptop');
+    await page.getByRole('button', { name: 'Make a key' }).click();
+    const shown = page.getByRole('group', { name: 'The new key' });
+    const key = (await shown.innerText()).trim();
+    expect((await service.get('/usage', { 'x-api-key': key })).status).toBe(200);
+    await page.getByRole('row', { name: /^laptop sso ada@example\.org ask, chat rate=60\/60 never/ }).waitFor();
+    await expectGoodLooks(page, 'keys');
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await shown.waitFor({ state: 'detached' });
+
+    await page.getByRole('button', { name: 'Replace laptop' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replace', exact: true }).click();
+    await shown.waitFor();
+    expect((await shown.innerText()).trim()).not.toBe(key);
+    expect((await service.get('/usage', { 'x-api-key': key })).status).toBe(401);
+
+    await page.getByRole('button', { name: 'Delete laptop' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('heading', { name: 'No keys' }).waitFor();
+    expectClean(browser, service);
+  });
+
+  it('says why another person can make none', async () => {
+    const { page } = browser;
+    await page.setExtraHTTPHeaders({ 'X-User': 'eve@example.org' });
+    await openConsole(browser, service, '/keys');
+    await page.getByText('This needs the scope admin, or a person signed on with the option own_keys.').waitFor();
+    expectClean(browser, service, /403/);
+  });
+});
