@@ -171,7 +171,7 @@ describe('A background job', () => {
     const primary = new FakePrimary({ deleteJob: { status } });
     const { body } = await answerOf([deleteJob(primary.asPrimary)], ['X-Request-Id: mine']);
     expect(body).toMatchObject({ success: true, ...fate, request_id: 'mine' });
-    const order = { id: 'undefined', client: '', isAdmin: false, keepsEnded: false };
+    const order = { id: 'undefined', client: '', isAdmin: false, keepsEnded: false, requestId: 'mine' };
     expect(primary.calls).toEqual([{ name: 'deleteJob', request: order }]);
   });
 
