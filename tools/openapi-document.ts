@@ -817,8 +817,8 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
     responses: {
       [String(endpoint.success ?? 200)]: okResponse(operation, endpoint),
       ...otherResponses(endpoint),
-      ...unusable(endpoint),
       ...errorResponses(endpoint),
+      ...unusable(endpoint),
       ...overloaded(endpoint),
       default: unforeseen(endpoint.route),
     },
@@ -941,11 +941,15 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
   return Object.fromEntries(others.map((status) => [String(status), known[`${status}`]])) as ZodOpenApiResponsesObject;
 }
 
-/** Returns the response 503 of /health, which has the body of /health instead of an error. */
-function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
+const unhealthy = 'The service drains, or in strict mode: the model CLI is not ready.';
+
+/** Returns the response 503 of /health, which has the body of /health instead of an error, or may have it. */
+function unusable({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
   if (route !== '/health' && route !== '/health/recheck') return {};
-  const description = 'The service drains, or in strict mode: the model CLI is not ready.';
-  return { '503': { description, content: { 'application/json': { schema: healthBody } } } };
+  const hasError = errors.includes('store_unavailable');
+  const description = hasError ? `${unhealthy} Or \`store_unavailable\`.` : unhealthy;
+  const schema = hasError ? z.union([healthBody, errorBody]) : healthBody;
+  return { '503': { description, content: { 'application/json': { schema } } } };
 }
 
 /** Returns a status that only the Anthropic API has. */

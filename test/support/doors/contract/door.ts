@@ -66,6 +66,9 @@ export function describeDoor(answering: Running): void {
       ['POST /chat', { message: 'Hi', messages: [] }],
       ['POST /chat/some-id/fork', { from: 1 }],
       ['PATCH /chat/some-id', { title: 1 }],
+      ['POST /keys', { name: 1 }],
+      ['PATCH /keys/some-id', { rate: 1 }],
+      ['POST /keys/some-id/rotate', { old_until: 1 }],
     ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (line, body) => {
       const text = JSON.stringify(body);
       const bad = await answerTo(service, request(line, [type, alice, `Content-Length: ${text.length}`], text));

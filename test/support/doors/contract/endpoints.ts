@@ -82,6 +82,25 @@ export function describeEndpoints(answering: Running): void {
       expect(Object.keys(await viewer.next('snapshot'))).toEqual(Object.keys(body));
     });
 
+    it('makes, changes, rotates and removes a key', async () => {
+      const made = await service.post('/keys', { name: 'carol', scopes: ['ask'] }, alice);
+      expect([made.status, made.body.owner, made.body.scopes]).toEqual([201, 'key default', ['ask']]);
+      const changed = await service.patch('/keys/carol', { rate: '60/60' }, alice);
+      expect([changed.status, changed.body.rate]).toEqual([200, '60/60']);
+      const rotated = await service.post('/keys/carol/rotate', {}, alice);
+      expect([rotated.status, rotated.body.key === made.body.key]).toEqual([200, false]);
+      expect((await service.delete('/keys/carol', alice)).status).toBe(200);
+      for (const { status, body } of [
+        await service.patch('/keys/carol', { rate: '60/60' }, alice),
+        await service.post('/keys/carol/rotate', {}, alice),
+        await service.delete('/keys/carol', alice),
+      ])
+        expect([status, body.error]).toEqual([404, 'not_found']);
+      const { records } = (await service.get('/audit?limit=4', alice)).body;
+      const acts = ['key_removed', 'key_rotated', 'key_changed', 'key_made'];
+      expect(records).toMatchObject(acts.map((act) => ({ act, target: 'key carol' })));
+    });
+
     it('describes itself, for machines and for people', async () => {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');
