@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { writeBudgetKey } from '../../support/doors/budget-key.js';
 import { Receiver } from '../../support/service/receiver.js';
@@ -91,31 +89,5 @@ describe('A receiver of notices', () => {
     await until(async () => (await deliveriesOf(service))[0]?.status === 'delivered', 'the second attempt');
     expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job_${id}`, true]));
     expect(elsewhere.notices).toEqual([]);
-  });
-
-  it('that hangs delays no request and no end, and gets the notice from the next service after a kill', async () => {
-    await using folder = await temporaryFolder();
-    await using receiver = await Receiver.start();
-    const env = { ...receiver.env, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
-    let id: string;
-    {
-      await using service = await startService({ env });
-      receiver.answer = () => {};
-      id = await askInBackground(service);
-      await receiver.notice('job.ended');
-      expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
-      process.kill(service.pid, 'SIGKILL'); // during the attempt
-      await service.exited;
-    }
-    receiver.answer = (res) => void res.writeHead(204).end();
-    await using service = await startService({ env });
-    const isDelivered = async () =>
-      (await deliveriesOf(service)).find((each) => each.id === `job_${id}`)?.status === 'delivered';
-    await until(isDelivered, 'the delivery by the next service');
-    receiver.answer = () => {};
-    const seen = receiver.notices.length;
-    await askInBackground(service);
-    await until(() => receiver.notices.length > seen, 'an attempt that hangs');
-    expect(await service.stop()).toBe(0);
   });
 });
