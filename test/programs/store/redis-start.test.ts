@@ -166,6 +166,7 @@ describe('A service that cannot use Redis at its start', () => {
       await using present = await state.begin(place);
       const url = `redis://${state.login ?? ''}127.0.0.1:${place.port}${state.path ?? ''}`;
       await using service = await startService({ env: { MODEL_API_STORE: url } });
+      await service.log('readiness_checked');
       const { body } = await service.get('/health');
       expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
       expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);

@@ -64,7 +64,9 @@ class Turns {
   }
 
   untilQueued(client: Client, count: number): Promise<boolean> {
-    const queued = async () => (await metric(this.service, `client_jobs_queued{client="${client}"}`)) === count;
+    // A client without waiting jobs has no series.
+    const queued = async () =>
+      new Exposition((await this.service.get('/metrics')).text).sum('client_jobs_queued', { client }) === count;
     return until(queued, `${count} jobs of ${client} to wait`, 60_000);
   }
 }
