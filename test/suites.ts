@@ -83,7 +83,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   test: {
     files: ['rules/.*', 'unit/.*', 'service/system/.*'],
     timeLimitMs: 30_000,
-    workers: 3,
+    workers: 4,
     processors: 2,
     needs: ['curl', 'fish', 'promtool', 'ps', 'setpriv', 'zsh'],
   },
