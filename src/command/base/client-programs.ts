@@ -21,7 +21,7 @@ export interface ClientProgram {
   /** Returns the path of the file with its settings. */
   path(folders: SettingsFolders): string;
   /**
-   * Returns the text of this file with the service in it. `before` is the present text, empty if there is no file.
+   * Returns the text of this file with the service in it. `before` is the present text, empty if the file does not exist.
    * Throws a SettingsError if a change might break the file.
    */
   addService(before: string, target: SetupTarget): string;

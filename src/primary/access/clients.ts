@@ -169,7 +169,7 @@ export class Clients {
   }
 
   /**
-   * Returns the options of a client: those of its key, or of the line for this person. A sub-client has the options of
+   * Returns the options of a client: the options of its key, or of the line for this person. A sub-client has the options of
    * its key; after the key is revoked, a client has the defaults.
    */
   optionsOf(client: string): ClientOptions {

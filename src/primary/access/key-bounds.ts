@@ -20,7 +20,7 @@ export function exceededOption(options: KeyOptions, maker: KeyOptions): string |
   return Object.keys(isWithin).find((name) => isWithin[name] === false) ?? null;
 }
 
-/** Compares two limits; null is no limit. */
+/** Compares two limits; null means unlimited. */
 function isAtMost(limit: number | null, max: number | null): boolean {
   return max === null || (limit !== null && limit <= max);
 }

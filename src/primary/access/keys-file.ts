@@ -118,10 +118,9 @@ export class WatchedFile {
       if (looks === before) break;
     }
     this.#known = looks;
-    await readFile(this.#path, 'utf8').then(
-      (text) => this.#listener.read(text),
-      (error: Error) => this.#listener.unreadable(error),
-    );
+    await readFile(this.#path, 'utf8')
+      .then((text) => this.#listener.read(text))
+      .catch((error: Error) => this.#listener.unreadable(error));
   }
 
   /** Watches the folder, because a replaced file is a new inode. Returns null if the system has no watch left. */

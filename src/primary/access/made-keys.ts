@@ -66,8 +66,8 @@ export class MadeKeys {
       const { madeKeys } = clients;
       if (madeKeys.length >= maxKeys) throw new RelayError('forbidden', `there are ${maxKeys} keys made over HTTP`);
       const maker = this.#makerOf(by);
-      const own = madeKeys.filter(({ owner }) => owner === by.client).length;
-      if (maker !== null && own >= (maker.maxOwnKeys ?? 0))
+      const ownCount = madeKeys.filter(({ owner }) => owner === by.client).length;
+      if (maker !== null && ownCount >= (maker.maxOwnKeys ?? 0))
         throw new RelayError('forbidden', `you may have ${maker.maxOwnKeys} keys (own_keys): delete one first`);
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
       if (maker !== null && (await this.#parts.hasData(keyClient(name))))
@@ -145,12 +145,12 @@ export class MadeKeys {
     const removed = Object.keys(changes).filter((name) => changes[name] === null);
     const texts = Object.entries(changes).filter((entry): entry is [string, string | true] => entry[1] !== null);
     try {
-      const kept = optionTexts(old, true);
+      const oldTexts = optionTexts(old, true);
       const defaults = optionTexts(base, true);
-      const rest = Object.entries({ ...kept, ...pick(defaults, removed) }).filter(
+      const unchanged = Object.entries({ ...oldTexts, ...pick(defaults, removed) }).filter(
         ([name]) => name !== 'own_keys' && (!removed.includes(name) || name in defaults),
       );
-      const options = { ...plainOptions, ...readOptionTexts(Object.fromEntries([...rest, ...texts])) };
+      const options = { ...plainOptions, ...readOptionTexts(Object.fromEntries([...unchanged, ...texts])) };
       if (options.costUsd !== null && !this.#parts.reportsCosts)
         throw new OptionFault('cost', 'not each model CLI reports what a job costs');
       const exceeded = maker === null ? null : exceededOption(options, maker);

@@ -59,6 +59,18 @@ describe('A watched file', () => {
     expect(performance.now() - startedMs).toBeLessThan(1000);
   });
 
+  it('is reported as unreadable if its listener fails', async () => {
+    const path = join(folder.path, 'keys');
+    await writeFile(path, 'one');
+    const failures: string[] = [];
+    const listener = {
+      read: () => Promise.reject(new Error('a defect')),
+      unreadable: ({ message }: Error) => failures.push(message),
+    };
+    await new WatchedFile(path, listener, systemClock).look();
+    expect(failures).toEqual(['a defect']);
+  });
+
   it('is read again on demand, changed or not', async () => {
     await writeFile(join(folder.path, 'keys'), 'one');
     using watched = open();
