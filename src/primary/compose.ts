@@ -173,10 +173,8 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
   signals.on('conversation-outdated', (id) => forgetConversation(accounts.all, id));
   signals.on('circuit-changed', ({ state }) => {
-    if (state === 'open') {
-      runner.cutMisplaced((cli, client) => accounts.mayServe(cli, client)); // first, because its error is the better one
-      runner.cutHeld();
-    } else room.next(); // background jobs may start
+    runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
+    if (state !== 'open') room.next(); // background jobs may start
     updateStandby();
   });
   signals.on('accounts-changed', (removed) => {
@@ -204,7 +202,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
 /** Lets the jobs, the metrics and the redactor know the accounts of a changed file. */
 function applyAccounts({ accounts, redactor, runner, metrics, room }: Parts, removed: readonly ModelCli[]): void {
   redactor.replaceTokens(accounts.secrets);
-  runner.cutMisplaced((cli, client) => accounts.mayServe(cli, client));
+  runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
   for (const cli of [...removed, ...accounts.unused]) metrics.readiness.remove(cli);
   room.next(); // a limit may have been raised
 }
@@ -304,7 +302,7 @@ function createModels(
   const accounts = new CliAccounts(serviceClis, accountParts, accountsOf, accountsSource?.first);
   redactor.replaceTokens(accounts.secrets);
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
-  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client).models, accounts);
+  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
   const catalog = new ModelCatalog(serviceClis, router, config, clock, (cli) => accounts.firstOf(cli));
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);

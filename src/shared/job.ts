@@ -139,6 +139,16 @@ const traceContext = z
   .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
   .readonly();
 
+/** Reasons why another model is asked: used-up quota, refused credential, overloaded API, program that cannot start. */
+export const fallbackReasons = ['quota', 'auth', 'overloaded', 'start'] as const;
+export type FallbackReason = (typeof fallbackReasons)[number];
+
+/** Model that could not answer a job, so that another model was asked. */
+export const fallback = z.object({ model: z.string(), reason: z.enum(fallbackReasons) }).readonly();
+export type PassedModel = z.infer<typeof fallback>;
+
+const fallbackList = z.array(fallback).readonly();
+
 /** Data about the text of a stored response that a request continues, without the text itself. */
 export const continuedText = z
   .object({
@@ -175,6 +185,8 @@ export const jobRequest = z
     results: z.array(toolResult).readonly().optional(),
     system: z.string().nullable(),
     model: z.string().nullable(),
+    /** Models to ask if the first one cannot answer; if omitted, the rules of the operator apply. */
+    fallbacks: z.array(z.string()).readonly().optional(),
     /** JSON schema, as JSON, that the answer must fit. */
     schema: z.string().nullable(),
     effort: z.enum(efforts).nullable(),
@@ -275,6 +287,8 @@ const jobAdmitted = z
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** Model of a job with a chain, if it is known before its CLI reports it. */
     model: z.string().nullable().optional(),
+    /** Models that could not answer, if another one was chosen. */
+    fallback: fallbackList.optional(),
     /** Id for `chat`. A new conversation exists only after its first turn was answered. */
     conversationId: z.string().optional(),
   })
@@ -309,7 +323,14 @@ const jobUsage = {
   processorMs: ms.nullable(),
   peakMemoryBytes: z.number().nullable(),
 };
-const jobEnd = { type: z.literal('job-end'), queueMs: ms, executionMs: ms, ...jobUsage };
+const jobEnd = {
+  type: z.literal('job-end'),
+  queueMs: ms,
+  executionMs: ms,
+  ...jobUsage,
+  /** Models that could not answer before the last one was asked, in order; omitted if the first one was the last. */
+  fallback: fallbackList.optional(),
+};
 
 /**
  * End of a successful job. If `text` is null, the answer is the sum of the deltas; otherwise a CLI has corrected its

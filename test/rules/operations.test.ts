@@ -29,6 +29,7 @@ const harmless = [
   'client_purged',
   'accounts_loaded',
   'job_ended_by_admin',
+  'job_fell_back',
   'cli_text_ignored',
   'login_renewed',
   'reload_start',

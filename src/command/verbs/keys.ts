@@ -26,6 +26,7 @@ const optionFlags = {
   weight: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
   models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
   accounts: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
+  fallback: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
   tokens: {
     type: 'string',
     placeholder: '<n/period>',
@@ -211,6 +212,7 @@ function keyJson(key: KeyOptions & { readonly name: string }) {
     weight: key.weight,
     models: key.models,
     accounts: key.accounts,
+    fallback: key.mayFallBack ? null : 'off',
     ...amountsJson(key),
     group: key.group,
     webhooks: key.webhooks && `${key.webhooks}*`,

@@ -10,6 +10,7 @@ export function exceededOption(options: KeyOptions, maker: KeyOptions): string |
     weight: (options.weight ?? 1) <= (maker.weight ?? 1),
     models: areModelsWithin(options, maker),
     accounts: areAccountsWithin(options, maker),
+    fallback: maker.mayFallBack || !options.mayFallBack,
     tokens: isBudgetWithin(options.tokens, maker.tokens),
     cost: isBudgetWithin(options.costUsd, maker.costUsd),
     group: options.group === maker.group,

@@ -208,6 +208,7 @@ function viewOf(key: ApiKey | MadeKey): KeyView {
     weight: key.weight,
     models: key.models && [...key.models],
     accounts: key.accounts && [...key.accounts],
+    fallback: key.mayFallBack ? null : 'off',
     tokens: textOf('tokens'),
     cost: textOf('cost'),
     group: textOf('group'),

@@ -56,6 +56,8 @@ export interface AccountJob {
   readonly sessionId: () => string | null;
   /** Circuit of its route. */
   readonly circuit: string;
+  /** Name of the only account to choose; null for any. */
+  readonly account: string | null;
 }
 
 interface NamedAccount {
@@ -169,8 +171,9 @@ export class CliAccounts {
    * Returns the account that serves a job, for any account of its CLI; null if no account may serve its client. Prefers
    * the account that has the process of its conversation.
    */
-  choose(cli: ModelCli, { client, sessionId, circuit }: AccountJob): ModelCli | null {
-    const eligible = this.#eligible(cli, client);
+  choose(cli: ModelCli, { client, sessionId, circuit, account }: AccountJob): ModelCli | null {
+    const all = this.#eligible(cli, client);
+    const eligible = account === null ? all : all.filter((each) => each.accountName === account);
     if (eligible.length <= 1) return eligible[0] ?? null;
     const id = sessionId();
     const picked = pickAccount(eligible, (each) => ({

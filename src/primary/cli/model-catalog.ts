@@ -83,9 +83,11 @@ export class ModelCatalog {
 
   /** Returns the request with the model for which its name stands, see `resolveName`. Later steps know only this name. */
   resolveRequest(request: JobRequest): JobRequest | Promise<JobRequest> {
-    if (request.model === null) return request;
-    const target = this.resolveName(request.model);
-    return typeof target === 'string' ? withModel(request, target) : target.then((model) => withModel(request, model));
+    const { model, fallbacks = [] } = request;
+    if (model === null) return request;
+    const [first = model, ...others] = [model, ...fallbacks].map((name) => this.resolveName(name));
+    if (typeof first === 'string' && others.length === 0) return withModels(request, first, []);
+    return Promise.all([first, ...others]).then(([target, ...rest]) => withModels(request, target, rest));
   }
 
   /** Returns the model that answers a request with this name; null if it is not listed. */
@@ -155,7 +157,8 @@ export class ModelCatalog {
   }
 }
 
-function withModel(request: JobRequest, model: string): JobRequest {
+function withModels(request: JobRequest, model: string, fallbacks: readonly string[]): JobRequest {
+  if (fallbacks.length > 0) return { ...request, model, fallbacks };
   return model === request.model ? request : { ...request, model };
 }
 

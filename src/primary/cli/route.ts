@@ -1,6 +1,7 @@
 import type { Config } from '../../shared/config/config.js';
+import type { FallbackModel } from '../../shared/config/fallbacks.js';
 import { anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
-import { RelayError } from '../../shared/errors.js';
+import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import type { ModelCli } from './model-cli.js';
@@ -42,9 +43,11 @@ export class ModelNames {
   readonly #aliases: ReadonlyMap<string, string>;
   /** Canonical names of models in the configuration. */
   readonly #named: ReadonlySet<string>;
+  /** Fallbacks of the operator's rules, by the canonical name of the first model. */
+  readonly #fallbacks: ReadonlyMap<string, readonly FallbackModel[]>;
 
   constructor(config: Config, clis: AtLeastOne<NamedAdapter>) {
-    const { allowedModels, defaultModel, modelAliases } = config;
+    const { allowedModels, defaultModel, modelAliases, fallbacks } = config;
     const resolveConfigured = (name: string) => this.resolveConfigured(name);
     this.clis = clis;
     this.#only = clis.length === 1 ? clis[0] : null;
@@ -52,6 +55,10 @@ export class ModelNames {
     const named = [...allowedModels, ...(defaultModel === null ? [] : [defaultModel])];
     const targets = modelAliases.map(({ target }) => target);
     this.#named = new Set([...named.filter((name) => !this.#aliases.has(name)), ...targets].map(resolveConfigured));
+    const resolveFallback = (each: FallbackModel) => ({ ...each, name: resolveConfigured(each.name) });
+    this.#fallbacks = new Map(
+      fallbacks.map((rule) => [resolveConfigured(rule.model), rule.fallbacks.map(resolveFallback)]),
+    );
     const models = {
       allowedModels: allowedModels.map(resolveConfigured),
       defaultModel: defaultModel && resolveConfigured(defaultModel),
@@ -59,6 +66,11 @@ export class ModelNames {
     this.choice = this.#only === null ? this.#joinedChoice(models) : modelChoice(models, this.#only.adapter);
     const fallback = this.split(this.choice.fallback);
     this.defaultRoute = { ...fallback, circuit: this.#only === null ? (fallback.model ?? '') : '' };
+  }
+
+  /** Returns the models that the operator's rules ask in place of this one; null is the default of the only CLI. */
+  fallbacksOf(publicModel: string | null): readonly FallbackModel[] {
+    return this.#fallbacks.get(publicModel ?? defaultModelName) ?? [];
   }
 
   /** Whether every CLI reports the cost of answers. */
@@ -176,50 +188,60 @@ export interface Route<C = ModelCli> {
   readonly label: string | null;
   /** Key of the model at the CLI's breaker. With one CLI, '' for jobs without a model. */
   readonly circuit: string;
+  /** Account that a rule for fallbacks requires; null if any account of the client may serve the job. */
+  readonly account: string | null;
 }
 
 /** Chooses the account of a job among those of its CLI. */
 export interface AccountChooser<C> {
   /**
    * Returns null if no account of the CLI may serve the client. `circuit`: of the job's route. `sessionId`: returns the id
-   * under which a process may wait for the job.
+   * under which a process may wait for the job. `account`: name of the only account to choose; null for any.
    */
-  choose(cli: C, job: { client: string; sessionId: () => string | null; circuit: string }): C | null;
+  choose(
+    cli: C,
+    job: { client: string; sessionId: () => string | null; circuit: string; account: string | null },
+  ): C | null;
 }
 
 /** Parts of a request that decide its route. */
 export type RoutedRequest = Pick<JobRequest, 'model' | 'client'> &
-  Partial<Pick<JobRequest, 'conversationId' | 'chain'>>;
+  Partial<Pick<JobRequest, 'fallbacks' | 'conversationId' | 'chain'>>;
 
-/** Returns the models that a client's API key may name; null for all. */
-export type ModelsOf = (client: string) => readonly string[] | null;
+/** Options of a client's API key that limit its routes. */
+export interface RouteOptions {
+  /** Models that the client may name; null for all. */
+  readonly models: readonly string[] | null;
+  /** Whether another model may answer in place of the requested one. */
+  readonly mayFallBack: boolean;
+}
+const anyRoute: RouteOptions = { models: null, mayFallBack: true };
 
 /** Decides which CLI, account and model serve a request. */
 export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   readonly names: ModelNames;
   readonly #clis: AtLeastOne<C>;
-  readonly #namedFor: ModelsOf;
+  readonly #optionsOf: (client: string) => RouteOptions;
   readonly #accounts: AccountChooser<C> | null;
 
   /**
-   * `clis`: in the order of `names`, with the login of the service. `namedFor`: the models in a client's API key.
-   * `accounts`: null if each CLI has only one.
+   * `clis`: in the order of `names`, with the login of the service. `accounts`: null if each CLI has only one.
    */
   constructor(
     names: ModelNames,
     clis: AtLeastOne<C>,
-    namedFor: ModelsOf = () => null,
+    optionsOf: (client: string) => RouteOptions = () => anyRoute,
     accounts: AccountChooser<C> | null = null,
   ) {
     this.names = names;
     this.#clis = clis;
-    this.#namedFor = namedFor;
+    this.#optionsOf = optionsOf;
     this.#accounts = accounts;
   }
 
   /** Returns the models that this client may name; null for all. */
   modelsOf(client: string): readonly string[] | null {
-    return this.#namedFor(client)?.map((name) => this.names.resolveConfigured(name)) ?? null;
+    return this.#optionsOf(client).models?.map((name) => this.names.resolveConfigured(name)) ?? null;
   }
 
   split(name: string | null): OwnModel<C> {
@@ -229,16 +251,34 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the route of a request, even if its client may not name the model, or may use no account of its CLI. */
   route(request: RoutedRequest): Route<C> {
-    const { model, client } = request;
-    const { choice, defaultRoute } = this.names;
-    const clientChoice = this.#choiceOf(client);
-    const named = namedModel(model, clientChoice);
-    const publicModel = named ?? clientChoice.fallback;
+    return this.withAccount(this.#routeTo(request.model, this.#choiceOf(request.client), null), request);
+  }
+
+  /**
+   * Returns the routes of the models that may answer in place of the first one, in order: those that the request names,
+   * else those of the operator's rule. A rule does not open a model or an account that the client may not use.
+   */
+  fallbacks(first: Route<C>, request: RoutedRequest): Route<C>[] {
+    const { client } = request;
+    if (!this.#optionsOf(client).mayFallBack) return [];
+    const choice = this.#choiceOf(client);
+    const requested = request.fallbacks?.map((name) => ({ name, account: null }));
+    return (requested ?? this.names.fallbacksOf(first.publicModel)).flatMap(({ name, account }) => {
+      if (!isUsable(name, choice)) return [];
+      const route = this.#routeTo(name, choice, account);
+      const cli = this.#accounts === null ? route.cli : this.#chooseAccount(this.#accounts, route, request);
+      return cli === null ? [] : [{ ...route, cli }];
+    });
+  }
+
+  #routeTo(name: string | null, choice: ModelChoice, account: string | null): Route<C> {
+    const { choice: all, defaultRoute } = this.names;
+    const named = namedModel(name, choice);
+    const publicModel = named ?? choice.fallback;
     const { cli, model: adapterModel } = this.split(publicModel);
-    const isDefault = named === null && publicModel === choice.fallback;
+    const isDefault = named === null && publicModel === all.fallback;
     const circuit = isDefault ? defaultRoute.circuit : (adapterModel ?? '');
-    const route = { cli, adapterModel, publicModel, label: publicModel ?? choice.label, circuit };
-    return this.withAccount(route, request);
+    return { cli, adapterModel, publicModel, label: publicModel ?? all.label, circuit, account };
   }
 
   /** Returns the route with the account that is right at present; the same route if no account may serve the client. */
@@ -250,24 +290,39 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Throws `validation_error` for a model that the client may not name, and `forbidden` if it has no account. */
   check(request: RoutedRequest): void {
-    const { model, client } = request;
-    const name = modelFor(model, this.#choiceOf(client));
+    const { model, fallbacks = [], client } = request;
+    const choice = this.#choiceOf(client);
+    const name = modelFor(model, choice);
+    for (const fallback of fallbacks) modelFor(fallback, choice);
+    if (fallbacks.length > 0 && !this.#optionsOf(client).mayFallBack)
+      throw invalid('model', 'must be one model, because the API key has fallback=off');
     if (this.#accounts === null) return;
     const { cli } = this.split(name);
-    if (this.#chooseAccount(this.#accounts, { cli, circuit: '', publicModel: name }, request) === null)
+    const route = { cli, circuit: '', publicModel: name, account: null };
+    if (this.#chooseAccount(this.#accounts, route, request) === null)
       throw new RelayError('forbidden', `no account of ${cli.name} serves this client (MODEL_API_ACCOUNTS_FILE)`);
   }
 
   #chooseAccount(
     accounts: AccountChooser<C>,
-    { cli, circuit, publicModel }: Pick<Route<C>, 'cli' | 'circuit' | 'publicModel'>,
+    { cli, circuit, publicModel, account }: Pick<Route<C>, 'cli' | 'circuit' | 'publicModel' | 'account'>,
     { client, conversationId = null, chain = null }: RoutedRequest,
   ): C | null {
     const sessionId = () => conversationId ?? (chain && chainId(chain.before, client, publicModel));
-    return accounts.choose(cli, { client, sessionId, circuit });
+    return accounts.choose(cli, { client, sessionId, circuit, account });
   }
 
   #choiceOf(client: string): ModelChoice {
     return narrowed(this.names.choice, this.modelsOf(client));
+  }
+}
+
+/** Whether a client with this choice may name the model. */
+function isUsable(name: string, choice: ModelChoice): boolean {
+  try {
+    modelFor(name, choice);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -6,7 +6,15 @@ import type { JobRequest } from '../../shared/job.js';
 /** State of a circuit. `half_open`: the first admitted job is the probe; other jobs are refused while it runs. */
 export type CircuitState =
   | { readonly name: 'closed' }
-  | { readonly name: 'open'; readonly reason: BreakerReason; readonly sinceMs: number; readonly untilMs: number }
+  | {
+      readonly name: 'open';
+      readonly reason: BreakerReason;
+      readonly sinceMs: number;
+      /** Time of the next probe. */
+      readonly untilMs: number;
+      /** Time when the refusal is expected to end; a long time after `untilMs` if the API has named it. */
+      readonly resetMs: number;
+    }
   | {
       readonly name: 'half_open';
       readonly reason: BreakerReason;
@@ -129,8 +137,9 @@ export class Circuit {
     if (this.#state.name !== 'closed' && !this.isProbe(request)) return;
     this.#tries++;
     const nowMs = this.#clock.monotonicMs();
-    const waitMs = this.#waitMs(resetsAt);
-    this.#become({ name: 'open', reason, sinceMs: nowMs, untilMs: nowMs + waitMs });
+    const resetInMs = this.#resetInMs(resetsAt);
+    const waitMs = Math.min(resetInMs, maxWaitMs);
+    this.#become({ name: 'open', reason, sinceMs: nowMs, untilMs: nowMs + waitMs, resetMs: nowMs + resetInMs });
     this.#stopTimer = this.#clock.after(waitMs, () => this.tryAgain());
   }
 
@@ -150,10 +159,15 @@ export class Circuit {
     this.#stopTimer();
   }
 
-  /** Returns the wait in milliseconds, computed at once, because the wall clock may jump later. */
-  #waitMs(resetsAt: number | null): number {
+  /** Milliseconds until the refusal is expected to end; 0 unless the circuit is open. */
+  get resetInMs(): number {
+    return this.#state.name === 'open' ? Math.max(0, this.#state.resetMs - this.#clock.monotonicMs()) : 0;
+  }
+
+  /** Returns the milliseconds until a reset, computed at once, because the wall clock may jump later. */
+  #resetInMs(resetsAt: number | null): number {
     const resetMs = resetsAt === null ? 0 : resetsAt - this.#clock.now();
-    if (resetMs > 0 && resetMs <= maxResetMs) return Math.min(resetMs, maxWaitMs);
+    if (resetMs > 0 && resetMs <= maxResetMs) return resetMs;
     return Math.min(firstWaitMs * 2 ** (this.#tries - 1), maxBackoffMs);
   }
 
@@ -208,6 +222,11 @@ export class Circuits {
   /** Returns why this job may not start at the moment, as `cli_error`; null if it may start. */
   refusalOf({ request, route }: CircuitJob): RelayError | null {
     return this.#circuitsOf(route.circuit).find((circuit) => !circuit.mayStart(request))?.refusal ?? null;
+  }
+
+  /** Milliseconds until refusals of jobs for this model are expected to end; 0 if none is refused. */
+  resetInMs(circuit: string): number {
+    return Math.max(...this.#circuitsOf(circuit).map(({ resetInMs }) => resetInMs));
   }
 
   /** Whether a further job for this model would be refused. */

@@ -2,15 +2,18 @@ import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
+import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import { dropsTools, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
+import { RouteChooser } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
 
@@ -19,13 +22,21 @@ export interface AdmissionResources {
   readonly conversations: ConversationStore;
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
-  readonly router: Pick<ModelRouter, 'route' | 'check' | 'withAccount'>;
+  readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
   readonly clock: Clock;
 }
 
 /** Result of the checks of a request, which reserve nothing. */
 interface Examined extends Omit<Prepared, 'chain'> {
   readonly bytes: number;
+}
+
+/** Settings of the admission. */
+export interface AdmissionSettings {
+  /** Whether clients may offer tools. */
+  readonly tools: SwitchPosition;
+  /** Time for which a background job waits for its model instead of asking another one, in milliseconds. */
+  readonly fallbackWaitMs: number;
 }
 
 /** Launch data and queue ticket of an admitted caller's job. */
@@ -39,11 +50,15 @@ export class Admission {
   readonly #resources: AdmissionResources;
   readonly #recent: RecentChains;
   readonly #tools: SwitchPosition;
+  readonly routes: RouteChooser;
 
-  constructor(resources: AdmissionResources, { tools }: { readonly tools: SwitchPosition }) {
+  constructor(resources: AdmissionResources, { tools, fallbackWaitMs }: AdmissionSettings) {
     this.#resources = resources;
     this.#tools = tools;
     this.#recent = new RecentChains(resources.clock);
+    const hasAnswered = ({ chain, client }: JobRequest, { publicModel }: Route) =>
+      chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel));
+    this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported });
   }
 
   /**
@@ -92,6 +107,14 @@ export class Admission {
     return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
   }
 
+  /** Prepares a job with a slot for another route. Its conversation stays the same, and is replayed. */
+  prepareFor(job: Job, route: Route, isFree: (state: ConversationState) => boolean): Prepared {
+    const { request, turn } = job;
+    const launch = inConversation(launchOf(request, route), turn);
+    job.chain?.close();
+    return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+  }
+
   /**
    * A process that waits for tool results accepts no other input. If the results must be sent as text, a new process
    * replays the whole conversation instead.
@@ -131,17 +154,36 @@ export class Admission {
    * down.
    */
   examine(request: JobRequest, route: Route): Examined {
-    const { operation, conversationId, versionOf = null, client, system, schema } = request;
+    const { operation, conversationId, versionOf = null, client, system } = request;
     this.#resources.router.check(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
-    const effort = effortOf(request, route);
+    const launch = launchOf(request, route);
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;
     const turn = isChat ? conversations.turn(conversationId, client, system, bytes, versionOf) : null;
-    const launch = { model: route.adapterModel, system: turn === null ? system : turn.system, schema, effort };
-    return { launch, turn, bytes };
+    return { launch: inConversation(launch, turn), turn, bytes };
+  }
+}
+
+/** Returns the launch of a request. Throws `validation_error` if the program does not support a field of the request. */
+function launchOf(request: JobRequest, route: Route): LaunchOptions {
+  const { system, schema } = request;
+  return { model: route.adapterModel, system, schema, effort: effortOf(request, route) };
+}
+
+function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): LaunchOptions {
+  return turn === null ? launch : { ...launch, system: turn.system };
+}
+
+/** Whether the program of a route supports the request, as far as it is known. */
+function isSupported(request: JobRequest, route: Route): boolean {
+  try {
+    effortOf(request, route);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,6 +1,6 @@
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
-import { addedUsage, type Capabilities, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
+import { addedUsage, type Capabilities, type Turn, type TurnEnd, type Waiting } from '../cli/contract/adapter.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { AnswerOutput } from './answer-output.js';
@@ -32,6 +32,9 @@ export interface StrategyEnd extends TurnEnd {
   /** Whether the service cut or repaired the answer: the process then has a different history than the client. */
   readonly isCut: boolean;
 }
+
+/** Longest wait of a model CLI for its API, in milliseconds, if another model can answer: CLIs retry after a second. */
+const maxWaitMs = 5000;
 
 /** Owns the turns of one answer, which run one after another in the processes of its job. */
 export class AnswerTurns {
@@ -85,6 +88,11 @@ export class AnswerTurns {
     return ended;
   }
 
+  /** Whether another model is asked instead of waiting this long for the API. */
+  #canFallBack({ ms, failure: { reason, message, quota } }: Waiting): boolean {
+    return ms > maxWaitMs && this.#parts.hasFallback(cliError(reason, message, { quota }));
+  }
+
   #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TextSink {
     const { events, route } = this.job;
     const noteOutput = () => {
@@ -119,7 +127,7 @@ export class AnswerTurns {
       used: (use) => this.job.addCharge(this.#parts.memory.charges.chargeTurn({ process, cli: route.cli, turn, use })),
       waits: (waiting) => {
         route.cli.health.recordApiWait(this.job, waiting);
-        return waiting.ms < this.job.leftMs;
+        return waiting.ms < this.job.leftMs && !this.#canFallBack(waiting);
       },
     };
   }

@@ -1,4 +1,4 @@
-import { cliError } from '../../shared/errors.js';
+import { cliError, type RelayError } from '../../shared/errors.js';
 import type { RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
@@ -40,6 +40,8 @@ export interface AnsweringParts {
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
   readonly memory: AnswerMemory;
+  /** Whether another model can answer if the model of the job fails with this error. */
+  hasFallback(failure: RelayError): boolean;
   onFirstOutput(): void;
 }
 

@@ -1,7 +1,15 @@
 import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
-import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
+import type {
+  FailedOutcome,
+  FallbackReason,
+  JobEnd,
+  JobFailed,
+  JobRequest,
+  ToolRound,
+  WaitReason,
+} from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
@@ -14,24 +22,24 @@ import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
 import { type Bill, noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
-import { Admission, type AdmissionResources } from './admission.js';
-import { Answering, type AnsweringParts } from './answering.js';
+import { Admission, type AdmissionResources, type AdmissionSettings } from './admission.js';
+import { type Answered, Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
+import { RetryAdvice } from './retry-advice.js';
+import { fallbacksIn, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';
 
-export interface JobLimits {
+export interface JobLimits extends AdmissionSettings {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
   /** Whether error messages to callers include stderr of the program. */
   readonly exposeStderr: boolean;
-  /** Whether clients may offer tools. */
-  readonly tools: SwitchPosition;
   /** Whether clients may set sampling parameters. */
   readonly sampling: SwitchPosition;
 }
@@ -43,6 +51,10 @@ export interface JobObserver {
   jobStarted(queueMs: number): void;
   /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
+  /** Called when another model is asked in place of one that cannot answer. */
+  fellBack(request: JobRequest, from: Route, to: Route, reason: FallbackReason): void;
+  /** Called when a model could not answer a job that another model is asked to answer now. */
+  attemptEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called exactly once for each admitted job. */
   jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, bill: Bill): void;
   /** Called when a job failed because of a defect in this service. */
@@ -98,20 +110,24 @@ export class JobRunner {
    * stream has only a `job-end`.
    */
   run(request: JobRequest, caller: AbortSignal): JobStream {
-    const route = this.#resources.router.route(request);
+    const choice = this.#admission.routes.choose(request, false);
+    const { route } = choice;
     this.#recordRequest(request.client);
     const refusal = route.cli.health.circuits.refusalOf({ request, route });
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
-    const job = this.#tryToAdmit(request, route, stream, caller);
+    const job = this.#tryToAdmit(request, choice, stream, caller);
+    this.#reportFallbacks(job, 0);
     this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
     route.cli.health.circuits.recordAdmission(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ignores = this.#memory.sampling.ignored(request, route);
+    const fallback = fallbacksIn(choice);
     stream.admitted({
       ...{ session, ignoresEffort, ...(ignores.length > 0 && { ignores }) },
       ...(job.chain && { model: route.label ?? request.model }),
+      ...(fallback.length > 0 && { fallback }),
       ...(job.turn && { conversationId: job.turn.id }),
     });
     void this.perform(job);
@@ -120,10 +136,10 @@ export class JobRunner {
 
   /** Creates an accepted background job, without admitting it. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
-    const route = this.#resources.router.route(request);
+    const choice = this.#admission.routes.choose(request, true);
     const { clock, spansOf } = this.#resources;
-    const spans = spansOf?.(request, route) ?? null;
-    return new Job({ request, route, events: background.log, background, spans }, background.signal, clock);
+    const spans = spansOf?.(request, choice.route) ?? null;
+    return new Job({ request, choice, events: background.log, background, spans }, background.signal, clock);
   }
 
   /**
@@ -132,11 +148,9 @@ export class JobRunner {
    */
   admitBackground(job: Job<BackgroundPart>, isFirst: boolean): void {
     const { request } = job;
-    const { router } = this.#resources;
     this.#recordRequest(request.client);
-    const route = router.withAccount(job.route, request);
-    job.reroute(route);
-    const { bytes, ...examined } = this.#admission.examine(request, route);
+    job.reroute(this.#admission.routes.choose(request, true));
+    const { bytes, ...examined } = this.#admission.examine(request, job.route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
     this.#addOpen(job);
@@ -151,6 +165,7 @@ export class JobRunner {
   #prepare(job: Job): void {
     try {
       job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
+      this.#reportFallbacks(job, 0);
       job.route.cli.health.circuits.recordAdmission(job);
     } catch (error) {
       job.cut(error as Error);
@@ -189,27 +204,52 @@ export class JobRunner {
     for (const job of this.#open.values()) job.cut(reason);
   }
 
-  /** Ends all waiting jobs of callers that the breaker of their CLI holds back at the moment. */
-  cutHeld(): void {
+  /**
+   * Moves waiting jobs that another route can serve better at present: because a breaker has opened or closed, or because
+   * an account may no longer serve their client. Ends the jobs of callers that no route can serve. A background job is
+   * admitted again.
+   */
+  rerouteWaiting(mayServe: (cli: ModelCli, client: string) => boolean): void {
     for (const job of this.#open.values()) {
-      const isCaller = !job.hasStarted && job.background === null;
-      const refusal = isCaller ? job.route.cli.health.circuits.refusalOf(job) : null;
-      if (refusal !== null) job.cut(refusal);
+      if (!job.isWaiting) continue;
+      const { request, route } = job;
+      const choice = this.#admission.routes.choose(request, job.background !== null);
+      const isRefused = route.cli.health.circuits.refusalOf(job) !== null;
+      const mayStay = mayServe(route.cli, request.client);
+      const isSame = choice.route.cli === route.cli && choice.route.adapterModel === route.adapterModel;
+      if (job.background !== null) {
+        if (!mayStay || (isRefused && !isSame)) job.cut(accountChanged());
+      } else if (!mayStay || isRefused) this.#rerouteCaller(job, choice, mayServe);
     }
   }
 
-  /**
-   * Ends waiting jobs whose account may no longer serve their client, or whose breaker is open while another account can
-   * serve them. A background job is admitted again.
-   */
-  cutMisplaced(mayServe: (cli: ModelCli, client: string) => boolean): void {
-    for (const job of this.#open.values()) {
-      if (!job.isWaiting) continue;
-      const { route, request } = job;
-      const isHeld = route.cli.health.circuits.refusalOf(job) !== null;
-      const hasOther = isHeld && this.#resources.router.withAccount(route, request).cli !== route.cli;
-      if (hasOther || !mayServe(route.cli, request.client)) job.cut(accountChanged());
-    }
+  #rerouteCaller(job: Job, choice: RouteChoice, mayServe: (cli: ModelCli, client: string) => boolean): void {
+    const { request } = job;
+    const { route } = choice;
+    const refusal = route.cli.health.circuits.refusalOf({ request, route });
+    if (!mayServe(route.cli, request.client)) job.cut(accountChanged());
+    else if (refusal !== null) job.cut(refusal);
+    else this.#moveTo(job, choice);
+  }
+
+  /** Moves a job to another route, with its place or its slot. */
+  #moveTo(job: Job, choice: RouteChoice): void {
+    const { route } = choice;
+    const { route: before, choice: choiceBefore } = job;
+    const prepared = this.#admission.prepareFor(job, route, (state) => this.#isFree(state, route.cli));
+    before.cli.health.circuits.recordEnd(job);
+    job.retryWith(choice, prepared);
+    this.#counts.get(job.ticket)?.[Symbol.dispose]();
+    this.#counts.set(job.ticket, route.cli.countJob());
+    route.cli.health.circuits.recordAdmission(job);
+    this.#resources.room.move(job.ticket, { cli: route.cli.name, gate: route.cli.gate });
+    this.#reportFallbacks(job, choiceBefore.passed.length);
+  }
+
+  /** Reports the models that could not answer, except the first ones, which were reported before. */
+  #reportFallbacks({ request, choice }: Job, reported: number): void {
+    for (const { route, reason } of choice.passed.slice(reported))
+      this.#resources.observer.fellBack(request, route, choice.route, reason);
   }
 
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
@@ -222,9 +262,9 @@ export class JobRunner {
   /**
    * Whether a background job would get a slot at once. With `isPatient`: whether it could at least wait in the queue.
    */
-  mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
-    const { router } = this.#resources;
-    return this.#admission.mayStart({ request, route: router.withAccount(route, request) }, isPatient);
+  mayStart({ request }: Pick<Job, 'request'>, isPatient: boolean): boolean {
+    const { route } = this.#admission.routes.choose(request, true);
+    return this.#admission.mayStart({ request, route }, isPatient);
   }
 
   /** Ends a job that was refused before its admission. */
@@ -243,17 +283,19 @@ export class JobRunner {
   }
 
   #refuseCaller(request: JobRequest, refusal: RelayError): JobStream {
+    this.#resources.router.check(request); // a wrong name of a model is the better reason
     const stream = new JobStream(request.isStreamed);
     stream.end(this.dismiss(request, refusal));
     return stream;
   }
 
-  #tryToAdmit(request: JobRequest, route: Route, events: JobStream, caller: AbortSignal): Job {
+  #tryToAdmit(request: JobRequest, choice: RouteChoice, events: JobStream, caller: AbortSignal): Job {
+    const { route } = choice;
     try {
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       const { clock, spansOf } = this.#resources;
       const spans = spansOf?.(request, route) ?? null;
-      const job = new Job({ request, route, events, background: null, spans }, caller, clock);
+      const job = new Job({ request, choice, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
       this.#addOpen(job);
       return job;
@@ -315,11 +357,14 @@ export class JobRunner {
       job.spans?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
-      answering = this.#answering(job, processes, record);
-      const answered = await answering.run();
+      let answered: Answered | null = null;
+      while (answered === null) {
+        answering = this.#answering(job, processes, record);
+        answered = await answering.run().catch((error) => this.#fallBack(job, processes, error));
+      }
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
-      const whole = { ...answered, text: answered.text ?? answering.sentText };
+      const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };
       const state = answered.isCut ? null : job.stateAfter(whole, conversation);
       return { end: job.done(answered, conversation), state };
     } catch (error) {
@@ -327,6 +372,31 @@ export class JobRunner {
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
       return { end: redacted(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
     }
+  }
+
+  /**
+   * Moves a job whose model could not begin to answer to the next one. Resolves when its processes have exited; rejects
+   * with the error if no other model can answer.
+   */
+  async #fallBack(job: Job, processes: JobProcesses, error: unknown): Promise<null> {
+    if (this.#nextChoice(job, error) === null) throw error;
+    const { request, route, bill } = job;
+    const end = { ...job.failed(error), executionMs: bill.modelMs };
+    await processes.release(null);
+    const next = this.#nextChoice(job, error);
+    if (next === null) throw error;
+    route.cli.health.recordJobEnd({ request, route }, end, true);
+    this.#resources.observer.attemptEnded(request, end, bill);
+    this.#moveTo(job, next);
+    return null;
+  }
+
+  /** Returns the choice after the model of a job has failed; null if no other model may or can answer. */
+  #nextChoice(job: Job, error: unknown): RouteChoice | null {
+    if (job.hasOutput || job.signal.aborted) return null;
+    const { room } = this.#resources;
+    const hasRoom = ({ cli }: Route) => room.hasRoomAt(job.ticket, { cli: cli.name, gate: cli.gate });
+    return this.#admission.routes.next(job, error, hasRoom);
   }
 
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
@@ -364,11 +434,14 @@ export class JobRunner {
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, countTokens, observer } = this.#resources;
+    const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
+      job.hasOutput = true;
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    return new Answering(job, { processes, schemas, countTokens, record, onFirstOutput, memory: this.#memory });
+    const parts = { processes, schemas, countTokens, record, hasFallback, onFirstOutput, memory: this.#memory };
+    return new Answering(job, parts);
   }
 
   /** Ends the turn of a job, exactly once. */
@@ -376,7 +449,9 @@ export class JobRunner {
     job.close();
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
-    return this.#conclude(job, job.route.cli.health.recordJobEnd(job, endOfTurn, job.hasStarted));
+    const attemptEnd = { ...endOfTurn, executionMs: job.attemptMs };
+    const judged = job.route.cli.health.recordJobEnd(job, attemptEnd, job.hasStarted);
+    return this.#conclude(job, { ...judged, executionMs: endOfTurn.executionMs });
   }
 
   /**
@@ -422,35 +497,4 @@ function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'reda
   const { message, stderr } = failure;
   const texts = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
   return { ...end, failure: { ...failure, ...texts } };
-}
-
-/** Number of recent jobs in the median. */
-const maxJobs = 50;
-
-/** Owns the durations of recent jobs, and estimates from them when a retry may succeed. */
-export class RetryAdvice {
-  /** Milliseconds, oldest first. */
-  readonly #durations: number[] = [];
-  readonly #slots: number;
-
-  constructor(slots: number) {
-    this.#slots = slots;
-  }
-
-  /** Records the duration of an ended job. */
-  recordDuration(ms: number): void {
-    this.#durations.push(ms);
-    if (this.#durations.length > maxJobs) this.#durations.shift();
-  }
-
-  /** Median duration of recent jobs; 0 before any job has ended. */
-  get medianMs(): number {
-    const sorted = this.#durations.toSorted((a, b) => a - b);
-    return sorted[Math.floor(sorted.length / 2)] ?? 0;
-  }
-
-  /** Estimates the seconds until a job with this many jobs before it gets a slot; an integer from 1 to 300. */
-  seconds(ahead: number): number {
-    return retryAfter('queue', (ahead / this.#slots) * this.medianMs);
-  }
 }

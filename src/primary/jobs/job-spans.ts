@@ -16,6 +16,7 @@ export interface SpanSink {
 export interface TracedJob {
   readonly trace: TraceContext;
   readonly request: JobRequest;
+  /** Route of the next turn. */
   readonly route: Route;
 }
 
@@ -25,7 +26,7 @@ const cliStart = { name: 'cli start', kind: 'internal', attributes: [] } as cons
 
 /** Writes the spans of one job, as children of the span of its request: the wait, the turns, and process starts. */
 export class JobSpans {
-  readonly #job: TracedJob;
+  #job: TracedJob;
   readonly #sink: SpanSink;
   readonly #clock: Clock;
   /** Process of the last turn. A job may have several turns on one process. */
@@ -35,6 +36,11 @@ export class JobSpans {
     this.#job = job;
     this.#sink = sink;
     this.#clock = clock;
+  }
+
+  /** Sets the route of the following turns. */
+  reroute(route: Route): void {
+    this.#job = { ...this.#job, route };
   }
 
   /** Records the wait of a job: `end` is null if the job got its slot. */

@@ -28,6 +28,7 @@ import { callsAsText } from './emulated-tools.js';
 import type { JobChain } from './job-chain.js';
 import type { JobSpans } from './job-spans.js';
 import type { JobEvents } from './job-stream.js';
+import { fallbacksIn, type RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 
 /** Answer as the conversation stores it. `isWaiting`: whether the process waits for the results of its calls. */
@@ -47,8 +48,8 @@ export interface Prepared {
 /** Parts of a job. */
 export interface JobDescription<B> {
   readonly request: JobRequest;
-  /** Route chosen at the admission. Later changes of the models do not affect it, except for the account. */
-  readonly route: Route;
+  /** Route chosen at the admission, and the routes that may replace it if its model cannot answer. */
+  readonly choice: RouteChoice;
   readonly events: JobEvents;
   /** Background data; null for a caller's job. */
   readonly background: B;
@@ -79,7 +80,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly events: JobEvents;
   readonly background: B;
   readonly spans: JobSpans | null;
-  #route: Route;
+  #choice: RouteChoice;
   #request: JobRequest;
   #number = 0;
   #stage: JobStage = { name: 'waiting' };
@@ -90,6 +91,10 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #usage = unknownJobUsage;
   #charge = noCharge;
   #reportedModel: string | null = null;
+  /** Whether a model has begun to answer. */
+  hasOutput = false;
+  /** Start of the attempt with the present route, monotonic. */
+  #attemptMs = 0;
   /** Execution time limit. */
   #limitMs = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
@@ -102,9 +107,9 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #arrivedAt = 0;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ request, route, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
+  constructor({ request, choice, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
     this.#request = request;
-    this.#route = route;
+    this.#choice = choice;
     this.events = events;
     this.background = background;
     this.spans = spans;
@@ -129,12 +134,27 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   get route(): Route {
-    return this.#route;
+    return this.#choice.route;
   }
 
-  /** Sets the account of a background job, which may have another one at each admission. */
-  reroute(route: Route): void {
-    this.#route = route;
+  get choice(): RouteChoice {
+    return this.#choice;
+  }
+
+  /** Sets the route of a waiting job. */
+  reroute(choice: RouteChoice): void {
+    this.#choice = choice;
+    if (choice.route.label !== null) this.events.model?.(choice.route.label);
+    this.spans?.reroute(choice.route);
+  }
+
+  /** Begins another attempt, with another route, and with a bill of its own. */
+  retryWith(choice: RouteChoice, prepared: Prepared): void {
+    this.reroute(choice);
+    this.#prepared = prepared;
+    this.#attemptMs = this.#clock.monotonicMs();
+    this.#charge = noCharge;
+    this.#reportedModel = null;
   }
 
   /**
@@ -255,7 +275,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Marks the job as running, and starts its execution time limit. */
   start(limitMs: number): void {
     this.#limitMs = limitMs;
-    this.#stage = { name: 'running', start: { monotonicMs: this.#clock.monotonicMs(), at: this.#clock.now() } };
+    this.#attemptMs = this.#clock.monotonicMs();
+    this.#stage = { name: 'running', start: { monotonicMs: this.#attemptMs, at: this.#clock.now() } };
     this.#limit(
       limitMs,
       () => new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`),
@@ -266,6 +287,11 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Milliseconds until the execution time limit. */
   get leftMs(): number {
     return this.#limitMs - this.executionMs;
+  }
+
+  /** Milliseconds since the present route has the job; 0 while it waits. */
+  get attemptMs(): number {
+    return this.#start === null ? 0 : Math.round(this.#clock.monotonicMs() - this.#attemptMs);
   }
 
   /** Adds resources that a process has used; null if they are not measured. */
@@ -296,6 +322,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       requested: this.route.label ?? '',
       reported: this.#reportedModel,
       account: this.route.cli.accountName,
+      modelMs: this.attemptMs,
     };
   }
 
@@ -350,7 +377,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   #figures() {
     const { queueMs, executionMs } = this;
-    return { queueMs, executionMs, ...this.#usage };
+    const fallback = fallbacksIn(this.#choice);
+    return { queueMs, executionMs, ...this.#usage, ...(fallback.length > 0 && { fallback }) };
   }
 
   #limit(limitMs: number, reason: () => Error): void {

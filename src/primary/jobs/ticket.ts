@@ -37,7 +37,8 @@ interface TicketIssuer {
 
 /** Right to a slot, or to a place in the waiting room, until it is released. */
 export class Ticket implements Sharer, Member {
-  readonly entrant: Entrant;
+  /** Changes only by `WaitingRoom.move`. */
+  entrant: Entrant;
   /** Background properties; null for a caller's job. */
   readonly background: BackgroundEntrant | null;
   /** Called from time to time with the position while the job waits. Returns whether it was new to the reader. */

@@ -172,6 +172,25 @@ export class WaitingRoom {
     return ticket;
   }
 
+  /** Whether a job with a slot would be within the limits of another CLI or account. */
+  hasRoomAt({ entrant }: Ticket, to: Pick<Entrant, 'cli' | 'gate'>): boolean {
+    this.#countRunning(entrant, -1);
+    const isOpen = this.#isOpen(to);
+    this.#countRunning(entrant, 1);
+    return isOpen;
+  }
+
+  /** Moves a job to another CLI or account, with its slot or its place in the queue. */
+  move(ticket: Ticket, to: Pick<Entrant, 'cli' | 'gate'>): void {
+    const before = ticket.entrant;
+    ticket.entrant = { ...before, ...to };
+    if (!ticket.isWaiting) {
+      this.#countRunning(before, -1);
+      this.#countRunning(ticket.entrant, 1);
+    }
+    this.next();
+  }
+
   /** Grants free slots. Must be called when the reason why a job waits may have ended. */
   next(): void {
     this.#grantNext();

@@ -5,6 +5,7 @@ import type { BudgetUse } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import {
   bytesOfImages,
+  type FallbackReason,
   type JobEnd,
   type JobRequest,
   operations,
@@ -30,6 +31,8 @@ function familiesIn(registry: Registry) {
   const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
   const limited = 'Requests refused because their client has used up its rate limit.';
   const rounds = 'Requests with tool results, by whether the waiting process received them.';
+  const fallbacks =
+    'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.';
   const ignoredTools = 'Requests with server tools of a provider, which were ignored.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
@@ -41,6 +44,7 @@ function familiesIn(registry: Registry) {
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
     toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
+    fallbacks: counter(registry, 'fallbacks_total', fallbacks, 'from', 'to', 'reason'),
     toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
     toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
   };
@@ -123,6 +127,11 @@ export class JobMetrics {
     this.#families.toolRounds.inc({ outcome });
     for (const { text, images } of results)
       this.#families.toolResults.inc(Buffer.byteLength(text) + bytesOfImages(images));
+  }
+
+  /** `from` and `to`: CLIs, with their accounts. */
+  countFallback(labels: { readonly from: string; readonly to: string; readonly reason: FallbackReason }): void {
+    this.#families.fallbacks.inc(labels);
   }
 
   countIgnoredTools(route: ToolRoute): void {

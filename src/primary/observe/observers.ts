@@ -29,6 +29,16 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),
+    fellBack: (request, from, to, reason) => {
+      const names = { from: from.cli.label, to: to.cli.label };
+      jobs.countFallback({ ...names, reason });
+      const models = { from: from.label ?? names.from, to: to.label ?? names.to };
+      log.info('job_fell_back', { request_id: request.requestId, ...traceFields(request.trace), ...models, reason });
+    },
+    attemptEnded: (request, end, bill) => {
+      usage.jobEnded(request, end, bill);
+      logFailure(log, request, end);
+    },
     jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);

@@ -38,13 +38,12 @@ export class UsageLedger {
   }
 
   jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd, bill: Bill): void {
-    const { inputTokens, cachedTokens, outputTokens, costUsd, account } = bill;
+    const { inputTokens, cachedTokens, outputTokens, costUsd, account, modelMs } = bill;
     this.#grow(client, {
       model: this.#modelOf(end, bill),
       account,
       jobs: { ...noJobs, [end.outcome]: 1 },
-      ...{ refused: 0, inputTokens, cachedTokens, outputTokens, costUsd },
-      modelMs: end.executionMs,
+      ...{ refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs },
     });
   }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { modelName } from '../config/values.js';
+import { modelChoices } from '../config/values.js';
 import { maxCallbackLength } from '../config/webhooks.js';
 import { invalid } from '../errors.js';
-import { efforts, type Image, imageTypes, type TurnFigures } from '../job.js';
+import { efforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
 
 type ImageType = Image['mediaType'];
 
@@ -67,8 +67,9 @@ export const modelText = z
   .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
 
 /** Name of a model, as GET /models lists it or as the CLI accepts it. */
-export const model = modelName.meta({
-  description: 'The model to ask, or an alias. Default: the default model.',
+export const model = modelChoices.meta({
+  description:
+    'The model to ask, or an alias. After it, separated by commas, models that answer if it cannot. Default: the default model.',
   examples: ['default'],
 });
 
@@ -167,6 +168,11 @@ export const shownThoughts = z.string().meta({
     'With `thoughts: true`: what the model has thought, with a blank line between two thoughts. Missing if it shows none.',
 });
 
+export const fallbackField = z.array(fallback).meta({
+  description:
+    'Models that could not answer, in order, and why: `model` is the one that did. See `MODEL_API_FALLBACKS`.',
+});
+
 export const askResult = z
   .strictObject({
     success: z.literal(true),
@@ -175,6 +181,7 @@ export const askResult = z
     incomplete: incomplete.optional(),
     thoughts: shownThoughts.optional(),
     model: z.string().nullable(),
+    fallback: fallbackField.optional(),
     usage: usageBody.nullable(),
     queue_ms: z.int().nonnegative(),
     duration_ms: z.int().nonnegative(),

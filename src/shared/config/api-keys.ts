@@ -45,6 +45,8 @@ export interface KeyOptions {
   readonly models: readonly string[] | null;
   /** Names of accounts of model CLIs. */
   readonly accounts: readonly string[] | null;
+  /** Whether another model may answer if the requested one cannot. */
+  readonly mayFallBack: boolean;
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
   /** Name of the group whose budget the key shares. */
@@ -100,6 +102,7 @@ export const plainOptions: KeyOptions = {
   weight: null,
   models: null,
   accounts: null,
+  mayFallBack: true,
   tokens: null,
   costUsd: null,
   group: null,

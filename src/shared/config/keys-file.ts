@@ -181,6 +181,10 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   weight: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
   models: (value) => ({ models: readModels(value ?? '') }),
   accounts: (value) => ({ accounts: readAccounts(value ?? '') }),
+  fallback: (value) => {
+    if (value !== 'off') throw new Error('must be off');
+    return { mayFallBack: false };
+  },
   tokens: (value) => ({ tokens: readTokens(value ?? '') }),
   cost: (value) => ({ costUsd: readCost(value ?? '') }),
   group: (value) => ({ group: readGroup(value ?? '') }),
@@ -255,6 +259,7 @@ export function optionTexts(options: KeyOptions, withDigest = false): OptionText
     weight: options.weight?.toString(),
     models: models?.join('+'),
     accounts: options.accounts?.join('+'),
+    fallback: options.mayFallBack ? null : 'off',
     tokens: tokens && `${tokens.max}/${tokens.period}`,
     cost: costUsd && `${costUsd.max}/${costUsd.period}`,
     group: options.group,

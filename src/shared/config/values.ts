@@ -173,6 +173,17 @@ export const modelName = z
   .string('must be a string')
   .regex(modelNamePattern, 'must be a model name: letters, digits and . _ : / @ [ ] -');
 
+/** Maximum number of models that a request may name. */
+export const maxChoices = 8;
+
+/** Schema of a model, or of several separated by commas: the next one answers if those before it cannot. */
+export const modelChoices = z
+  .string('must be a string')
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}(,[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}){0,7}$/,
+    `must be a model name: letters, digits and . _ : / @ [ ] -, or up to ${maxChoices} of them separated by commas`,
+  );
+
 export const modelNames = list.refine(
   (items) => items.every((item) => modelNamePattern.test(item)),
   'must be model names separated by commas',

@@ -169,14 +169,15 @@ function chatResultOf(answer: CompletedAnswer): ChatResult {
   };
 }
 
-/** Returns the fields that only some answers have: the JSON value of a structured answer, and the thoughts. */
+/** Returns the fields that only some answers have. */
 function optionalFields({ value, end, parts }: CompletedAnswer): Pick<AskResult, OptionalField> {
   const thoughts = thoughtText(parts);
   return {
     ...(value !== undefined && { structured: value as unknown as Record<string, unknown> }),
     ...(end.isCutShort && { incomplete: true as const }),
     ...(thoughts !== '' && { thoughts }),
+    ...(end.fallback && { fallback: [...end.fallback] }),
   };
 }
 
-type OptionalField = 'structured' | 'incomplete' | 'thoughts';
+type OptionalField = 'structured' | 'incomplete' | 'thoughts' | 'fallback';

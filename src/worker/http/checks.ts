@@ -64,7 +64,7 @@ const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 
 const exposed = [
   ...['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
-  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry', 'Request-Id'],
+  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Fallback', 'X-Should-Retry', 'Request-Id'],
   ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
 ].join(', ');
 

@@ -236,7 +236,7 @@ function valuesOf({ rawHeaders }: Request): string[] {
 /** Headers that are recorded with an answer; all others belong to one exchange. */
 const answerHeaders = [
   ...['Content-Type', 'Cache-Control', 'X-Accel-Buffering', 'Location', 'Preference-Applied'],
-  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry'],
+  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Fallback', 'X-Should-Retry'],
 ] as const;
 
 /** Owns one request's claim on its key, and records its answer up to `maxRecordedBytes`. */

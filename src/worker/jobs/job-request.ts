@@ -9,6 +9,7 @@ import type {
   JobRequest,
   Message,
   Operation,
+  PassedModel,
   Sampling,
   ThinkingForm,
   ToolForms,
@@ -36,6 +37,7 @@ export interface RequestedJob {
   readonly images?: readonly Image[] | undefined;
   readonly results?: readonly ToolResult[] | undefined;
   readonly system?: string | undefined;
+  /** Model, or several separated by commas: the next one answers if those before it cannot. */
   readonly model?: string | undefined;
   readonly schema?: RequestedSchema | undefined;
   readonly effort?: Effort | undefined;
@@ -58,7 +60,8 @@ export interface RequestedJob {
 /** Returns the job request for the primary. Throws `validation_error` for an unusable schema. */
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
-  const { conversationId = null, system = null, model = null, effort = null } = job;
+  const { conversationId = null, system = null, effort = null } = job;
+  const [model = null, ...fallbacks] = job.model?.split(',') ?? [];
   const { versionOf, offer, sampling, results, hasCallIds, thinking, earlier } = job;
   const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
@@ -72,12 +75,20 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
     ...(hasCallIds === false && { hasCallIds }),
     ...(thinking && { thinking }),
     ...(earlier && { earlier }),
+    ...(refusesFallback(res) ? { fallbacks: [] } : fallbacks.length > 0 && { fallbacks }),
   };
   const userTurn = { role: 'user', text, images, ...(results && { results }) } as const;
   const start = startOf({ system, schema, offer, earlier });
   const chain = history === undefined ? null : chainOf(history, userTurn, start);
   const request = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
+}
+
+/** Whether the client sends `X-No-Fallback: 1`. Throws `validation_error` for another value than 0 and 1. */
+function refusesFallback(res: Reply): boolean {
+  const value = res.req.get('x-no-fallback') ?? '0';
+  if (value !== '0' && value !== '1') throw invalid('X-No-Fallback', 'must be 1 or 0');
+  return value === '1';
 }
 
 /** Returns the start of the hash chain, before the history of the request. */
@@ -222,6 +233,12 @@ export function sdkRequest({ body, known, conversation, tools, sampling, job, ..
 
 /** Fields in one header. Proxies often allow 4 KB for all headers. */
 const maxIgnored = 40;
+
+/** Sets `X-Fallback`: the models that could not answer, and why. Has no effect after the headers are sent. */
+export function setFallback(res: Reply, fallbacks: readonly PassedModel[] = []): void {
+  if (fallbacks.length === 0 || res.headersSent) return;
+  res.set('X-Fallback', fallbacks.map(({ model, reason }) => `${model} ${reason}`).join(', '));
+}
 
 /** Sets `X-Ignored-Parameters`. Must be called before the headers are sent. */
 export function setIgnored(res: Reply, fields: readonly string[]): void {

@@ -27,7 +27,7 @@ import {
   slicesOf,
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
-import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
+import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback, setIgnored } from './job-request.js';
 
 /** Finished answer whose end the client does not have yet. */
 export interface UnsentAnswer {
@@ -179,6 +179,7 @@ class AnswerWriter {
         if (event.type === 'text-delta') await this.#text.add(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
+      setFallback(this.#res, end.fallback);
       if (end.outcome !== 'ok') {
         const refused = this.#format.showsRefusals ? refusedEnd(end) : null;
         if (refused !== null) return refused;
@@ -215,6 +216,7 @@ class AnswerWriter {
     const { session } = admission;
     this.#setIgnored();
     if (session !== null) this.#res.set('X-Session', session);
+    setFallback(this.#res, admission.fallback);
   }
 
   /** `refused`: optional settings that the model has refused since the admission. */

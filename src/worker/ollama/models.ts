@@ -98,8 +98,13 @@ export async function listedModel(primary: Primary, name: string): Promise<Model
 
 const defaultTag = ':latest';
 
-/** Removes the tag that clients add to a name, unless a model has this exact name. */
-export async function resolvedName(primary: Primary, name: string): Promise<string> {
+/** Removes the tag that clients add to the names of models, which are separated by commas. */
+export async function resolvedName(primary: Primary, names: string): Promise<string> {
+  return (await Promise.all(names.split(',').map((name) => withoutTag(primary, name)))).join(',');
+}
+
+/** Removes the tag, unless a model has this exact name. */
+async function withoutTag(primary: Primary, name: string): Promise<string> {
   if (!name.endsWith(defaultTag)) return name;
   const { model } = await primary.call('model', { name });
   return model === null ? name.slice(0, -defaultTag.length) : name;

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { maxChoices } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
+import { mustBeSent } from '../http/body.js';
 import {
   fieldsOf,
   ignoredIn,
@@ -106,7 +108,8 @@ const stop = z.union(
 );
 
 export const chatCompletionRequest = z.looseObject({
-  model: askedModel,
+  model: askedModel.optional(),
+  models: z.array(askedModel, 'must be a list').max(maxChoices, `must be at most ${maxChoices} models`).nullish(),
   messages: z.array(message, 'must be a list'),
   stream: streamField,
   stream_options: z.looseObject({ include_usage: z.boolean('must be true or false').nullish() }).nullish(),
@@ -329,6 +332,17 @@ export interface ParsedChat extends ParsedRequest {
 const schemaWish =
   'response_format: {"type": "json_schema", "json_schema": {"name": …, "schema": …}} (Vercel AI SDK: supportsStructuredOutputs: true)';
 
+/**
+ * Returns the models of a request, joined by commas: `model`, then the models that answer if it cannot. `models` is a
+ * field of OpenRouter. Throws `validation_error`.
+ */
+function modelsIn({ model, models }: ChatCompletionRequest): string {
+  const names = [...new Set([...(model === undefined ? [] : model.split(',')), ...(models ?? [])])];
+  if (names.length === 0) throw invalid('model', mustBeSent);
+  if (names.length > maxChoices) throw invalid('models', `must be at most ${maxChoices} models, with model`);
+  return names.join(',');
+}
+
 /** Returns the job of a chat completion. Throws `validation_error` for unsupported requests. */
 export function parseChat(body: ChatCompletionRequest): ParsedChat {
   refuseUnsupported(body);
@@ -341,7 +355,7 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   const stop = schema === undefined ? stopsOf(body) : [];
   const thinking = effort === undefined ? undefined : 'summarized';
   const request = sdkRequest({
-    body,
+    body: { ...body, model: modelsIn(body) },
     known,
     conversation,
     tools,

@@ -7,7 +7,7 @@ import {
 import { closeClis, createModelClis } from '../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../src/primary/cli/models.js';
 import { CallbackServer } from '../../../src/primary/cli/process/callback-server.js';
-import { ModelNames, ModelRouter, type ModelsOf } from '../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter, type RouteOptions } from '../../../src/primary/cli/route.js';
 import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
@@ -49,7 +49,7 @@ export function echoCli(name: string, extras: Capabilities = {}, command: Adapte
 export async function modelClisOf(
   named: AtLeastOne<NamedAdapter>,
   env: Readonly<Record<string, string>> = {},
-  modelsOf?: ModelsOf,
+  optionsOf?: (client: string) => RouteOptions,
 ) {
   const folder = await temporaryFolder();
   const instance = await temporaryInstance();
@@ -83,7 +83,7 @@ export async function modelClisOf(
   const serials = { last: 0 };
   const clis = createModelClis(config, host, names, context, serials);
   const accountParts = { config, host, names, serials, context };
-  const router = new ModelRouter(names, clis, modelsOf);
+  const router = new ModelRouter(names, clis, optionsOf);
   const dispose = async () => {
     for (const { health } of clis) health.stop();
     await closeClis(clis, host);

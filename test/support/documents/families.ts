@@ -38,6 +38,7 @@ export const families: Readonly<Record<string, Family>> = {
   queue_timeouts_total: counter(),
   rate_limited_total: counter(),
   tools_ignored_total: counter({ route: [...toolRoutes] }),
+  fallbacks_total: unseen('counter', 'from', 'to', 'reason'),
   tool_rounds_total: counter({ outcome: ['live', 'replay', 'refused'] }),
   tool_result_bytes_total: counter(),
   client_jobs_total: unseen('counter', 'client', 'outcome'),

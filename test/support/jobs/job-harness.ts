@@ -19,7 +19,7 @@ import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
-import type { Charge } from '../../../src/primary/store/contract/usage.js';
+import type { Bill, Charge } from '../../../src/primary/store/contract/usage.js';
 import { MemoryJobs, noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
@@ -173,6 +173,9 @@ function harnessState(extras: Capabilities) {
     waits: [] as number[],
     firstDeltas: [] as number[],
     toolRounds: [] as ToolRound[],
+    /** Moves to another model, as `FROM > TO: REASON`. */
+    fallbacks: [] as string[],
+    attempts: [] as { readonly outcome: JobEnd['outcome']; readonly bill: Bill }[],
     /** Ids and results of background jobs, in the order of the ends. */
     backgroundEnds: [] as { readonly id: string; readonly end: JobEnd }[],
     endedByAdmin: [] as [by: string, job: EndedByAdmin][],
@@ -231,16 +234,20 @@ function scriptedModelCli(
 
 /** Returns a router: the part of a model name before the slash selects the CLI, else the last one is used. */
 function routerTo(clis: readonly ModelCli[], state: State, models: Partial<ModelChoice> | undefined) {
+  type Routed = Pick<JobRequest, 'model' | 'fallbacks'>;
   const choice = { fallback: null, allowed: null, label: null, ...models };
   const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
+  const route = ({ model }: Pick<JobRequest, 'model'>): Route => {
+    const allowedChoice = narrowed(choice, state.models);
+    const named = namedModel(model, allowedChoice) ?? allowedChoice.fallback;
+    const label = named ?? choice.label;
+    const cli = cliOf(named) as ModelCli;
+    return { cli, adapterModel: named, publicModel: named, label, circuit: model ?? '', account: null };
+  };
   return {
-    route: ({ model }: Pick<JobRequest, 'model'>): Route => {
-      const allowedChoice = narrowed(choice, state.models);
-      const named = namedModel(model, allowedChoice) ?? allowedChoice.fallback;
-      const cli = cliOf(named) as ModelCli;
-      return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
-    },
-    check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, state.models)),
+    route,
+    fallbacks: (_first: Route, { fallbacks = [] }: Routed) => fallbacks.map((model) => route({ model })),
+    check: ({ model }: Routed) => void modelFor(model, narrowed(choice, state.models)),
     withAccount: (route: Route) => route,
   };
 }
@@ -254,6 +261,8 @@ function recordingObserver(state: State): JobObserver {
       state.ends.push({ requestId, end, hadSlot });
       state.charges.push(charge);
     },
+    fellBack: (_request, from, to, reason) => void state.fallbacks.push(`${from.label} > ${to.label}: ${reason}`),
+    attemptEnded: (_request, { outcome }, bill) => void state.attempts.push({ outcome, bill }),
     jobBroke: (thrown) => void state.broken.push(thrown),
   };
 }
@@ -282,7 +291,7 @@ function scriptedRunner(
     },
     spansOf: isTraced ? spansOfJobs(spans, clock) : null,
   };
-  const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false };
+  const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false, fallbackWaitMs: 600_000 };
   return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
 }
 
@@ -342,7 +351,7 @@ export function jobHarness(options: JobOptions = {}) {
   const acquire = acquisition(state, options);
   /** CLIs with a limit, then one without limit and name. */
   const clis = [...Object.keys(cliLimits), ''].map((name) =>
-    scriptedModelCli(name, state, acquire, () => runner.cutHeld()),
+    scriptedModelCli(name, state, acquire, () => runner.rerouteWaiting(() => true)),
   );
   const lastCli = clis.at(-1) as ModelCli;
   const router = routerTo(clis, state, options.models);

@@ -7,7 +7,7 @@ import { type Config, ConfigFault, type Environment } from '../../../shared/conf
 import { budgetFaults } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
-import type { AccountsSource } from '../accounts.js';
+import type { AccountsSource, PreparedAccount } from '../accounts.js';
 import type { Adapter } from '../contract/adapter.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
@@ -67,7 +67,8 @@ export async function chooseAdapters(
     : budgetFaults({ ...config, keys: config.namedKeys, budgets: config.sharedBudgets }).map(
         (fault) => `MODEL_API_KEYS_FILE: ${fault}`,
       );
-  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
+  const ruleFaults = fallbackFaults(config, names, source?.first ?? []);
+  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults, ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);
   const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
@@ -133,6 +134,17 @@ function modelFaults(config: Config, names: ModelNames): string[] {
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
   ];
+}
+
+/** Returns faults of rules for fallbacks, with a model that no request could use or with an unknown account. */
+function fallbackFaults({ fallbacks }: Config, names: ModelNames, accounts: readonly PreparedAccount[]): string[] {
+  const models = fallbacks.flatMap((rule) => [{ name: rule.model, account: null }, ...rule.fallbacks]);
+  return models.flatMap(({ name, account }) => {
+    const { cli } = names.split(name);
+    const isKnown = account === null || accounts.some((each) => each.cli === cli.name && each.line.name === account);
+    const wrong = isKnown ? whyNot(name, names) : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
+    return wrong === null ? [] : [`MODEL_API_FALLBACKS: ${name} ${wrong}`];
+  });
 }
 
 /** Returns faults of aliases whose target no request could use. */
@@ -262,10 +274,13 @@ const ownKey = 'OPENCODE_API_KEY';
  * offers free models of its provider without login, to which prompts must not go unintentionally.
  */
 export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
-  const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, personLines, clis, cliEnv } = config;
+  const { defaultModel, allowedModels, modelAliases, fallbacks, apiKeys, namedKeys, personLines, clis, cliEnv } =
+    config;
   const keyModels = [...apiKeys, ...namedKeys, ...personLines].flatMap(({ models }) => models ?? []);
   const targets = modelAliases.map(({ target }) => target);
-  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...keyModels];
+  const ruleModels = fallbacks.flatMap((rule) => [rule.model, ...rule.fallbacks.map(({ name }) => name)]);
+  const configured = [...allowedModels, ...targets, ...keyModels, ...ruleModels];
+  const models = [...(defaultModel === null ? [] : [defaultModel]), ...configured];
   const names = clis.map(({ name }) => name);
   const hasKey = cliEnv.includes(ownKey) && Boolean(env[ownKey]);
   const loggedIn = env.HOME === undefined ? [] : await providersIn(join(env.HOME, logins));

@@ -76,9 +76,11 @@ export interface Bill extends Charge {
   readonly reported: string | null;
   /** Account as in `UsageDelta`. */
   readonly account: string;
+  /** Time for which the model CLI had the job, in milliseconds. */
+  readonly modelMs: number;
 }
 
-export const noBill: Bill = { ...noCharge, requested: '', reported: null, account: '' };
+export const noBill: Bill = { ...noCharge, requested: '', reported: null, account: '', modelMs: 0 };
 
 /** Adds two reported amounts; null if both are null, which is not the same as 0. */
 export function sumOf(a: number | null, b: number | null): number | null {

@@ -18,7 +18,8 @@ async function routerOf(
   env: Record<string, string> = {},
   models: string[] | null = null,
 ) {
-  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, () => models);
+  const options = { models, mayFallBack: true };
+  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, () => options);
 }
 
 async function namesOf(clis: AtLeastOne<NamedAdapter>, aliases = '', env: Record<string, string> = {}) {

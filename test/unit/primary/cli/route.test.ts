@@ -1,6 +1,6 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../../../../src/primary/cli/models.js';
-import { ModelNames, ModelRouter, type ModelsOf } from '../../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter, type RoutedRequest } from '../../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 function cli(name: string, models: readonly string[] | null = null, needsModel = false): NamedAdapter {
@@ -10,8 +10,13 @@ function cli(name: string, models: readonly string[] | null = null, needsModel =
 const [claude, codex, local] = [cli('claude'), cli('codex', ['gpt-5', 'mini']), cli('local', null, true)];
 const three = [claude, codex, local] as const;
 
-async function routerOf(clis: AtLeastOne<NamedAdapter>, env: Record<string, string> = {}, modelsOf?: ModelsOf) {
-  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, modelsOf);
+async function routerOf(
+  clis: AtLeastOne<NamedAdapter>,
+  env: Record<string, string> = {},
+  modelsOf: (client: string) => readonly string[] | null = () => null,
+) {
+  const optionsOf = (client: string) => ({ models: modelsOf(client), mayFallBack: client !== 'key steady' });
+  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, optionsOf);
 }
 
 describe('The public name of a model', () => {
@@ -44,7 +49,14 @@ describe('A request to several CLIs', () => {
   it('is sent to the first one if it names no model, or to the configured default', async () => {
     const request = { model: null, client: 'a' };
     const plain = await routerOf(three);
-    const first = { cli: claude, adapterModel: null, publicModel: 'claude', label: 'claude', circuit: '' };
+    const first = {
+      cli: claude,
+      adapterModel: null,
+      publicModel: 'claude',
+      label: 'claude',
+      circuit: '',
+      account: null,
+    };
     expect([modelFor(null, plain.names.choice), plain.route(request)]).toEqual(['claude', first]);
     const said = await routerOf(three, { MODEL_API_DEFAULT_MODEL: 'codex/mini' });
     const second = {
@@ -53,6 +65,7 @@ describe('A request to several CLIs', () => {
       publicModel: 'codex/mini',
       label: 'codex/mini',
       circuit: 'mini',
+      account: null,
     };
     expect([modelFor(null, said.names.choice), said.route(request)]).toEqual(['codex/mini', second]);
   });
@@ -108,7 +121,7 @@ describe('A request to one CLI', () => {
   };
 
   it('runs with the default of the CLI, which has no name, or with that of the operator', async () => {
-    const nameless = { cli: claude, adapterModel: null, publicModel: null, label: null, circuit: '' };
+    const nameless = { cli: claude, adapterModel: null, publicModel: null, label: null, circuit: '', account: null };
     expect([await route(null), await route('default')]).toEqual([nameless, nameless]);
     const said = { adapterModel: 'opus', publicModel: 'opus', label: 'opus' };
     expect(await route(null, { MODEL_API_DEFAULT_MODEL: 'opus' })).toMatchObject({ ...said, circuit: '' });
@@ -118,5 +131,71 @@ describe('A request to one CLI', () => {
     const env = { MODEL_API_DEFAULT_MODEL: 'opus' };
     const circuits = [await route('opus', env), await route(null, env), await route(null, env, ['haiku'])];
     expect(circuits.map(({ circuit }) => circuit)).toEqual(['opus', '', 'haiku']);
+  });
+});
+
+describe('The fallbacks of a request', () => {
+  const rules = { MODEL_API_FALLBACKS: 'claude/opus>codex/mini>claude@spare/opus>codex,codex>claude' };
+  const labelsOf = async (
+    request: Partial<RoutedRequest>,
+    env: Record<string, string> = rules,
+    models: readonly string[] | null = null,
+  ) => {
+    const router = await routerOf(three, env, () => models);
+    const whole = { model: 'claude/opus', client: 'a', ...request };
+    return router.fallbacks(router.route(whole), whole).map(({ label, account }) => [label, account]);
+  };
+
+  it.each<[string, Partial<RoutedRequest>, unknown[]]>([
+    [
+      'come from the rule for its model',
+      {},
+      [
+        ['codex/mini', null],
+        ['claude/opus', 'spare'],
+        ['codex', null],
+      ],
+    ],
+    ['come from the rule for the default of a CLI', { model: 'codex' }, [['claude', null]]],
+    ['are none without a rule', { model: 'claude/sonnet' }, []],
+    [
+      'are those that it names',
+      { fallbacks: ['local/x', 'codex/mini'] },
+      [
+        ['local/x', null],
+        ['codex/mini', null],
+      ],
+    ],
+    ['are none if it wants none', { fallbacks: [] }, []],
+    ['are none if its key allows none', { client: 'key steady' }, []],
+    ['are without models that it may not name', { fallbacks: ['codex/none', 'codex'] }, [['codex', null]]],
+  ])('%s', async (_what, request, fallbacks) => {
+    expect(await labelsOf(request)).toEqual(fallbacks);
+  });
+
+  it('are without models that its key may not name', async () => {
+    expect(await labelsOf({}, rules, ['claude/opus', 'codex/mini'])).toEqual([
+      ['codex/mini', null],
+      ['claude/opus', 'spare'],
+    ]);
+  });
+
+  it('have the short names of the only CLI', async () => {
+    const router = await routerOf([claude], { MODEL_API_FALLBACKS: 'claude/opus>claude>haiku' });
+    const request = { model: 'opus', client: 'a' };
+    const routes = router.fallbacks(router.route(request), request);
+    expect(routes.map(({ adapterModel, circuit }) => [adapterModel, circuit])).toEqual([
+      [null, ''],
+      ['haiku', 'haiku'],
+    ]);
+  });
+
+  it('are checked if the request names them', async () => {
+    const router = await routerOf(three);
+    const request = { model: 'claude/opus', client: 'a' };
+    expect(() => router.check({ ...request, fallbacks: ['codex/none'] })).toThrow('model: must be one of');
+    const steady = { ...request, client: 'key steady' };
+    expect(() => router.check({ ...steady, fallbacks: ['codex'] })).toThrow('the API key has fallback=off');
+    expect(() => router.check({ ...steady, fallbacks: [] })).not.toThrow();
   });
 });

@@ -14,7 +14,8 @@ function open(caller = new AbortController(), label: string | null = null) {
   const enter = () => room.admit({ client: 'a', bytes: 2, cli: '', lane: '', heldBy: () => null });
   const prepared = { launch: plainLaunch(null), turn: null, chain: null };
   const events = new JobStream(true);
-  const parts = { route: { label } as Route, request: jobRequest(), events, background: null, spans: null };
+  const choice = { route: { label } as Route, passed: [], left: [] };
+  const parts = { choice, request: jobRequest(), events, background: null, spans: null };
   const job = new Job(parts, caller.signal, clock);
   job.admit(1, prepared, enter);
   return { clock, caller, events, job };

@@ -1,4 +1,4 @@
-import { RetryAdvice } from '../../../../src/primary/jobs/job-runner.js';
+import { RetryAdvice } from '../../../../src/primary/jobs/retry-advice.js';
 
 function adviceAfter(slots: number, durationsMs: readonly number[]): RetryAdvice {
   const advice = new RetryAdvice(slots);

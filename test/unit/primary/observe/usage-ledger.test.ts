@@ -21,10 +21,14 @@ describe('The usage of a client', () => {
   it('contains its jobs by outcome, all their tokens and costs, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
-    const charge = { ...noBill, inputTokens: 10, cachedTokens: 4, outputTokens: 3, costUsd: 0.25 };
+    const charge = { ...noBill, modelMs: 100, inputTokens: 10, cachedTokens: 4, outputTokens: 3, costUsd: 0.25 };
     for (const outcome of outcomes) {
       if (outcome !== 'ok')
-        ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }), outcome === 'timeout' ? charge : noBill);
+        ledger.jobEnded(
+          request,
+          jobFailed(outcome, { executionMs: 100 }),
+          outcome === 'timeout' ? charge : { ...noBill, modelMs: 100 },
+        );
     }
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), charge);
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), { ...charge, costUsd: null });
@@ -32,7 +36,7 @@ describe('The usage of a client', () => {
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
     const tokens = { input: 30, cached_input: 12, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
-    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 3.9 }]);
+    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 1.1 }]);
   });
 
   it('is listed separately, however many users another key has', () => {

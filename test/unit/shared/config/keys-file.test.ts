@@ -15,6 +15,7 @@ const plain = {
   models: null,
   accounts: null,
   group: null,
+  mayFallBack: true,
   webhooks: null,
   hasSubclients: false,
   expiresAt: null,
@@ -36,9 +37,10 @@ describe('A line of a keys file', () => {
 
   it('may have options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,fallback=off,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
+      mayFallBack: false,
       tokens: { max: 1_000_000, period: 'day' },
       costUsd: { max: 0.5, period: 'month' },
       scopes: ['ask', 'metrics'],
@@ -72,7 +74,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -117,6 +119,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:previous=${digest}/2027-01-31`, 'ada has the same key before and after its rotation'],
     [`ada:sha256:${digest}:group=`, 'the option group must be 1 to 64 letters, digits and . _ -'],
     [`ada:sha256:${digest}:group=*`, 'the option group must be'],
+    [`ada:sha256:${digest}:fallback=on`, 'the option fallback must be off'],
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
     ['@biology', 'after the name and a blank there must be tokens=, cost= or both'],
     ['@biology rate=1/1', 'after the name and a blank there must be'],

@@ -326,7 +326,8 @@ describe('A failure', () => {
 
   const types = { 400: 'invalid_request_error', 404: 'not_found_error', 413: 'request_too_large' };
   const search = { type: 'web_search_20250305', name: 'web_search' };
-  const oddModel = 'model: must be a model name: letters, digits and . _ : / @ [ ] -';
+  const oddModel =
+    'model: must be a model name: letters, digits and . _ : / @ [ ] -, or up to 8 of them separated by commas';
   const onServers = "tools: must have a tool of the client: web_search_20250305 can only run on the provider's servers";
   const tooLarge = 'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)';
 

@@ -16,15 +16,31 @@ import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 const res = { locals: { requestId: 'mine', client: 'key ada' } } as unknown as Reply;
 const plain: RequestedJob = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false };
 
-function request(order: Partial<RequestedJob>, fault: string | null = null) {
+function request(order: Partial<RequestedJob>, fault: string | null = null, noFallback?: string) {
   const primary = new FakePrimary({ schemaFault: { fault } });
-  return { made: requestOf({ ...plain, ...order }, primary.asPrimary, res), primary };
+  const reply = { ...res, req: { get: () => noFallback } } as unknown as Reply;
+  return { made: requestOf({ ...plain, ...order }, primary.asPrimary, reply), primary };
 }
 
 describe('The job request of a route', () => {
   it('has only the requested options', async () => {
     const made = { client: 'key ada', schema: null, history: [], chain: null, stop: [] };
     expect(await request({}).made).toMatchObject(made);
+  });
+
+  it.each([
+    ['opus', undefined, 'opus', undefined],
+    ['opus,codex/gpt-5,x', undefined, 'opus', ['codex/gpt-5', 'x']],
+    ['opus,codex', '1', 'opus', []],
+    [undefined, '1', null, []],
+    ['opus', '0', 'opus', undefined],
+  ])('has the models %s with X-No-Fallback: %s', async (model, header, first, fallbacks) => {
+    const made = await request({ model }, null, header).made;
+    expect([made.model, made.fallbacks]).toEqual([first, fallbacks]);
+  });
+
+  it('is rejected with an unknown X-No-Fallback', async () => {
+    await expect(request({}, null, 'true').made).rejects.toThrow('X-No-Fallback: must be 1 or 0');
   });
 
   it('has a schema that the primary has validated', async () => {

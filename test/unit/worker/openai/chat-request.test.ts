@@ -384,3 +384,25 @@ describe('A chat completion is rejected, with the field named,', () => {
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', param: 'model' } } });
   });
 });
+
+describe('The models of a chat completion', () => {
+  const modelOf = (body: object) => parseChat(chatCompletionRequest.parse({ messages: hi, ...body })).job.model;
+
+  it.each([
+    [{ model: 'a' }, 'a'],
+    [{ model: 'a,b' }, 'a,b'],
+    [{ model: 'a', models: ['b', 'a', 'c'] }, 'a,b,c'],
+    [{ models: ['a', 'b'] }, 'a,b'],
+    [{ model: 'a', models: null }, 'a'],
+  ])('are in order: %j', (body, model) => {
+    expect(modelOf(body)).toBe(model);
+  });
+
+  it.each([
+    [{}, 'model: must be sent'],
+    [{ models: [] }, 'model: must be sent'],
+    [{ model: 'a', models: [...'bcdefghi'] }, 'models: must be at most 8 models, with model'],
+  ])('are refused: %j', (body, message) => {
+    expect(() => modelOf(body)).toThrow(message);
+  });
+});
