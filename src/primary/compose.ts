@@ -215,7 +215,7 @@ function createAccess({ config, host, store }: StartInput) {
   const rateLimit = store.windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, store.windows);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const budgets = new Budgets(clock, (client) => clients.budgetsOf(client));
+  const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const audit = new AuditLog(config.auditFile, clock, log);
   return { clients, rateLimit, keyAttempts, redactor, budgets, audit };
 }
@@ -367,7 +367,7 @@ function createJobs(parts: EarlierParts) {
       redactor,
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
-      checkBudget: (client) => budgets.checkBudget(client),
+      checkBudget: (request) => budgets.checkBudget(request),
       isStoreUp: () => store.isUp,
       spansOf: spans && spansOfJobs(spans, clock),
     },

@@ -41,6 +41,19 @@ export function ssoClient(name: string): string {
 export function addressClient(address: string): string {
   return `address ${address}`;
 }
+
+const groupPrefix = 'group ';
+
+/** Returns the name under which usage is counted for a group of people. No client has such a name. */
+export function groupUsage(name: string): string {
+  return groupPrefix + name;
+}
+
+/** Whether usage is counted for a group. Reports do not show it: they have the usage of its people. */
+export function isGroupUsage(name: string): boolean {
+  return name.startsWith(groupPrefix);
+}
+
 /** Kinds of clients. `other` is the sum of several clients. */
 export const clientKinds = ['key', 'user', 'sso', 'address', 'other'] as const;
 export type ClientKind = (typeof clientKinds)[number];

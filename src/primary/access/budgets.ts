@@ -1,5 +1,5 @@
 import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { holderOf, keyClient, ssoClient } from '../../shared/client.js';
+import { groupUsage, holderOf, isGroupUsage, keyClient, ssoClient } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { PeriodLimit } from '../../shared/config/api-keys.js';
 import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
@@ -13,6 +13,9 @@ interface UsageCounter {
   countRefusal(client: string): void;
 }
 
+/** Client and groups for which a job is counted. */
+type Spender = Pick<JobRequest, 'client' | 'groups'>;
+
 interface UsageReader {
   report(client: null, order: PeriodOrder): UsageRow[] | Promise<UsageRow[]>;
 }
@@ -21,6 +24,7 @@ interface PeriodOrder {
   readonly since: string;
   readonly until: null;
   readonly groups: readonly ['client'];
+  readonly hasGroupUsage: true;
 }
 
 interface Spent {
@@ -38,16 +42,19 @@ const allClients = '';
 
 /**
  * Counts what each key, each person and the whole service have used in this day, week and month (UTC). A key is counted with its
- * sub-clients, and a group is the sum of its keys. A budget is checked when a job is admitted, and again when it gets a
+ * sub-clients. The usage of a group is that of its keys and of the jobs of its people. A budget is checked when a job is admitted, and again when it gets a
  * slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #budgetsOf: (client: string) => readonly LimitedUse[];
+  readonly #budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[];
   readonly #periods: Readonly<Record<BudgetPeriod, PeriodUsage>>;
 
-  /** `budgetsOf` returns the budgets that limit a client. */
-  constructor(clock: Pick<Clock, 'now'>, budgetsOf: (client: string) => readonly LimitedUse[]) {
+  /** `budgetsOf` returns the budgets that limit a client with these groups. */
+  constructor(
+    clock: Pick<Clock, 'now'>,
+    budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[],
+  ) {
     this.#clock = clock;
     this.#budgetsOf = budgetsOf;
     this.#periods = {
@@ -57,9 +64,9 @@ export class Budgets {
     };
   }
 
-  /** Throws `rate_limited` if a budget that limits the client is used up. */
-  checkBudget(client: string): void {
-    for (const budget of this.#budgetsOf(client)) this.#check(budget);
+  /** Throws `rate_limited` if a budget that limits the job is used up. */
+  checkBudget({ client, groups = [] }: Spender): void {
+    for (const budget of this.#budgetsOf(client, groups)) this.#check(budget);
   }
 
   #check(budget: LimitedUse): void {
@@ -77,10 +84,11 @@ export class Budgets {
   }
 
   /** Counts the usage of an ended job, for any outcome. */
-  jobEnded({ client }: Pick<JobRequest, 'client'>, { inputTokens, outputTokens, costUsd }: Charge): void {
+  jobEnded({ client, groups = [] }: Spender, { inputTokens, outputTokens, costUsd }: Charge): void {
     const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 };
     // counted without a budget too: a key may get one later
-    for (const period of Object.values(this.#periods)) period.add(client, spent);
+    const names = [client, ...groups.map(groupUsage)];
+    for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
@@ -182,7 +190,8 @@ class PeriodUsage {
     this.#newUsage = new Map();
     try {
       const since = timestamp(startMs).slice(0, 10);
-      const stored = spentIn(await journal.report(null, { since, until: null, groups: ['client'] }));
+      const order = { since, until: null, groups: ['client'], hasGroupUsage: true } as const;
+      const stored = spentIn(await journal.report(null, order));
       if (this.#startMs === startMs) this.#storedUsage = stored;
       this.#readMs = readMs;
     } catch (error) {
@@ -213,8 +222,12 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
   spent.set(name, sumOf(spent.get(name), more));
 }
 
-/** Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own. */
+/**
+ * Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own.
+ * The usage of a group is also that of its people.
+ */
 function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
+  if (isGroupUsage(client)) return add(spent, client, more);
   add(spent, allClients, more);
   if (client.startsWith(keyClient('')) || client.startsWith(ssoClient(''))) add(spent, holderOf(client), more);
 }
@@ -222,6 +235,9 @@ function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
   const spent = new Map<string, Spent>();
   for (const { kind, client, tokens, cost_usd: costUsd } of rows)
-    addTo(spent, `${kind} ${client}`, { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
+    addTo(spent, kind === 'other' ? (client ?? '') : `${kind} ${client}`, {
+      tokens: tokens.input + tokens.output,
+      costUsd: costUsd ?? 0,
+    });
   return spent;
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
-import { holderOf, keyClient, readClientId } from '../../shared/client.js';
+import { groupUsage, holderOf, keyClient, readClientId } from '../../shared/client.js';
 import {
   type ApiKey,
   type Budget,
@@ -40,7 +40,7 @@ export type ClientSettings = Pick<
 export interface LimitedUse extends Budget {
   /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
   readonly name: string;
-  /** Clients whose usage counts, a key with its sub-clients; null for all clients. */
+  /** Clients whose usage counts, a key with its sub-clients, and the usage of a group; null for all clients. */
   readonly holders: readonly string[] | null;
 }
 
@@ -123,10 +123,25 @@ export class Clients {
       : [{ name: readClientId(client).name, tokens, costUsd, holders: [client] }];
   }
 
-  /** Returns the budgets that limit a client: of its key or the person, of the group of its key, and of the whole service. */
-  budgetsOf(client: string): LimitedUse[] {
+  /**
+   * Returns the groups with a budget for which the usage of a client is counted: those of a person, or of the person who
+   * has made the key. The group of the key itself is not among them: its usage is the sum of its keys. `named`: groups
+   * that the proxy has named, by default with the last request of the person.
+   */
+  budgetGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
     const key = this.#byClient.get(holderOf(client));
-    const shared = [key?.group, wholeService].flatMap((name) => this.#sharedUses.get(name ?? '') ?? []);
+    const groups = key === undefined ? [...named, this.#people.lineOf(client)?.group ?? ''] : makersGroups(key);
+    const hasOther = (name: string) => name !== key?.group && name !== wholeService && this.#sharedUses.has(name);
+    return [...new Set(groups)].filter(hasOther);
+  }
+
+  /**
+   * Returns the budgets that limit a client: of its key or the person, of the group of its key, of these groups, and of
+   * the whole service.
+   */
+  budgetsOf(client: string, groups = this.budgetGroupsOf(client)): LimitedUse[] {
+    const key = this.#byClient.get(holderOf(client));
+    const shared = [key?.group ?? '', ...groups, wholeService].flatMap((name) => this.#sharedUses.get(name) ?? []);
     return [...(key === undefined ? this.#useOfPerson(client) : useOf(key)), ...shared];
   }
 
@@ -221,6 +236,11 @@ class SignedOnPeople {
     setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
   }
 
+  /** Returns the groups that a person had at the last request. */
+  groupsOf(client: string): readonly string[] {
+    return this.#known.get(client)?.groups ?? [];
+  }
+
   /** Returns the line for a client. Until the person has sent a request, no group is known. */
   lineOf(client: string): PersonLine | null {
     const known = this.#known.get(client);
@@ -267,6 +287,10 @@ function useOf({ name, tokens, costUsd }: ApiKey): LimitedUse[] {
   return tokens === null && costUsd === null ? [] : [{ name, tokens, costUsd, holders: [keyClient(name)] }];
 }
 
+function makersGroups(key: ApiKey | MadeKey): readonly string[] {
+  return 'groups' in key ? key.groups : [];
+}
+
 function sharedUses(
   budgets: readonly SharedBudget[],
   keys: ReadonlyMap<string, ApiKey>,
@@ -276,7 +300,7 @@ function sharedUses(
     if (group !== null) holders.set(group, [...(holders.get(group) ?? []), client]);
   }
   const uses = budgets.map(({ name, ...budget }) => {
-    const members = name === wholeService ? null : (holders.get(name) ?? []);
+    const members = name === wholeService ? null : [...(holders.get(name) ?? []), groupUsage(name)];
     return [name, { ...budget, name: `@${name}`, holders: members }] as const;
   });
   return new Map(uses);

@@ -73,7 +73,8 @@ export class MadeKeys {
       if (maker !== null && (await this.#parts.hasData(keyClient(name))))
         throw invalid('name', `a key with the name ${name} has been in use: choose another name`);
       const key = randomKey();
-      const made = { name, digest: digestOf(key), owner: by.client, madeAt: clock.now(), ...options };
+      const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
+      const made = { name, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
       await this.#replace(by, 'key_made', name, [...madeKeys, made]);
       return { key, ...viewOf(made) };
     });

@@ -129,7 +129,7 @@ export interface Services {
   readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
-  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf' | 'recordPerson'>;
+  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf' | 'budgetGroupsOf' | 'recordPerson'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
@@ -354,12 +354,14 @@ async function admitJob<T>(
   admit: (job: JobRequest) => T | Promise<T>,
 ): Promise<T> {
   services.noteActivity();
-  const job = await services.catalog.resolveRequest(request);
+  const { groups: named, ...resolved } = await services.catalog.resolveRequest(request);
+  const groups = services.clients.budgetGroupsOf(request.client, named ?? []);
+  const job = { ...resolved, ...(groups.length > 0 && { groups }) };
   try {
     return await services.turnGate.admitting(job, () => {
       // The worker may not know of a drain yet.
       if (isOver(services.phase())) throw shuttingDown(services.drainSecondsLeft());
-      services.budgets.checkBudget(job.client); // the runner checks it again when a waiting job gets its slot
+      services.budgets.checkBudget(job); // the runner checks it again when a waiting job gets its slot
       return admit(job);
     });
   } catch (error) {

@@ -72,7 +72,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
   /** Explains an unknown model by listing the names that a client may use instead. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
   /** Throws `rate_limited` if the client's budget is used up. Called when a job has its slot. */
-  readonly checkBudget: (client: string) => void;
+  readonly checkBudget: (request: JobRequest) => void;
   /** Creates the spans of a job, or returns null for a request that is not exported; null if no spans are exported. */
   readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
 }
@@ -350,7 +350,7 @@ export class JobRunner {
     let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
-      checkBudget(job.request.client);
+      checkBudget(job.request);
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);

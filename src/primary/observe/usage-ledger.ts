@@ -1,5 +1,6 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { setNewest } from '../../shared/bounded-map.js';
+import { groupUsage } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
@@ -37,14 +38,18 @@ export class UsageLedger {
     this.#clock = clock;
   }
 
-  jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd, bill: Bill): void {
+  /** Counts a job for its client, and what it has spent also for the groups of its client. */
+  jobEnded({ client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>, end: JobEnd, bill: Bill): void {
     const { inputTokens, cachedTokens, outputTokens, costUsd, account, modelMs } = bill;
+    const spent = { inputTokens, cachedTokens, outputTokens, costUsd };
     this.#grow(client, {
       model: this.#modelOf(end, bill),
       account,
       jobs: { ...noJobs, [end.outcome]: 1 },
-      ...{ refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs },
+      ...{ refused: 0, ...spent, modelMs },
     });
+    const bySum = { model: '', account: '', jobs: noJobs, refused: 0, ...spent, modelMs: 0 };
+    for (const group of groups) this.#grow(groupUsage(group), bySum);
   }
 
   /** Counts a job that was not admitted. */

@@ -1,5 +1,5 @@
 import { defaultGroups, type UsageGroup, type UsageRow } from '../../shared/api/usage.js';
-import { readClientId } from '../../shared/client.js';
+import { isGroupUsage, readClientId } from '../../shared/client.js';
 import { outcomes } from '../../shared/job.js';
 import { addUsage, monthOf, type Period, type UsageDelta, type UsageQuery } from '../store/contract/usage.js';
 
@@ -8,6 +8,8 @@ export const noJobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])
 /** Period and groups of a report. Without groups, it is by day and client. */
 export interface ReportOrder extends Period {
   readonly groups?: readonly UsageGroup[];
+  /** Whether the usage of groups of people is included, which is also in the usage of the people. */
+  readonly hasGroupUsage?: true;
 }
 
 /** Returns what a report needs from the store. Without the group `day`, days that are only stored by month count too. */
@@ -17,9 +19,11 @@ export function queryOf({ since, until, groups = defaultGroups }: ReportOrder): 
 }
 
 /** Sums up usage by the groups, sorted by them. */
-export function reportOf(rows: Iterable<UsageDelta>, { groups = defaultGroups }: ReportOrder): UsageRow[] {
+export function reportOf(rows: Iterable<UsageDelta>, order: ReportOrder): UsageRow[] {
+  const { groups = defaultGroups, hasGroupUsage = false } = order;
   const sums = new Map<string, UsageDelta>();
   for (const row of rows) {
+    if (!hasGroupUsage && isGroupUsage(row.client)) continue;
     const key = JSON.stringify(groups.map((group) => (group === 'month' ? monthOf(row.day) : row[group])));
     const before = sums.get(key);
     sums.set(key, before === undefined ? row : addUsage(before, row));

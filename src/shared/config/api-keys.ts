@@ -27,7 +27,7 @@ export interface Budget {
 /** Name of the budget of the whole service, among the names of groups. */
 export const wholeService = '*';
 
-/** Budget that all keys of a group share, or with the name `*` all clients of the service. */
+/** Budget that all keys and people of a group share, or with the name `*` all clients of the service. */
 export interface SharedBudget extends Budget {
   readonly name: string;
 }
@@ -49,7 +49,7 @@ export interface KeyOptions {
   readonly mayFallBack: boolean;
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
-  /** Name of the group whose budget the key shares. */
+  /** Name of the group whose budget the key or the person shares. */
   readonly group: string | null;
   /** Start of the URLs that may be called back when a background job has ended. */
   readonly webhooks: string | null;
@@ -92,6 +92,8 @@ export interface MadeKey extends ApiKey {
   readonly owner: string;
   /** Time at which it was made, in milliseconds since the epoch. */
   readonly madeAt: number;
+  /** Groups of the person who has made it, whose budgets it shares. */
+  readonly groups: readonly string[];
 }
 
 export const plainOptions: KeyOptions = {

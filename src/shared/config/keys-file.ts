@@ -13,7 +13,6 @@ import {
   type Scope,
   type SharedBudget,
   scopes,
-  wholeService,
 } from './api-keys.js';
 import { groupName, personName } from './people.js';
 import { modelNamePattern } from './values.js';
@@ -154,16 +153,16 @@ function readPersonLine(line: string): PersonLine {
       'after sso: there must be *, group: and a group, or a person of 1 to 120 small letters, digits and . _ @ + -',
     );
   const options = rest.length > 0 ? readOptions(rest.join(':')) : plainOptions;
-  if (options.hasSubclients || options.previous !== null || options.group !== null)
-    throw new Error('the options group, subclients and previous are only for keys');
+  if (options.hasSubclients || options.previous !== null)
+    throw new Error('the options subclients and previous are only for keys');
   return { name: isGroup ? `group:${name}` : name, ...options };
 }
 
 /** Parses a line such as `@biology tokens=1000000/day,cost=200/month`. */
 function readSharedBudget(line: string, others: readonly SharedBudget[]): SharedBudget {
   const [, name = '', options = ''] = /^@(\S*)\s*(.*)$/.exec(line) ?? [];
-  if (name !== wholeService && !keyNamePattern.test(name))
-    throw new Error(`after @ there must be * or the name of a group, which ${nameForm}`);
+  if (!groupName.test(name) || name.includes(','))
+    throw new Error('after @ there must be * or the name of a group, in printable ASCII without blanks and commas');
   if (others.some((other) => other.name === name)) throw new Error('another line already has this budget');
   const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : optionsIn(options.split(/[\s,]+/));
   const isBudget = Object.keys(rest).length === 0 && (tokens !== null || costUsd !== null);

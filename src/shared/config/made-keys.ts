@@ -10,6 +10,7 @@ const content = z.strictObject({
       digest: z.string().regex(/^[0-9a-f]{64}$/),
       owner: z.string(),
       made_at: z.iso.datetime(),
+      groups: z.array(z.string()).optional(),
       options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
     }),
   ),
@@ -21,9 +22,10 @@ export function readMadeKeys(text: string): MadeKey[] {
   if (!parsed.success) throw new Error('is damaged');
   const names = new Set(parsed.data.keys.map(({ name }) => name));
   if (names.size < parsed.data.keys.length) throw new Error('has two keys with one name');
-  return parsed.data.keys.map(({ made_at: madeAt, options, ...key }) => ({
+  return parsed.data.keys.map(({ made_at: madeAt, groups = [], options, ...key }) => ({
     ...key,
     madeAt: Date.parse(madeAt),
+    groups,
     ...plainOptions,
     ...readOptionTexts(options),
   }));
@@ -39,8 +41,8 @@ function parseJson(text: string): unknown {
 
 /** Returns the text of this file. */
 export function madeKeysText(keys: readonly MadeKey[]): string {
-  const rows = keys.map(({ name, digest, owner, madeAt, ...options }) => ({
-    ...{ name, digest, owner, made_at: new Date(madeAt).toISOString() },
+  const rows = keys.map(({ name, digest, owner, madeAt, groups, ...options }) => ({
+    ...{ name, digest, owner, made_at: new Date(madeAt).toISOString(), ...(groups.length > 0 && { groups }) },
     options: optionTexts(options, true),
   }));
   return `${JSON.stringify({ version: 1, keys: rows }, null, 1)}\n`;

@@ -3,6 +3,8 @@ export const personName = /^[a-z0-9][a-z0-9._@+-]{0,119}$/;
 
 /** Name of a group. It may contain blanks between its words. */
 export const groupName = /^[!-~](?:[ -~]{0,254}[!-~])?$/;
+/** Maximum number of groups of a person. */
+export const maxGroups = 200;
 
 const groupPrefix = 'group:';
 

@@ -77,6 +77,7 @@ async function identify(authority: Authority, req: Request, res: Reply): Promise
   const person = signOn !== null && presentedKeys(req).length === 0 ? signOn.personOf(req) : null;
   if (signOn !== null && person !== null) {
     res.locals.client = ssoClient(person.name);
+    res.locals.groups = person.groups;
     await signOn.report(person);
     return setRights(res, keys.rightsOf(person));
   }

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { setNewest } from '../../shared/bounded-map.js';
 import { ssoClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { groupName, personName } from '../../shared/config/people.js';
+import { groupName, maxGroups, personName } from '../../shared/config/people.js';
 import { invalid } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Handler, Primary } from '../http/exchange.js';
@@ -99,6 +99,7 @@ export class SignOn {
       if ((req.headersDistinct[header] ?? []).length > 1) throw invalid(header, 'must not be sent twice');
     if (!personName.test(String(req.headers[this.#userHeader] ?? ''))) throw invalid(this.#userHeader, wrongName);
     const { groups } = this.personOf(req) ?? { groups: [] };
+    if (groups.length > maxGroups) throw invalid(this.#groupsHeader ?? '', `must name at most ${maxGroups} groups`);
     if (!groups.every((group) => groupName.test(group))) throw invalid(this.#groupsHeader ?? '', wrongGroups);
   }
 

@@ -52,6 +52,8 @@ export interface Exchange extends Record<string, unknown> {
   error: PublicCode | null;
   /** Client of the request (see `shared/client.ts`); empty on routes that need none. */
   client: string;
+  /** Groups of the person whom a trusted proxy has signed on; empty for other clients. */
+  groups: readonly string[];
   /** Rights of the API key or of the person, set when the request is accepted. */
   key: ClientRights | null;
   /** Form of errors; null for the service's native form. */
@@ -83,6 +85,7 @@ const unknownYet = {
   route: 'other',
   error: null,
   client: '',
+  groups: [],
   key: null,
   errorForm: null,
   structure: null,

@@ -63,11 +63,12 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
   const { conversationId = null, system = null, effort = null } = job;
   const [model = null, ...fallbacks] = job.model?.split(',') ?? [];
   const { versionOf, offer, sampling, results, hasCallIds, thinking, earlier } = job;
-  const { requestId, trace, client } = res.locals;
+  const { requestId, trace, client, groups } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
   const more = {
     ...(trace && { trace: contextOf(trace) }),
+    ...(groups.length > 0 && { groups }),
     ...(versionOf !== undefined && { versionOf }),
     ...(results && { results }),
     ...(offer && { offer }),

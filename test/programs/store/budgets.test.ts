@@ -14,6 +14,90 @@ async function usedBy(key: BudgetKey, service: Service): Promise<number> {
   return budget?.tokens.used ?? 0;
 }
 
+const people = {
+  MODEL_API_TRUST_PROXY: '127.0.0.1',
+  MODEL_API_USER_HEADER: 'Remote-User',
+  MODEL_API_GROUPS_HEADER: 'Remote-Groups',
+};
+const signedOn = (name: string, groups: string) => ({ 'Remote-User': name, 'Remote-Groups': groups });
+
+/** Returns the tokens that groups with a budget have used, as a person in all of them sees them. */
+async function usedByGroups(service: Service): Promise<Record<string, number>> {
+  const { body } = await service.get('/usage', signedOn('zoe', 'art,biology'));
+  const budgets = body.budgets as { client: string; tokens: { used: number } }[];
+  return Object.fromEntries(budgets.map(({ client, tokens }) => [client, tokens.used]));
+}
+
+/** Sends a question through each API, also in the background, each as another person. */
+async function askEverywhere(service: Service, groups: string): Promise<void> {
+  const messages = [{ role: 'user', content: 'Hello' }];
+  const sent = { model: 'default', messages };
+  const requests: [path: string, body: object, headers?: Record<string, string>][] = [
+    ['/ask', question],
+    ['/chat', { message: 'Hello' }],
+    ['/v1/chat/completions', sent],
+    ['/v1/messages', { ...sent, max_tokens: 9 }],
+    ['/v1/responses', { model: 'default', input: 'Hello' }],
+    ['/api/chat', { ...sent, stream: false }],
+    ['/ask', question, { Prefer: 'respond-async' }],
+    ['/v1/responses', { model: 'default', input: 'Hello', background: true }],
+  ];
+  for (const [index, [path, body, headers = {}]] of requests.entries()) {
+    const before = await usedByGroups(service);
+    const answer = await service.post(path, body, { ...headers, ...signedOn(`p${index}`, groups) });
+    expect([200, 202]).toContain(answer.status);
+    const isCounted = async () => (await usedByGroups(service))['@biology'] !== before['@biology'];
+    await until(isCounted, `the use of ${path}`);
+  }
+}
+
+describe('The budget of a group counts the jobs of its people', () => {
+  const lines = '@biology tokens=100000/day\n@art tokens=100000/month\n';
+
+  it('through each API and in the background, over a restart with a store in a file', async () => {
+    await using folder = await temporaryFolder();
+    await using key = await writeBudgetKey('group=biology', lines);
+    const env = { ...key.env, ...people, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+    let used: Record<string, number>;
+    {
+      await using service = await startService({ env });
+      await askEverywhere(service, 'lab,biology,art');
+      used = await usedByGroups(service);
+      expect(used['@art']).toBe(used['@biology']);
+      expect((await service.post('/ask', question, key.headers)).status).toBe(200);
+      expect((await usedByGroups(service))['@art']).toBe(used['@art']);
+      used = await usedByGroups(service);
+      expect(await service.stop()).toBe(0);
+    }
+    await using service = await startService({ env });
+    expect(await usedByGroups(service)).toEqual(used);
+    await key.change('group=biology', '@biology tokens=1/day\n@art tokens=100000/month\n');
+    await service.log('keys_loaded');
+    const refused = await service.post('/ask', question, signedOn('eve', 'lab,biology'));
+    expect([refused.status, refused.body.message]).toEqual([429, expect.stringMatching(/^the group biology has used/)]);
+    expect((await service.post('/ask', question, key.headers)).status).toBe(429);
+    expect((await service.post('/ask', question, signedOn('eve', 'art'))).status).toBe(200);
+  });
+
+  it('on both hosts with one Redis', async () => {
+    await using redis = await startRedis();
+    await using key = await writeBudgetKey('weight=1', '@biology tokens=5/day\n@art tokens=100000/day\n');
+    const env = { ...key.env, ...people, MODEL_API_STORE: redis.url };
+    await using north = await startService({ env });
+    await using south = await startService({ env });
+    const background = { Prefer: 'respond-async', ...signedOn('ada', 'art,biology') };
+    expect((await north.post('/ask', question, background)).status).toBe(202);
+    await until(async () => ((await usedByGroups(north))['@biology'] ?? 0) > 0, 'the use of the job');
+    const used = await usedByGroups(north);
+    await until(async () => JSON.stringify(await usedByGroups(south)) === JSON.stringify(used), 'the other host');
+    const refused = await south.post('/ask', question, signedOn('eve', 'biology'));
+    expect([refused.status, refused.body.reason]).toEqual([429, 'budget']);
+    expect((await south.post('/ask', question, signedOn('eve', 'art'))).status).toBe(200);
+    const { body } = await south.get('/usage', signedOn('ada', ''));
+    expect(body.usage).toMatchObject([{ client: 'ada', kind: 'sso', jobs: { ok: 1 } }]);
+  });
+});
+
 describe('The used budget of a key', () => {
   it('is the same after a restart with a store in a file', async () => {
     await using folder = await temporaryFolder();

@@ -1,4 +1,4 @@
-import { holderOf } from '../../../shared/client.js';
+import { holderOf, isGroupUsage } from '../../../shared/client.js';
 import { addUsage, monthOf, type UsageDelta } from './usage.js';
 
 const maxClients = 1000;
@@ -49,6 +49,7 @@ export class UsageRows {
 
   /** Returns usage with the names under which it has to be added, to limit the number of rows. */
   named(more: UsageDelta): UsageDelta {
+    if (isGroupUsage(more.client)) return more; // one row for each group with a budget
     const isHolder = holderOf(more.client) === more.client;
     const hasRoom = this.#clients.size < (isHolder ? maxClients : maxClientsWithSubClients);
     const client = hasRoom || this.#clients.has(more.client) ? more.client : theRest;

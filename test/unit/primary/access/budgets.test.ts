@@ -45,12 +45,12 @@ describe('The budget of a key', () => {
   it('is checked before a job, so a job may use more than is left', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(99));
-    budgets.checkBudget('key ada');
+    budgets.checkBudget({ client: 'key ada' });
     budgets.jobEnded({ client: 'key ada' }, charge(50));
-    expect(() => budgets.checkBudget('key ada')).toThrow(
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow(
       'the API key has used 149 of its 100 tokens a day, and its requests are refused until 2026-01-02T00:00:00.000Z',
     );
-    expect(() => budgets.checkBudget('key bob')).not.toThrow();
+    expect(() => budgets.checkBudget({ client: 'key bob' })).not.toThrow();
   });
 
   it('is shared by its holder and all sub-clients', () => {
@@ -58,7 +58,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
     budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
     for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
-      expect(() => budgets.checkBudget(client)).toThrow('has used $1.50 of its $1.5 a day');
+      expect(() => budgets.checkBudget({ client })).toThrow('has used $1.50 of its $1.5 a day');
     }
   });
 
@@ -67,7 +67,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(1));
     const refusal = () => {
       try {
-        budgets.checkBudget('key ada');
+        budgets.checkBudget({ client: 'key ada' });
         return null;
       } catch (error) {
         return error;
@@ -97,9 +97,9 @@ describe('The budget of a key', () => {
     const { budgets, keys } = budgetsOf({});
     budgets.jobEnded({ client: 'key bob' }, charge(10));
     keys.set('key bob', daily({ tokens: 10 }));
-    expect(() => budgets.checkBudget('key bob')).toThrow('has used 10 of its 10 tokens');
+    expect(() => budgets.checkBudget({ client: 'key bob' })).toThrow('has used 10 of its 10 tokens');
     keys.set('key bob', daily({ tokens: 11 }));
-    expect(() => budgets.checkBudget('key bob')).not.toThrow();
+    expect(() => budgets.checkBudget({ client: 'key bob' })).not.toThrow();
   });
 
   it('loses nothing while the store is queried, and sends one query at a time', async () => {
@@ -110,7 +110,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refreshes = [budgets.refresh(journal), budgets.refresh(journal)];
     budgets.jobEnded({ client: 'key ada' }, charge(40));
-    expect(() => budgets.checkBudget('key ada')).toThrow('has used 100 of its 100');
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('has used 100 of its 100');
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
     expect(asked).toBe(3); // for the day, the week and the month
@@ -123,7 +123,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refresh = budgets.refresh({ report: () => promise });
     await clock.advance(24 * hourMs);
-    budgets.checkBudget('key ada');
+    budgets.checkBudget({ client: 'key ada' });
     resolve([row('ada', 70)]);
     await refresh;
     expect(usesOf(['ada'])[0]?.tokens?.used).toBe(0);
@@ -153,12 +153,12 @@ describe('The budget of a week or month', () => {
     keys.set('key ada', limit(period));
     await clock.advance(Date.parse(now) - clock.now());
     budgets.jobEnded({ client: 'key ada/x' }, charge(100));
-    expect(() => budgets.checkBudget('key ada')).toThrow(
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow(
       `100 of its 100 tokens a ${period}, and its requests are refused until ${end}`,
     );
     expect(usesOf(['ada'])[0]?.resets_at).toBe(end);
     await clock.advance(Date.parse(end) - clock.now() - 1);
-    expect(() => budgets.checkBudget('key ada')).toThrow('refused until');
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('refused until');
     await clock.advance(1);
     expect(used(usesOf)).toBe(0);
   });
@@ -212,21 +212,46 @@ describe('A budget that several clients share', () => {
     const budgets = new Budgets(new FakeClock(), (client) => (client === 'key eve' ? [] : [group]));
     budgets.jobEnded({ client: 'key ada/x' }, charge(40));
     budgets.jobEnded({ client: 'key eve' }, charge(500));
-    budgets.checkBudget('key bob');
+    budgets.checkBudget({ client: 'key bob' });
     budgets.jobEnded({ client: 'key bob' }, charge(60));
     const refusal = 'the group biology has used 100 of its 100 tokens a day, and its requests are refused until 2026-';
-    for (const client of ['key ada', 'key bob/y']) expect(() => budgets.checkBudget(client)).toThrow(refusal);
-    budgets.checkBudget('key eve');
+    for (const client of ['key ada', 'key bob/y']) expect(() => budgets.checkBudget({ client })).toThrow(refusal);
+    budgets.checkBudget({ client: 'key eve' });
     await budgets.refresh({ report: () => [row('ada', 30), row('bob/x', 20), row('eve', 500)] });
     expect(budgets.usesOf([group])).toMatchObject([{ client: '@biology', tokens: { max: 100, used: 50 } }]);
+  });
+
+  it('counts the jobs of people in each of their groups, on this host and in the store, and once for the service', async () => {
+    const ofGroup = (name: string) => ({ ...limits, name: `@${name}`, holders: [`group ${name}`] });
+    const known = [ofGroup('biology'), ofGroup('art')];
+    const budgets = new Budgets(new FakeClock(), (_, groups) =>
+      known.filter(({ name }) => groups.includes(name.slice(1))),
+    );
+    budgets.jobEnded({ client: 'sso ada', groups: ['biology', 'art'] }, charge(60));
+    budgets.jobEnded({ client: 'sso bob', groups: ['biology'] }, charge(40));
+    budgets.jobEnded({ client: 'sso eve' }, charge(500));
+    const used = () => budgets.usesOf([...known, service]).map(({ tokens }) => tokens?.used);
+    expect(used()).toEqual([100, 60, 600]);
+    expect(() => budgets.checkBudget({ client: 'sso eve', groups: ['art', 'biology'] })).toThrow(
+      'the group biology has',
+    );
+    budgets.checkBudget({ client: 'sso eve', groups: ['art'] });
+    const stored = [
+      { ...row('ada', 30), kind: 'sso' as const },
+      { ...row('group biology', 20), kind: 'other' as const },
+    ];
+    await budgets.refresh({ report: () => stored });
+    expect(used()).toEqual([20, 0, 30]);
   });
 
   it('counts every client for the whole service, also local users, addresses and clients beyond the limits', async () => {
     const budgets = new Budgets(new FakeClock(), () => [service]);
     for (const client of ['key ada', 'user bob', 'address local']) budgets.jobEnded({ client }, charge(30));
-    budgets.checkBudget('user eve');
+    budgets.checkBudget({ client: 'user eve' });
     budgets.jobEnded({ client: 'other other' }, charge(10));
-    expect(() => budgets.checkBudget('user eve')).toThrow('the service has used 100 of its 100 tokens a day');
+    expect(() => budgets.checkBudget({ client: 'user eve' })).toThrow(
+      'the service has used 100 of its 100 tokens a day',
+    );
     const users = [
       { ...row('bob', 7), kind: 'user' as const },
       { ...row('other', 5), kind: 'other' as const },

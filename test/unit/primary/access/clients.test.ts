@@ -48,7 +48,7 @@ describe('The budgets of a client', () => {
   const tokens = { max: 5, period: 'day' } as const;
   const limits = { tokens, costUsd: null };
   const biology = { ...limits, name: 'biology' };
-  const ofBiology = { ...limits, name: '@biology', holders: ['key ada', 'key bob'] };
+  const ofBiology = { ...limits, name: '@biology', holders: ['key ada', 'key bob', 'group biology'] };
   const ofService = { ...limits, name: '@*', holders: null };
   const keys = [
     keyOf('ada', { group: 'biology', tokens }),
@@ -73,7 +73,46 @@ describe('The budgets of a client', () => {
     clients.replaceNamedKeys({ ...noLines, keys, budgets: [biology] });
     expect(clients.budgetsOf('key bob')).toEqual([ofBiology]);
     clients.replaceNamedKeys({ ...noLines, budgets: [biology] });
-    expect([clients.budgetsOf('key bob'), clients.budgets]).toEqual([[], [{ ...ofBiology, holders: [] }]]);
+    expect([clients.budgetsOf('key bob'), clients.budgets]).toEqual([
+      [],
+      [{ ...ofBiology, holders: ['group biology'] }],
+    ]);
+  });
+});
+
+describe('The groups whose budgets limit a person', () => {
+  const tokens = { max: 5, period: 'day' } as const;
+  const budgetsFor = (...names: string[]) => names.map((name) => ({ name, tokens, costUsd: null }));
+  const line = { ...plainOptions, name: 'eve', group: 'art' };
+  const made = { ...keyOf('laptop'), owner: 'sso ada', madeAt: 0, groups: ['biology', 'gone'] };
+  const people = new Clients({
+    ...{ ...cap, ...nothing, needsKey: true },
+    sharedBudgets: budgetsFor('biology', 'art', '*'),
+    personLines: [line],
+    namedKeys: [keyOf('bob', { group: 'art' })],
+    madeKeys: [made, { ...made, ...keyOf('phone', { group: 'biology' }) }],
+  });
+
+  it.each<[client: string, named: string[], groups: string[]]>([
+    ['sso ada', ['lab', 'biology', 'art', 'biology'], ['biology', 'art']],
+    ['sso ada', ['*'], []],
+    ['sso ada', [], []],
+    ['sso eve', ['biology'], ['biology', 'art']],
+    ['key bob', ['biology'], []],
+    ['key laptop', [], ['biology']],
+    ['key phone', [], []],
+    ['user ada', [], []],
+  ])('are those that have a line: %s in %j', (client, named, groups) => {
+    expect(people.budgetGroupsOf(client, named)).toEqual(groups);
+  });
+
+  it('are those of the last request, in a report', () => {
+    const namesOf = (client: string) => people.budgetsOf(client).map(({ name }) => name);
+    expect(namesOf('sso ada')).toEqual(['@*']);
+    people.recordPerson('sso ada', ['art', 'lab', 'biology']);
+    expect(namesOf('sso ada')).toEqual(['@art', '@biology', '@*']);
+    expect(namesOf('key laptop')).toEqual(['@biology', '@*']);
+    expect(people.budgetsOf('sso ada', [])).toMatchObject([{ name: '@*' }]);
   });
 });
 

@@ -181,6 +181,20 @@ describe('A person with the option own_keys', () => {
     expect(await keys.change(ada, 'laptop', { rate: null, tokens: null })).toMatchObject({ tokens: '100/day' });
   });
 
+  it('makes keys that count for the budgets of the own groups, if these have one', async () => {
+    const { keys, clients, stored } = createKeys(line);
+    clients.replaceNamedKeys({ ...readKeysFile(`${line}\n@biology tokens=9/day`), keys: [] });
+    clients.recordPerson('sso ada', ['lab', 'biology']);
+    await keys.make(ada, 'laptop', {});
+    await keys.make(root, 'lab', {});
+    expect((await stored()).map(({ name, groups }) => [name, groups])).toEqual([
+      ['laptop', ['biology']],
+      ['lab', []],
+    ]);
+    clients.recordPerson('sso ada', []);
+    expect(clients.budgetsOf('key laptop').map(({ name }) => name)).toEqual(['laptop', '@biology']);
+  });
+
   it('sees and changes only own keys', async () => {
     const { keys, clients } = createKeys(`${line}\nsso:eve:own_keys=1`);
     await keys.make(ada, 'laptop', {});

@@ -24,7 +24,7 @@ function createHandlers(services: object = {}) {
   const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
-  const clients = { budgets: [], budgetsOf: () => [], recordPerson: () => {} };
+  const clients = { budgets: [], budgetsOf: () => [], budgetGroupsOf: () => [], recordPerson: () => {} };
   const callbacks = { check: () => {} };
   const figures = { jobMetrics, usage, budgets, clients, callbacks, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
@@ -41,6 +41,15 @@ describe('A job that a worker requests', () => {
     await handlers.run(request, signal);
     expect(calls).toEqual([[request, signal]]);
     expect(told).toEqual([]);
+  });
+
+  it('has only those groups of its client that have a budget', async () => {
+    const jobs: JobRequest[] = [];
+    const clients = { budgetGroupsOf: (_: string, named: string[]) => named.filter((name) => name === 'biology') };
+    const { handlers } = createHandlers({ clients, runner: { run: (job: JobRequest) => jobs.push(job) } });
+    for (const groups of [['lab', 'biology'], ['lab'], undefined])
+      await handlers.run({ ...jobRequest(), ...(groups && { groups }) }, signal);
+    expect(jobs.map(({ groups }) => groups)).toEqual([['biology'], undefined, undefined]);
   });
 
   it.each(phases)('is refused, and counted, if and only if the service drains or has stopped: %s', async (phase) => {

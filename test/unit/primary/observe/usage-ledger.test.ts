@@ -48,6 +48,22 @@ describe('The usage of a client', () => {
     expect(ledger.report('key bob', always)).toHaveLength(1);
   });
 
+  it('is also the usage of its groups, which only budgets read, also of older days and beyond 1,000 clients', async () => {
+    const { clock, ledger, answer } = createLedger();
+    for (let n = 0; n < 1001; n++) answer(`key n${n}`);
+    const request = jobRequest({ client: 'sso ada', groups: ['biology', 'art'] });
+    ledger.jobEnded(request, jobDone(), { ...noBill, inputTokens: 10, costUsd: 0.5 });
+    await clock.advance(100 * dayMs);
+    expect(ledger.report(null, { ...always, groups: ['month'] })).toMatchObject([{ tokens: { input: 10 } }]);
+    const all = ledger.report(null, { ...always, groups: ['client'], hasGroupUsage: true });
+    const tokens = { input: 10, cached_input: 0, output: 0 };
+    const usage = { jobs: none, tokens, cost_usd: 0.5, model_seconds: 0 };
+    expect(all.filter(({ client = '' }) => client.startsWith('group '))).toMatchObject([
+      { client: 'group art', kind: 'other', ...usage },
+      { client: 'group biology', kind: 'other', ...usage },
+    ]);
+  });
+
   it('has no cost and no tokens if the CLI reports none', () => {
     const { ledger, answer } = createLedger();
     answer('address 192.0.2.1');

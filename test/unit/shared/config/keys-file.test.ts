@@ -127,7 +127,11 @@ describe('A line of a keys file', () => {
     ['@biology cost=200', 'the option cost must be US dollars/day'],
     ['@biology tokens=5/day,tokens=6/week', 'the option tokens is given twice'],
     ['@ tokens=5/day', 'after @ there must be * or the name of a group'],
-    ['@a/b tokens=5/day', 'after @ there must be'],
+    [
+      '@a,b tokens=5/day',
+      'after @ there must be * or the name of a group, in printable ASCII without blanks and commas',
+    ],
+    ['@é tokens=5/day', 'after @ there must be'],
   ])('is faulty: %s', (line, fault) => {
     const { keys, faults } = readKeysFile(line);
     expect(keys).toEqual([]);
@@ -180,11 +184,15 @@ describe('A keys file', () => {
   });
 
   it('may have budgets of groups and of the whole service', () => {
-    const lines = ['@biology tokens=5/day,cost=200/month', `ada:sha256:${digest}:group=biology`, '@*  cost=0.5/week\r'];
+    const lines = [
+      '@/biology:lab tokens=5/day,cost=200/month',
+      `ada:sha256:${digest}:group=biology`,
+      '@*  cost=0.5/week\r',
+    ];
     const { keys, budgets, faults } = readKeysFile(lines.join('\n'));
     expect([keys[0]?.group, faults]).toEqual(['biology', []]);
     expect(budgets).toEqual([
-      { name: 'biology', tokens: { max: 5, period: 'day' }, costUsd: { max: 200, period: 'month' } },
+      { name: '/biology:lab', tokens: { max: 5, period: 'day' }, costUsd: { max: 200, period: 'month' } },
       { name: '*', tokens: null, costUsd: { max: 0.5, period: 'week' } },
     ]);
     expect(readKeysFile('@a tokens=1/day\n@a cost=1/day').faults).toEqual([

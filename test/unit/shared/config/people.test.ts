@@ -43,7 +43,7 @@ describe('A line of the keys file for people', () => {
     'sso:ada:',
     'sso:ada:weight=0',
     'sso:ada:subclients',
-    'sso:ada:group=biology',
+    'sso:ada:group=lab users',
     `sso:ada:previous=${digest}/2030-01-01`,
     'sso:ada:unknown=1',
   ])('is refused with the number of the line: %s', (line) => {

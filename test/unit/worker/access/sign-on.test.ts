@@ -126,6 +126,7 @@ describe('A header for the sign-on is refused', () => {
     ['without a name', ['Remote-User:']],
     ['with groups alone', ['Remote-Groups: admins']],
     ['with a blank before a group', [ada, 'Remote-Groups: a, admins']],
+    ['with 201 groups', [ada, `Remote-Groups: ${Array.from({ length: 201 }, (_, index) => index).join()}`]],
     ['with an empty group', [ada, 'Remote-Groups: a,,b']],
     ['with a group of other letters', [ada, utf8('Remote-Groups: \u0430dmins')]],
     ['with _ instead of -', ['Remote_User: ada']],

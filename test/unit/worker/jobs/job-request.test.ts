@@ -13,7 +13,7 @@ import {
 } from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
-const res = { locals: { requestId: 'mine', client: 'key ada' } } as unknown as Reply;
+const res = { locals: { requestId: 'mine', client: 'key ada', groups: [] } } as unknown as Reply;
 const plain: RequestedJob = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false };
 
 function request(order: Partial<RequestedJob>, fault: string | null = null, noFallback?: string) {
