@@ -14,6 +14,7 @@ import { Clients, clientBounds } from './access/clients.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { MadeKeys } from './access/made-keys.js';
+import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { type AccountsSource, accountsListener, CliAccounts } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
@@ -405,7 +406,7 @@ function noticesOfJobs({ notices, callbacks }: Notifying): Pick<Notices, 'jobEnd
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const { config, host, names, addresses, clients, audit, metrics, scrape } = parts;
-  const { conversations, usageJournal } = parts;
+  const { conversations, replica, usageJournal, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
@@ -423,11 +424,13 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const workers = new Workers(settings, observer, clock, log);
   const sendKeys = () => workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
+  const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile);
   const madeKeys = new MadeKeys({
-    ...{ path: config.madeKeysFile, clients, onChange: sendKeys, audit, clock, log },
+    ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, clock, log },
     reportsCosts: names.reportCosts,
     hasData: async (client) => {
-      if (conversations.list(client, null, 1).conversations.length > 0) return true;
+      const page = await (replica ?? conversations).list(client, null, 1, null, null);
+      if (page.conversations.length > 0) return true;
       const order = { since: null, until: null, groups: ['month'] as const };
       return (await usageJournal.report(client, order)).length > 0;
     },

@@ -13,6 +13,8 @@ import { deliveryList } from './webhooks/delivery-list.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
+/** How often the keys that other hosts have made are read. */
+const keysCheckMs = 1000;
 /** Pause between scrapes: /metrics needs no API key by default, and a scrape costs milliseconds in every process. */
 const betweenScrapesMs = 100;
 /** How often budgets are refreshed from a store that several hosts share. */
@@ -39,12 +41,13 @@ export class Service {
 
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
-    const { host, journaledConversations, usageJournal, budgets, background, store } = this.#parts;
+    const { host, journaledConversations, usageJournal, budgets, background, store, madeKeys } = this.#parts;
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
     // Redis may be reachable only later, and the next refresh repeats this
     await budgets.refresh(usageJournal).catch(() => {});
+    await madeKeys.refresh();
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
@@ -77,7 +80,8 @@ export class Service {
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, storedJobs, claims]) each.expire();
     });
-    const { store, budgets, usageJournal } = this.#parts;
+    const { store, budgets, usageJournal, madeKeys } = this.#parts;
+    if (store.madeKeys !== null) clock.every(keysCheckMs, () => void madeKeys.refresh());
     const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store logs its failures
     if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {

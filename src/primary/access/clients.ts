@@ -274,8 +274,11 @@ export async function sameKeys(
   return true;
 }
 
+/** Returns the keys by client. Of two keys with one name, the first one counts: that of the operator. */
 function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
-  return new Map(keys.map((key) => [keyClient(key.name), key]));
+  const named = new Map<string, ApiKey>();
+  for (const key of keys) if (!named.has(keyClient(key.name))) named.set(keyClient(key.name), key);
+  return named;
 }
 
 function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {

@@ -2,12 +2,30 @@ import { mkdir, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { MadeKey } from '../../shared/config/api-keys.js';
 import { madeKeysText } from '../../shared/config/made-keys.js';
+import { storeUnavailable } from '../../shared/errors.js';
+import type { MadeKeyStore } from '../store/contract/made-keys.js';
+
+/** Stores the keys of the only host. The service has read the file with its configuration, and no other process changes it. */
+export function madeKeysFile(path: string): MadeKeyStore {
+  return {
+    read: async () => null,
+    write: async (keys) => {
+      try {
+        await writeMadeKeys(path, keys);
+      } catch (error) {
+        const { code = 'unknown' } = error as NodeJS.ErrnoException;
+        throw storeUnavailable(`the keys cannot be written in the state folder (${code})`);
+      }
+      return true;
+    },
+  };
+}
 
 /**
  * Replaces the file atomically: after a kill or a power cut, it has either the old keys or the new ones. Nobody else can
  * read it.
  */
-export async function writeMadeKeys(path: string, keys: readonly MadeKey[]): Promise<void> {
+async function writeMadeKeys(path: string, keys: readonly MadeKey[]): Promise<void> {
   const folder = dirname(path);
   await makeFolder(folder);
   const draft = `${path}.new`;

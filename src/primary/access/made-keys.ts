@@ -9,17 +9,17 @@ import { dayText, keyNamePattern, OptionFault, optionTexts, readOptionTexts } fr
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
+import type { MadeKeyStore } from '../store/contract/made-keys.js';
 import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
 import { exceededOption } from './key-bounds.js';
-import { writeMadeKeys } from './made-keys-file.js';
 
 /** Texts of the options to set, and null for options to remove. */
 export type OptionChanges = Readonly<Record<string, string | true | null>>;
 
 export interface MadeKeysParts {
-  /** File in the state folder; null if keys cannot be made on this host. */
-  readonly path: string | null;
+  /** Store of the keys; null if none can be made. */
+  readonly store: MadeKeyStore | null;
   readonly clients: Clients;
   /** Sends the keys to the workers. */
   readonly onChange: () => void;
@@ -29,11 +29,13 @@ export interface MadeKeysParts {
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
   readonly clock: Pick<Clock, 'now'>;
-  readonly log: Pick<Logger, 'info'>;
+  readonly log: Pick<Logger, 'info' | 'error'>;
 }
 
 /** Largest number of keys that can be made over HTTP. */
 const maxKeys = 1000;
+/** Attempts of one change while other hosts change keys, too. */
+const maxAttempts = 10;
 
 /**
  * Makes, changes and removes keys over HTTP. An administrator manages all of them; a person whom the proxy has signed on
@@ -41,8 +43,10 @@ const maxKeys = 1000;
  */
 export class MadeKeys {
   readonly #parts: MadeKeysParts;
-  /** Changes run one after the other, so that each sees the file of the one before it. */
+  /** Changes run one after the other, so that each sees the keys of the one before it. */
   readonly #inLine = inLine();
+  /** Whether the keys that are stored at present cannot be read. */
+  #isDamaged = false;
 
   constructor(parts: MadeKeysParts) {
     this.#parts = parts;
@@ -56,10 +60,14 @@ export class MadeKeys {
     return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map(viewOf);
   }
 
+  /** Reads the keys that other hosts have changed. Never rejects. */
+  refresh(): Promise<void> {
+    return this.#inLine(() => this.#read()).catch(() => {}); // the store or `#read` logs the failure
+  }
+
   /** Makes a key. Only its digest is stored. */
   make(by: Actor, name: string, changes: OptionChanges): Promise<NewKey> {
-    return this.#inLine(async () => {
-      this.#checkActor(by);
+    return this.#update(by, 'key_made', name, async () => {
       const { clients, clock } = this.#parts;
       if (!keyNamePattern.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits and . _ -');
       if (clients.keyNames.includes(name)) throw invalid('name', `another key already has the name ${name}`);
@@ -75,33 +83,32 @@ export class MadeKeys {
       const key = randomKey();
       const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
       const made = { name, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
-      await this.#replace(by, 'key_made', name, [...madeKeys, made]);
-      return { key, ...viewOf(made) };
+      return { keys: [...madeKeys, made], answer: { key, ...viewOf(made) } };
     });
   }
 
   /** Changes the options of a key; others stay. */
   change(by: Actor, name: string, changes: OptionChanges): Promise<KeyView> {
-    return this.#inLine(async () => {
+    return this.#update(by, 'key_changed', name, async () => {
       const key = this.#find(by, name);
       const changed = { ...key, ...this.#optionsOf(key, this.#makerOf(by), changes) };
-      await this.#replaceOne(by, 'key_changed', key, changed);
-      return viewOf(changed);
+      return { keys: this.#keysWith(key, changed), answer: viewOf(changed) };
     });
   }
 
-  remove(by: Actor, name: string): Promise<void> {
-    return this.#inLine(() => this.#replaceOne(by, 'key_removed', this.#find(by, name), null));
+  async remove(by: Actor, name: string): Promise<void> {
+    await this.#update(by, 'key_removed', name, async () => {
+      return { keys: this.#keysWith(this.#find(by, name), null), answer: null };
+    });
   }
 
   /** Replaces the value of a key. The old value works until the day `oldUntil`, or no more. */
   rotate(by: Actor, name: string, oldUntil: string | null): Promise<NewKey> {
-    return this.#inLine(async () => {
+    return this.#update(by, 'key_rotated', name, async () => {
       const old = this.#find(by, name);
       const key = randomKey();
       const rotated = { ...old, digest: digestOf(key), previous: this.#previousOf(old, oldUntil) };
-      await this.#replaceOne(by, 'key_rotated', old, rotated);
-      return { key, ...viewOf(rotated) };
+      return { keys: this.#keysWith(old, rotated), answer: { key, ...viewOf(rotated) } };
     });
   }
 
@@ -120,11 +127,8 @@ export class MadeKeys {
 
   /** Throws if the client may manage no key on this host. */
   #checkActor(by: Actor): void {
-    if (this.#parts.path === null)
-      throw new RelayError(
-        'forbidden',
-        'keys cannot be made over HTTP: several hosts share the store, or the service has no state folder',
-      );
+    if (this.#parts.store === null)
+      throw new RelayError('forbidden', 'keys cannot be made over HTTP: the service has no state folder');
     if (!by.isAdmin && (this.#makerOf(by)?.maxOwnKeys ?? 0) === 0)
       throw new RelayError('forbidden', 'this needs the scope admin, or a person signed on with the option own_keys');
   }
@@ -162,25 +166,58 @@ export class MadeKeys {
     }
   }
 
-  async #replaceOne(by: Actor, act: KeyAct, old: MadeKey, changed: MadeKey | null): Promise<void> {
-    const keys = this.#parts.clients.madeKeys.flatMap((each) => (each === old ? (changed ?? []) : each));
-    await this.#replace(by, act, old.name, keys);
+  /** Returns all keys, with one of them changed or removed. */
+  #keysWith(old: MadeKey, changed: MadeKey | null): readonly MadeKey[] {
+    return this.#parts.clients.madeKeys.flatMap((each) => (each === old ? (changed ?? []) : each));
   }
 
-  /** Records the act, writes the file, and only then activates the keys. */
-  async #replace(by: Actor, act: KeyAct, name: string, keys: readonly MadeKey[]): Promise<void> {
-    const { path, clients, onChange, audit, log } = this.#parts;
-    await audit.record({ act, by: by.client, target: `key ${name}`, request_id: by.requestId });
-    try {
-      await writeMadeKeys(path as string, keys);
-    } catch (error) {
-      const { code = 'unknown' } = error as NodeJS.ErrnoException;
-      throw storeUnavailable(`the keys cannot be written in the state folder (${code})`);
-    }
-    clients.replaceMadeKeys(keys);
-    onChange();
-    log.info(act, { name, by: by.client });
+  /**
+   * Records an act, stores the keys of its change, and only then activates them. If another host has changed the keys in
+   * between, the change is made again from the new keys.
+   */
+  #update<T>(by: Actor, act: KeyAct, name: string, change: () => Promise<Change<T>>): Promise<T> {
+    return this.#inLine(async () => {
+      this.#checkActor(by);
+      const { store, audit, log } = this.#parts;
+      for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+        await this.#read();
+        const { keys, answer } = await change();
+        if (attempt === 1) await audit.record({ act, by: by.client, target: `key ${name}`, request_id: by.requestId });
+        if (!(await store?.write(keys))) continue;
+        this.#activate(keys);
+        log.info(act, { name, by: by.client });
+        return answer;
+      }
+      throw storeUnavailable('other hosts are changing the keys');
+    });
   }
+
+  /** Activates the keys in the store if another host has changed them. Rejects with `store_unavailable`. */
+  async #read(): Promise<void> {
+    const { store, log } = this.#parts;
+    try {
+      const keys = await store?.read();
+      if (keys) this.#activate(keys);
+      this.#isDamaged = false;
+    } catch (error) {
+      if (error instanceof RelayError) throw error;
+      const { message } = error as Error;
+      if (!this.#isDamaged) log.error('keys_rejected', { error: `the content of made-keys ${message}` });
+      this.#isDamaged = true;
+      throw storeUnavailable('the stored keys cannot be read');
+    }
+  }
+
+  #activate(keys: readonly MadeKey[]): void {
+    this.#parts.clients.replaceMadeKeys(keys);
+    this.#parts.onChange();
+  }
+}
+
+/** Keys after a change, and the answer to its request. */
+interface Change<T> {
+  readonly keys: readonly MadeKey[];
+  readonly answer: T;
 }
 
 type KeyAct = 'key_made' | 'key_changed' | 'key_removed' | 'key_rotated';

@@ -19,6 +19,7 @@ import { RedisWindows } from './redis-counters.js';
 import { RedisDeliveries } from './redis-deliveries.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
+import { RedisMadeKeys } from './redis-made-keys.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisUsage } from './redis-usage.js';
 import { RemoteJobs } from './remote-jobs.js';
@@ -83,6 +84,7 @@ export class RedisStore implements Store {
   readonly responses: RedisResponses;
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
+  readonly madeKeys: RedisMadeKeys;
   readonly deliveries: RedisDeliveries;
   readonly upkeep: RedisUpkeep;
   readonly #redis: RedisConnection;
@@ -96,6 +98,7 @@ export class RedisStore implements Store {
     this.answers = new RedisAnswers(redis, clock);
     this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
+    this.madeKeys = new RedisMadeKeys(redis);
     this.deliveries = new RedisDeliveries(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
   }

@@ -9,7 +9,16 @@ export type RedisArgument = string | number | Buffer;
 export type ScriptArguments = Readonly<Record<string, RedisArgument>>;
 
 /** Script files in scripts/. The text of common.lua precedes each of them. */
-const scriptFiles = ['answers', 'conversations', 'counters', 'deliveries', 'jobs', 'responses', 'upkeep'] as const;
+const scriptFiles = [
+  'access',
+  'answers',
+  'conversations',
+  'counters',
+  'deliveries',
+  'jobs',
+  'responses',
+  'upkeep',
+] as const;
 export type ScriptFile = (typeof scriptFiles)[number];
 
 /** File name and function name, such as `jobs.start`. */

@@ -123,7 +123,7 @@ async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Pr
 
 /**
  * Returns the file for keys that are made over HTTP: in the folder of the variable, of systemd or of the user. null if
- * there is no folder, or if several hosts share a store: a key would be valid on one of them only.
+ * there is no folder, or if several hosts share a store, which then has the keys.
  */
 function madeKeysFileOf(
   env: Environment,

@@ -23,7 +23,8 @@ export const logEvents = {
   key_removed: 'a client removed a key over HTTP: name, by',
   key_rotated: 'a client replaced the value of a key over HTTP: name, by',
   audit_failed: 'the audit file cannot be written, so an act of an administrator was refused: error',
-  keys_rejected: 'the keys file has faults or cannot be read; the old keys stay',
+  keys_rejected:
+    'the keys file, or the keys made over HTTP that hosts share in Redis, have faults or cannot be read; the old keys stay',
   accounts_loaded: 'a changed accounts file is in force: number of accounts',
   accounts_rejected: 'the accounts file has faults or cannot be read; the old accounts stay',
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',

@@ -6,7 +6,8 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-models'] = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
-  ['job-text'] = 'string', ['job-answer'] = 'string', delivery = 'hash', deliveries = 'zset'}
+  ['job-text'] = 'string', ['job-answer'] = 'string', delivery = 'hash', deliveries = 'zset',
+  ['made-keys'] = 'hash'}
 local typesOfJobs = {of = 'zset', all = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 

@@ -5,6 +5,7 @@ import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { DeliveryStore } from './deliveries.js';
 import type { JobRecord, JobStore } from './jobs.js';
+import type { MadeKeyStore } from './made-keys.js';
 import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
 
@@ -43,6 +44,8 @@ export interface Store {
   readonly usage: UsageStore;
   /** Rate windows that all hosts share; null if each host counts for itself. */
   readonly windows: WindowCounter | null;
+  /** Keys made over HTTP that are valid on all hosts; null if the only host stores them in a file. */
+  readonly madeKeys: MadeKeyStore | null;
   /** Recorded answers to requests with an `Idempotency-Key`. */
   readonly answers: IdempotencyStore;
   /** Stored responses of the Responses API. */

@@ -40,6 +40,7 @@ export function memoryStore(): Store {
     kind: 'memory',
     conversations: noJournal,
     windows: null,
+    madeKeys: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
     upkeep: memoryUpkeep({ idempotency: answers, responses, deliveries }),

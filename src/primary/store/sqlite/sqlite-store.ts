@@ -34,6 +34,7 @@ const maxForgotten = 500;
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
   readonly windows = null;
+  readonly madeKeys = null;
   readonly conversations: SqliteConversations;
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { MadeKeys } from '../../../../src/primary/access/made-keys.js';
-import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
+import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
+import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
@@ -21,7 +23,16 @@ beforeEach(async () => {
 });
 afterEach(() => folder[Symbol.asyncDispose]());
 
-function createKeys(lines = 'sso:ada:own_keys=2', { isAuditBroken = false, reportsCosts = true } = {}) {
+interface HostOptions {
+  readonly isAuditBroken?: boolean;
+  readonly reportsCosts?: boolean;
+  /** Store of several hosts; by default a file. */
+  readonly store?: MadeKeyStore;
+}
+
+function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
+  const { isAuditBroken = false, reportsCosts = true, store } = options;
+  const log = new LogBook();
   const file = { path: join(folder.path, 'state', 'made-keys.json') };
   const operator: ApiKey = { name: 'root', digest: digestOf('root'), ...plainOptions, scopes: ['admin'] };
   const clients = new Clients({
@@ -43,12 +54,19 @@ function createKeys(lines = 'sso:ada:own_keys=2', { isAuditBroken = false, repor
     records.push(entry);
   };
   const keys = new MadeKeys({
-    ...{ path: file.path, clients, audit: { record }, reportsCosts, clock: new FakeClock(), log: new LogBook() },
+    ...{
+      store: store ?? madeKeysFile(file.path),
+      clients,
+      audit: { record },
+      reportsCosts,
+      clock: new FakeClock(),
+      log,
+    },
     onChange: () => void sent.push(clients.keyNames),
     hasData: async (client) => client === 'key bob',
   });
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
-  return { keys, clients, records, sent, stored, path: file.path };
+  return { keys, clients, records, sent, stored, path: file.path, log };
 }
 
 describe('A key that an administrator makes', () => {
@@ -218,6 +236,106 @@ describe('A name that has been in use', () => {
       ...{ code: 'validation_error', message: expect.stringContaining('has been in use') },
     });
     expect(await keys.make(root, 'bob', {})).toMatchObject({ name: 'bob' });
+  });
+});
+
+/** Store of several hosts, which can be away or damaged. */
+class SharedKeys {
+  keys: readonly MadeKey[] = [];
+  fault: Error | null = null;
+  /** Called before each write, once: a change of another host comes first. */
+  beforeWrite: () => Promise<unknown> = async () => {};
+
+  host(): MadeKeyStore {
+    let known = this.keys;
+    return {
+      read: async () => {
+        if (this.fault !== null) throw this.fault;
+        if (this.keys === known) return null;
+        known = this.keys;
+        return known;
+      },
+      write: async (keys) => {
+        if (this.fault !== null) throw this.fault;
+        const first = this.beforeWrite;
+        this.beforeWrite = async () => {};
+        await first();
+        if (this.keys !== known) return false;
+        known = keys;
+        this.keys = keys;
+        return true;
+      },
+    };
+  }
+}
+
+describe('Keys of several hosts', () => {
+  function createHosts() {
+    const shared = new SharedKeys();
+    const host = () => createKeys('sso:ada:own_keys=2', { store: shared.host() });
+    return { shared, north: host(), south: host() };
+  }
+
+  it('are known to the other hosts when these read the store, and to a change at once', async () => {
+    const { north, south } = createHosts();
+    await north.keys.make(root, 'lab', {});
+    expect(south.clients.keyNames).toEqual(['root']);
+    await south.keys.refresh();
+    expect([south.clients.keyNames, south.sent]).toEqual([['root', 'lab'], [['root', 'lab']]]);
+    await south.keys.refresh();
+    expect(south.sent).toHaveLength(1);
+    await south.keys.change(root, 'lab', { weight: '2' });
+    await north.keys.remove(root, 'lab');
+    await expect(south.keys.rotate(root, 'lab', null)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('exist once, although two hosts make them at the same time, and no change is lost', async () => {
+    const { shared, north, south } = createHosts();
+    shared.beforeWrite = () => south.keys.make(root, 'lab', {});
+    await expect(north.keys.make(root, 'lab', {})).rejects.toThrow('another key already has the name lab');
+    shared.beforeWrite = () => north.keys.make(root, 'desk', {});
+    await south.keys.change(root, 'lab', { weight: '2' });
+    expect(shared.keys.map(({ name, weight }) => [name, weight])).toEqual([
+      ['lab', 2],
+      ['desk', null],
+    ]);
+    expect(south.records.map(({ act }) => act)).toEqual(['key_made', 'key_changed']);
+  });
+
+  it('count within the limit of a person over all hosts', async () => {
+    const { shared, north, south } = createHosts();
+    await north.keys.make(ada, 'one', {});
+    shared.beforeWrite = () => north.keys.make(ada, 'two', {});
+    await expect(south.keys.make(ada, 'three', {})).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it('stay valid while the store is away or damaged, and are not changed', async () => {
+    const { shared, north } = createHosts();
+    const { key } = await north.keys.make(root, 'lab', {});
+    for (const fault of [storeUnavailable(), new Error('is damaged'), new Error('is damaged')]) {
+      shared.fault = fault;
+      await north.keys.refresh();
+      await expect(north.keys.remove(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
+      expect(north.clients.hasDigest(digestOf(key))).toBe(true);
+    }
+    expect(north.records).toHaveLength(1);
+    expect(north.log.events.filter((event) => event === 'keys_rejected')).toHaveLength(1);
+    shared.fault = null;
+    await north.keys.remove(root, 'lab');
+    expect(north.clients.hasDigest(digestOf(key))).toBe(false);
+  });
+
+  it('do not replace a key of the operator with the same name', async () => {
+    const { north, south } = createHosts();
+    await north.keys.make(root, 'lab', {});
+    const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
+    south.clients.replaceNamedKeys({ keys: [lab], budgets: [], personLines: [] });
+    await south.keys.refresh();
+    expect(south.clients.optionsOf('key lab')).toMatchObject({ weight: 9 });
+    expect(south.clients.workerKeys.keys?.map(({ name, digest }) => [name, digest])).toContainEqual([
+      'lab',
+      lab.digest,
+    ]);
   });
 });
 
