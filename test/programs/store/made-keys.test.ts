@@ -113,6 +113,8 @@ describe('Keys over HTTP on two hosts with one Redis', () => {
         }
       };
       await Promise.all([0, 1, 2, 3].map(writer));
+      await north.exited;
+      await until(async () => (await north.jobProcesses()).length === 0, 'the end of its processes');
       await north.stop();
       await until(async () => (await namesOn(south)).length >= answered.size, 'the keys of the killed host');
       const names = await namesOn(south);
