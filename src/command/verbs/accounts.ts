@@ -283,7 +283,8 @@ function renderAccounts(list: readonly AccountBody[], nowMs: number, paint: Pain
   return [...alignColumns(rows), ...faults];
 }
 
-function stateOf({ status, breaker, jobs }: AccountBody, paint: Paint): string {
+function stateOf({ status, breaker, jobs, needs_login: needsLogin }: AccountBody, paint: Paint): string {
+  if (needsLogin) return paint.red('needs a login');
   if (breaker.state !== 'closed') return paint.red(`blocked: ${breaker.reason}`);
   if (status === 'not_ready') return paint.red('not ready');
   if (status === 'unknown') return 'not checked yet';

@@ -151,7 +151,7 @@ function CircuitNotice({ what, circuit, nowMs }: CircuitProps) {
 
 const quotaTexts: ReadonlyMap<string, string> = new Map([
   ['rejected', 'used up'],
-  ['allowed_warning', 'nearly used up'],
+  ['warning', 'nearly used up'],
 ]);
 
 function QuotaNotice({ windows, nowMs }: { readonly windows: BreakerBody['windows']; readonly nowMs: number }) {

@@ -22,6 +22,16 @@ export function Fact({ name, page, children }: FactProps) {
   return html`<div><dt><a href=${documentAddress(page)}>${name}</a></dt><dd>${children}</dd></div>`;
 }
 
+interface FactCardProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+/** Shows a card with a list of facts. */
+export function FactCard({ title, children }: FactCardProps) {
+  return html`<section class="card" aria-label=${title}><h2>${title}</h2><dl class="facts">${children}</dl></section>`;
+}
+
 /** Rewrites the links of `docs/NAME.md`, so that they lead to the documents in the console. */
 export function withConsoleLinks(text: string, name: string): string {
   const whole = (place: string) => new URL(documentAddress(place), location.href).href;

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import type { ComponentChildren } from 'preact';
+import type { AccountList } from '../../shared/api/accounts.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
@@ -7,22 +7,32 @@ import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { CodeBlock } from '../ui/controls.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
-import { documentAddress, Fact } from './documents.mjs';
+import { AccountCards } from './accounts.mjs';
+import { documentAddress, Fact, FactCard } from './documents.mjs';
 
 /** Shows the configuration of the service, like `prompt-relay check`. */
 export function SetupPage(_: PageProps) {
   const [setup, reload] = useLoad<SetupReport>('/setup');
+  const [list, reloadList] = useLoad<AccountList>('/accounts');
+  // The page shows both at the same time: a later part would move the earlier one.
+  const isRead = setup.state !== 'loading' && list.state !== 'loading';
+  const accounts = list.state === 'ready' ? list.value.accounts : [];
   return html`
     <h1>Set-up</h1>
-    ${setup.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the set-up</p>`}
-    ${setup.state === 'failed' && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
-    ${setup.state === 'failed' && isRefused(setup.error) && html`<div class="sections"><${Clients} setup=${{ needs_key: true, ollama_url: null }} /></div>`}
-    ${setup.state === 'ready' && html`<${SetupBoard} setup=${setup.value} />`}
+    ${!isRead && html`<p class="muted row"><span class="spinner" />Reading the set-up</p>`}
+    ${isRead && setup.state === 'failed' && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
+    ${isRead && setup.state === 'failed' && isRefused(setup.error) && html`<${PersonBoard} accounts=${accounts} />`}
+    ${isRead && setup.state === 'ready' && list.state === 'failed' && html`<${ErrorNotice} error=${list.error} onRetry=${reloadList} />`}
+    ${isRead && setup.state === 'ready' && html`<${SetupBoard} setup=${setup.value} accounts=${accounts} />`}
   `;
 }
 
+interface AccountsProps {
+  readonly accounts: AccountList['accounts'];
+}
+
 /** Shows the configuration. Warnings come first: the operator should act on them. */
-function SetupBoard({ setup }: { readonly setup: SetupReport }) {
+function SetupBoard({ setup, accounts }: SetupProps & AccountsProps) {
   const { warnings } = setup;
   return html`
     ${
@@ -38,27 +48,27 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
       <${Limits} setup=${setup} />
       ${setup.model_clis?.map((cli) => html`<${ModelCliSection} cli=${cli} name=${cli.cli} />`) ?? html`<${ModelCliSection} cli=${setup.model_cli} />`}
       <${Models} models=${setup.models} />
-      <${Section} title="Processes and storage">
+      <${FactCard} title="Processes and storage">
         <${Fact} name="Process isolation" page="systemd#cgroups">${terminationText(setup.termination)}<//>
         <${Fact} name="Conversations" page="stores">${storeText(setup.store)}<//>
       <//>
+      <${AccountCards} accounts=${accounts} />
       <${Clients} setup=${setup} canSet />
     </div>
   `;
 }
 
-/** Whether the user may not read the set-up, which is for operators. The instructions for clients are shown anyway. */
+/** Whether the user may not read the set-up, which is for operators. Own accounts are shown anyway. */
 function isRefused(error: Error): boolean {
   return error instanceof ApiError && (error.status === 401 || error.status === 403);
 }
 
-interface SectionProps {
-  readonly title: string;
-  readonly children: ComponentChildren;
-}
-
-function Section({ title, children }: SectionProps) {
-  return html`<section class="card" aria-label=${title}><h2>${title}</h2><dl class="facts">${children}</dl></section>`;
+/** Shows what concerns a user who may not read the set-up: own accounts, and instructions for clients. */
+function PersonBoard({ accounts }: AccountsProps) {
+  return html`<div class="sections">
+    <${AccountCards} accounts=${accounts} />
+    <${Clients} setup=${{ needs_key: true, ollama_url: null }} />
+  </div>`;
 }
 
 interface SetupProps {
@@ -66,7 +76,7 @@ interface SetupProps {
 }
 
 function Addresses({ setup: { url, socket } }: SetupProps) {
-  return html`<${Section} title="Addresses">
+  return html`<${FactCard} title="Addresses">
     <${Fact} name="TCP" page="clients#remote-access"><code>${url}</code><//>
     <${Fact} name="Unix socket" page="clients#local-users">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
   <//>`;
@@ -74,7 +84,7 @@ function Addresses({ setup: { url, socket } }: SetupProps) {
 
 function Access({ setup }: SetupProps) {
   const { keys, needs_key: needsKey, local_users: mode, allowed_users: allowed } = setup;
-  return html`<${Section} title="Access">
+  return html`<${FactCard} title="Access">
     <${Fact} name="API keys" page="clients#keys">${accessText(setup)}<//>
     ${keys.length > 0 && html`<${Fact} name="Key names" page="clients#keys">${listOf(keys)}<//>`}
     ${!needsKey && html`<${Fact} name="Local users" page="clients#local-users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
@@ -86,7 +96,7 @@ function listOf(words: readonly string[]) {
 }
 
 function Limits({ setup }: SetupProps) {
-  return html`<${Section} title="Limits">
+  return html`<${FactCard} title="Limits">
     <${Fact} name="Workers" page="operations#sizing">${countText(setup.workers)}<//>
     <${Fact} name="Concurrent jobs" page="operations#sizing">${countText(setup.max_concurrent)}<//>
     <${Fact} name="Time limit" page="configuration#variables">up to ${durationText(setup.execution_timeout_ms)}<//>
@@ -103,7 +113,7 @@ interface ModelCliProps {
 
 function ModelCliSection({ cli, name }: ModelCliProps) {
   const { adapter, command, version, ready, duration_ms: ms, error } = cli;
-  return html`<${Section} title=${name === undefined ? 'Model CLI' : `Model CLI ${name}`}>
+  return html`<${FactCard} title=${name === undefined ? 'Model CLI' : `Model CLI ${name}`}>
     <${Fact} name="Ready" page="operations#health">
       <${StatusDot} tone=${ready ? 'good' : 'bad'} label=${ready ? `yes, checked in ${durationText(ms)}` : 'no'} />
       ${error !== null && html`<p class="fault">${error}</p>`}
@@ -115,7 +125,7 @@ function ModelCliSection({ cli, name }: ModelCliProps) {
 
 function Models({ models }: { readonly models: SetupReport['models'] }) {
   const defaultModel = models.find((model) => model.default);
-  return html`<${Section} title="Models">
+  return html`<${FactCard} title="Models">
     <${Fact} name="Default" page="clis#names-of-models">${defaultModel?.id ?? 'not known'}<//>
     <${Fact} name="Available models" page="clis#names-of-models">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
   <//>`;

@@ -288,6 +288,7 @@ function accountBodyOf(cli: ModelCli): AccountBody {
     status,
     checked_at: timeOrNull(checkedAt),
     ...(error !== null && { error }),
+    needs_login: cli.health.needsLogin,
     jobs: cli.jobs,
     max_jobs: cli.account?.maxRunning ?? null,
     last_used_at: timeOrNull(cli.lastUsedAt),

@@ -15,6 +15,7 @@ export const accountBody = z
     status: z.enum(readinessStatuses).meta({ description: 'Result of the last readiness check.' }),
     checked_at: time.nullable(),
     error: z.string().optional().meta({ description: 'Why the account cannot be used.' }),
+    needs_login: z.boolean().meta({ description: 'Whether somebody has to log in, or to renew the token.' }),
     jobs: z.int().nonnegative().meta({ description: 'Its waiting and running jobs.' }),
     max_jobs: z.int().positive().nullable().meta({ description: 'Limit of its running jobs; null for none.' }),
     last_used_at: time.nullable().meta({ description: 'When a job last started; null if none has since the start.' }),

@@ -1,7 +1,8 @@
 import { isAbsolute, normalize } from 'node:path';
-import { keyClient, userClient } from '../client.js';
+import { keyClient, ssoClient, userClient } from '../client.js';
 import { nearest } from '../text/nearest.js';
 import { shellWords } from './clis.js';
+import { personName } from './people.js';
 
 /** Account of a model CLI, as a line of the accounts file describes it. */
 export interface AccountLine {
@@ -63,7 +64,7 @@ type AccountOptions = Pick<AccountLine, 'home' | 'tokenFile' | 'owners' | 'maxRu
 const optionReaders: Readonly<Record<string, (value: string) => Partial<AccountOptions>>> = {
   home: (value) => ({ home: readPath(value) }),
   'token-file': (value) => ({ tokenFile: readPath(value) }),
-  owners: (value) => ({ owners: value.split('+').map(readOwner) }),
+  owners: (value) => ({ owners: value.split(/\+(?=\w+:|$)/).map(readOwner) }),
   jobs: (value) => ({ maxRunning: readJobs(value) }),
 };
 const optionNames = Object.keys(optionReaders);
@@ -112,9 +113,13 @@ function readPath(value: string): string {
 }
 
 function readOwner(text: string): string {
+  const person = /^sso:(.*)$/.exec(text)?.[1];
+  if (person !== undefined && personName.test(person)) return ssoClient(person);
   const [, kind, name = ''] = ownerPattern.exec(text) ?? [];
   if (kind === undefined || (kind === 'user' && name.includes('/')))
-    throw new Error('must be API keys and local users, joined by +, such as key:ada+user:ada');
+    throw new Error(
+      'must be API keys, local users and people who sign on, joined by +, such as key:ada+user:ada+sso:ada@example.org',
+    );
   return kind === 'key' ? keyClient(name) : userClient(name);
 }
 

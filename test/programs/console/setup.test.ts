@@ -3,6 +3,7 @@ import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { anchorsOf } from '../../support/documents/anchors.js';
 import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { AccountsLab } from '../../support/service/accounts-lab.js';
 import { startService } from '../../support/service/service.js';
 
 describe('The page Set-up', () => {
@@ -78,6 +79,42 @@ describe('The page Set-up', () => {
     for (const name of ['As a tool of other programs', 'For programs that speak to Ollama']) {
       expect(await section(name).innerText()).toContain(service.url);
     }
+    expectClean(browser, service, /status of 40[13]/);
+  });
+
+  it('shows all accounts to operators, and to others their own, with what to do if one needs a login', async () => {
+    const people = { operator: 'scopes=ask+admin', ada: '', eve: '', bob: '' };
+    await using lab = await AccountsLab.start({ team: '', ada: 'owners=key:ada jobs=2' }, people);
+    const { service, folder } = lab;
+    const keyOfPerson = (person: keyof typeof people) => lab.headers(person)['x-api-key'] ?? '';
+    const homes = ['team', 'ada', 'lost'].map((name) => `${name} command home=${folder.path}/${name}`);
+    await lab.writeText(`${homes[0]}\n${homes[1]} owners=key:ada jobs=2\n${homes[2]} owners=key:eve\n`);
+    await service.log('accounts_loaded');
+    await lab.ask('ada', 'hello');
+    await service.post('/health/recheck', {}, lab.headers('operator'));
+    await openConsole(browser, service, '/setup');
+    await enterKey(browser.page, keyOfPerson('operator'));
+    await section('Account team').waitFor();
+    expect(await section('Account team').innerText()).toMatch(/State\s+ready[\s\S]*Quota\s+not reported yet/);
+    expect(await section('Account team').innerText()).toMatch(/Serves\s+clients without an account[\s\S]*not since/);
+    expect(await section('Account ada').innerText()).toMatch(/Serves\s+key ada\s+Last used\s+\d\d:\d\d:\d\d/);
+    const lost = await section('Account lost').innerText();
+    expect(lost).toMatch(/needs a login[\s\S]*does not exist[\s\S]*sudo prompt-relay accounts login lost/);
+    await section('Account lost').getByRole('link', { name: 'To do' }).scrollIntoViewIfNeeded();
+    await expectGoodLooks(browser.page, 'setup-accounts');
+    for (const [person, own] of [
+      ['ada', ['Account ada']],
+      ['eve', ['Account lost']],
+      ['bob', []],
+    ] as const) {
+      await forgetKey(browser.page);
+      await openConsole(browser, service, '/setup');
+      await enterKey(browser.page, keyOfPerson(person));
+      await section('As a tool of other programs').waitFor();
+      const shown = await browser.page.getByRole('region', { name: /^(Account|Login) / }).all();
+      expect(await Promise.all(shown.map((card) => card.getAttribute('aria-label')))).toEqual(own);
+    }
+    await section('As a tool of other programs').waitFor();
     expectClean(browser, service, /status of 40[13]/);
   });
 });

@@ -10,7 +10,7 @@ describe('The accounts file', () => {
       '',
       '  ada claude home="/srv/ada lovelace" owners=key:ada+user:ada jobs=2\r',
       'spare claude token-file=/etc/prompt-relay/spare.token',
-      'lab codex home=/srv/lab owners=key:lab/bob@example.org',
+      'lab codex home=/srv/lab owners=key:lab/bob@example.org+sso:bob+lab@example.org+user:bob',
     ].join('\n');
     expect(readAccountsFile(text)).toEqual({
       accounts: [
@@ -21,7 +21,10 @@ describe('The accounts file', () => {
           line: 4,
         },
         { ...plain, name: 'spare', cli: 'claude', tokenFile: '/etc/prompt-relay/spare.token', line: 5 },
-        { ...plain, name: 'lab', cli: 'codex', home: '/srv/lab', owners: ['key lab/bob@example.org'], line: 6 },
+        {
+          ...{ ...plain, name: 'lab', cli: 'codex', home: '/srv/lab', line: 6 },
+          owners: ['key lab/bob@example.org', 'sso bob+lab@example.org', 'user bob'],
+        },
       ],
       faults: [],
     });
@@ -51,6 +54,9 @@ describe('The accounts file', () => {
     ['team claude home=/a owners=ada', ownerFault()],
     ['team claude home=/a owners=key:ada+', ownerFault()],
     ['team claude home=/a owners=user:ada/bob', ownerFault()],
+    ['team claude home=/a owners=key:ada+bob', ownerFault()],
+    ['team claude home=/a owners=sso:Ada', ownerFault()],
+    ['team claude home=/a owners=sso:group:lab', ownerFault()],
     ['team claude home=/a owners=address:127.0.0.1', ownerFault()],
     ['team claude home="/a', 'has an open quote or a lone backslash at character 18'],
   ])('reports the fault of the line %s with its number', (line, fault) => {
@@ -84,5 +90,5 @@ describe('The accounts file', () => {
 });
 
 function ownerFault(): string {
-  return 'the option owners must be API keys and local users, joined by +, such as key:ada+user:ada';
+  return 'the option owners must be API keys, local users and people who sign on, joined by +, such as key:ada+user:ada+sso:ada@example.org';
 }
