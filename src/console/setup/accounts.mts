@@ -7,7 +7,7 @@ import { CodeBlock } from '../ui/controls.mjs';
 import { StatusDot, type Tone } from '../ui/notices.mjs';
 import { Fact, FactCard } from './documents.mjs';
 
-/** Shows a card for each account: all accounts for an administrator, else those that the user owns. */
+/** Shows a card for each account. */
 export function AccountCards({ accounts }: Pick<AccountList, 'accounts'>) {
   const { clock } = useParts();
   const nowMs = clock.now();

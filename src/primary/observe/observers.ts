@@ -9,6 +9,7 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
+import type { Bill } from '../store/contract/usage.js';
 import type { Notices } from '../webhooks/notices.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
@@ -45,7 +46,7 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
       usage.jobEnded(request, end, bill);
       lastHour.jobEnded(request, end);
       logEnd(log, request, end);
-      if (hadSlot) logFailure(log, request, end);
+      if (hadSlot) logFailure(log, request, end, bill);
     },
     jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
   };
@@ -78,10 +79,11 @@ function logEnd(log: Logger, { requestId, trace, operation }: JobRequest, end: J
  * Logs a failure without its message, which may quote the model. The stderr of a program is an operator's only
  * information about a crash.
  */
-function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd): void {
+function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd, { account }: Bill): void {
   if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
   const { reason, stderr } = end.failure;
-  log.warn('cli_failed', { request_id: requestId, ...traceFields(trace), code: end.outcome, reason, stderr });
+  const ids = { request_id: requestId, ...traceFields(trace), ...(account !== '' && { account }) };
+  log.warn('cli_failed', { ...ids, code: end.outcome, reason, stderr });
 }
 
 /** Returns the observer of a CLI that counts its events, and logs those relevant to an operator. */

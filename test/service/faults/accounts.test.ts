@@ -1,10 +1,12 @@
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { killIfAlive } from '../../support/processes/processes.js';
 import { AccountsLab } from '../../support/service/accounts-lab.js';
-import type { Answer } from '../../support/service/service.js';
+import { type Answer, script } from '../../support/service/service.js';
 
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const jobs = 200;
@@ -169,4 +171,94 @@ describe('Accounts', () => {
     });
     expect(mixed).toEqual([]);
   });
+
+  it('show nothing of their login to anybody else, however they fail', async () => {
+    await using lab = await AccountsLab.start(
+      { ada: 'owners=key:ada', bob: 'owners=key:bob', team: '' },
+      { ada: '', bob: '', carol: '', operator: 'scopes=ask+admin' },
+      {
+        ...{ MODEL_API_CLI: 'claude', MODEL_API_CLI_COMMAND: script('has-an-account.pl', 'HOME') },
+        ...{ MODEL_API_LOG_LEVEL: 'debug', MODEL_API_EXPOSE_STDERR: 'true' },
+      },
+    );
+    const { service } = lab;
+    const set = async (name: string, { state = 'ok', login = loginWith, mode = 0o700 }: Failing) => {
+      await writeFile(join(lab.homeOf(name), 'state'), state);
+      await writeFile(join(lab.homeOf(name), '.claude', '.credentials.json'), login(canaryOf(name)));
+      await chmod(lab.homeOf(name), mode);
+      await service.post('/health/recheck', {}, lab.headers('operator'));
+    };
+    for (const name of ['ada', 'bob', 'team']) {
+      await mkdir(join(lab.homeOf(name), '.claude'));
+      await writeFile(join(lab.homeOf(name), 'canary'), canaryOf(name));
+      await set(name, {});
+    }
+    const names = (name: string, { text }: Answer) => text.includes(canaryOf(name)) || text.includes(lab.homeOf(name));
+    const leaks: unknown[] = [];
+    for (const [name, other] of [
+      ['ada', 'bob'],
+      ['bob', 'ada'],
+    ] as const) {
+      const seen: unknown[] = [];
+      for (const [how, failing] of Object.entries(failures)) {
+        await set(name, failing);
+        const answer = await lab.ask(name, 'hello');
+        seen.push([how, answer.status === 200 ? answer.body.response : answer.body.reason]);
+        const answers = [await lab.ask(other, 'hello'), await lab.ask('carol', 'hello')];
+        for (const path of pages)
+          for (const person of [other, 'carol']) answers.push(await service.get(path, lab.headers(person)));
+        answers.push(await service.get('/health'), await service.get('/metrics'));
+        leaks.push(...answers.filter((each) => names(name, each)), ...[answer].filter((each) => names(other, each)));
+        await set(name, {});
+      }
+      expect(seen).toEqual([
+        ...['crash', 'dies', 'garbage'].map((how) => [how, 'crashed']),
+        ...[
+          ['auth', 'auth'],
+          ['quota', 'quota'],
+        ],
+        ...['broken login', 'unfinished login', 'open HOME'].map((how) => [how, 'hello']),
+      ]);
+    }
+    expect(leaks).toEqual([]);
+    for (const [name, accountsInLog] of [
+      ['ada', ['ada']],
+      ['bob', ['bob']],
+      ['team', []],
+    ] as const) {
+      const records = service.logs.filter((record) => JSON.stringify(record).includes(canaryOf(name)));
+      expect([...new Set(records.map(({ account }) => account))]).toEqual(accountsInLog);
+    }
+  }, 120_000);
 });
+
+interface Failing {
+  /** State of the account for has-an-account.pl. */
+  readonly state?: string;
+  readonly login?: (canary: string) => string;
+  /** Mode of the HOME. */
+  readonly mode?: number;
+}
+
+const failures: Readonly<Record<string, Failing>> = {
+  crash: { state: 'crash' },
+  dies: { state: 'dies' },
+  garbage: { state: 'garbage' },
+  auth: { state: 'auth' },
+  quota: { state: `quota ${Math.ceil(Date.now() / 1000) + 3600}` },
+  'broken login': { login: (canary) => `${canary} {"claudeAiOauth":` },
+  'unfinished login': { login: (canary) => `{"claudeAiOauth":{"accessToken":"${canary}"}}` },
+  'open HOME': { mode: 0o755 },
+};
+
+const pages = ['/accounts', '/health', '/health/history', '/status', '/jobs', '/usage?group=account'];
+
+function canaryOf(name: string): string {
+  return `canary-of-${name}-0123456789`;
+}
+
+/** Returns a file with the login of claude, valid for an hour. */
+function loginWith(canary: string): string {
+  const tokens = { accessToken: canary, refreshToken: canary, expiresAt: Date.now() + 3_600_000 };
+  return JSON.stringify({ claudeAiOauth: { ...tokens, scopes: ['user:inference'] } });
+}

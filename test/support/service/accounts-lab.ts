@@ -10,10 +10,12 @@ const keyOf = (person: string) => `the-key-of-${person}-in-this-test`;
 export class AccountsLab implements AsyncDisposable {
   readonly folder: TemporaryFolder;
   readonly service: Service;
+  readonly #cli: string;
 
-  constructor(folder: TemporaryFolder, service: Service) {
+  constructor(folder: TemporaryFolder, service: Service, cli: string) {
     this.folder = folder;
     this.service = service;
+    this.#cli = cli;
   }
 
   /** `accounts`: options of each account without its HOME. `people`: options of each key. */
@@ -30,7 +32,8 @@ export class AccountsLab implements AsyncDisposable {
     await writeFile(path('keys'), keys.join(''), { mode: 0o600 });
     await writeFile(path('record'), '');
     for (const name of Object.keys(accounts)) await addHome(folder.path, name);
-    await writeFile(path('accounts'), linesOf(folder.path, accounts));
+    const cli = env.MODEL_API_CLI ?? 'command';
+    await writeFile(path('accounts'), linesOf(folder.path, accounts, cli));
     const service = await startService({
       env: {
         MODEL_API_CLI: 'command',
@@ -41,7 +44,7 @@ export class AccountsLab implements AsyncDisposable {
       },
     });
     await writeFile(join(service.home, 'login'), 'login of the service');
-    return new AccountsLab(folder, service);
+    return new AccountsLab(folder, service, cli);
   }
 
   headers(person: string): Record<string, string> {
@@ -55,7 +58,7 @@ export class AccountsLab implements AsyncDisposable {
   /** Replaces the accounts file, and creates missing HOMEs. */
   async writeAccounts(accounts: Readonly<Record<string, string>>): Promise<void> {
     for (const name of Object.keys(accounts)) await addHome(this.folder.path, name);
-    await this.writeText(linesOf(this.folder.path, accounts));
+    await this.writeText(linesOf(this.folder.path, accounts, this.#cli));
   }
 
   async writeText(text: string): Promise<void> {
@@ -96,8 +99,8 @@ async function addHome(folder: string, name: string): Promise<void> {
   await writeFile(file, `login of ${name}`, { flag: 'wx' }).catch(() => {}); // a program may read the present one
 }
 
-function linesOf(folder: string, accounts: Readonly<Record<string, string>>): string {
+function linesOf(folder: string, accounts: Readonly<Record<string, string>>, cli: string): string {
   return Object.entries(accounts)
-    .map(([name, options]) => `${name} command home=${join(folder, name)} ${options}\n`)
+    .map(([name, options]) => `${name} ${cli} home=${join(folder, name)} ${options}\n`)
     .join('');
 }

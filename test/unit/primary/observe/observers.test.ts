@@ -68,10 +68,14 @@ describe('The observer of jobs', () => {
     const { observer, log } = createObserver();
     const request = jobRequest({ requestId: 'request 7' });
     observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true, noBill);
-    observer.jobEnded(request, jobFailed('spawn_error'), true, noBill);
+    observer.jobEnded(request, jobFailed('spawn_error'), true, { ...noBill, account: 'ada' });
     expect(log.entries.filter(({ event }) => event !== 'job_ended')).toEqual([
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
-      { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
+      {
+        level: 'warn',
+        event: 'cli_failed',
+        fields: { request_id: 'request 7', account: 'ada', code: 'spawn_error' },
+      },
     ]);
     expect(JSON.stringify(log.entries)).not.toContain('prompt');
   });
