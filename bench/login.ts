@@ -22,8 +22,8 @@ export async function login(rounds: number): Promise<Row[]> {
   await using endpoint = await TokenEndpoint.start({ livesMs, delayMs });
   const restarts = Math.ceil(refreshes / perRestart) - 1;
   const endsAt = Array.from({ length: restarts }, (_, restart) => (restart + 1) * perRestart);
-  const jobs = await tryLogin(api, endpoint, { refreshes, endsAt });
-  const isLost = endpoint.refused > 0 || !(await endpoint.isLoginStored());
+  const { jobs } = await tryLogin(api, endpoint, { refreshes, endsAt });
+  const isLost = endpoint.refused > 0 || !(await endpoint.login.isStored());
   const count = (...statuses: readonly number[]) => statuses.reduce((sum, each) => sum + (jobs.get(each) ?? 0), 0);
   const total = [...jobs.values()].reduce((sum, each) => sum + each, 0);
   return [

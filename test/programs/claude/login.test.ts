@@ -1,13 +1,22 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { installClaude } from '../../support/agents/claude-service.js';
-import { startWithLogin, tryLogin } from '../../support/agents/login-trial.js';
-import { echoes, type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { type LoginTrialResult, startWithLogin, tryLogin } from '../../support/agents/login-trial.js';
+import { conversationOf, echoes, type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
 import { TokenEndpoint } from '../../support/agents/token-endpoint.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
+import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 
 const hourMs = 3_600_000;
 /** Delays of the endpoint's first responses, in milliseconds. */
 const delays = [300, 0, 1000, 0, 0, 2500, 0, 100];
+const delayMs = (refresh: number) => delays[refresh % 100] ?? 0;
+
+/** Refreshes of the logins of four accounts. LOGIN_REFRESHES=100 tests more. */
+const accountRefreshes = Number(process.env.LOGIN_REFRESHES ?? 16);
+/** Names of people, each with an account of this name; nobody else owns the account `team`. */
+const people = ['ada', 'bob', 'carol', 'team'];
 
 let api: MessagesApi;
 
@@ -22,32 +31,80 @@ function lastToken(): string | undefined {
   return api.requests.at(-1)?.headers.authorization;
 }
 
+/** Checks that jobs were answered, and that none has failed for another reason than a cut or a drain. */
+function expectOrderlyJobs({ jobs }: LoginTrialResult): void {
+  expect(jobs.get(200)).toBeGreaterThan(0);
+  expect([...jobs.keys()].filter((status) => ![0, 200, 503, 504].includes(status))).toEqual([]);
+}
+
 describe('The login files of claude', () => {
   it('survive 20 renewals during jobs, checks, cancellations, timeouts, drains and restarts', async () => {
-    const delayMs = (refresh: number) => delays[refresh] ?? 0;
     // Claude renews a token that expires within 300,000 ms.
     const livesMs = (token: number) => (token % 10 === 0 ? 304_000 : 300_300);
     await using endpoint = await TokenEndpoint.start({ livesMs, delayMs });
-    const jobs = await tryLogin(api, endpoint, { refreshes: 20, endsAt: [6] });
+    const result = await tryLogin(api, endpoint, { refreshes: 20, endsAt: [6] });
     expect(endpoint.refused).toBe(0);
-    expect(await endpoint.isLoginStored()).toBe(true);
-    expect(jobs.get(200)).toBeGreaterThan(0);
-    expect([...jobs.keys()].filter((status) => ![0, 200, 503, 504].includes(status))).toEqual([]);
+    expect(await endpoint.login.isStored()).toBe(true);
+    expectOrderlyJobs(result);
   });
+
+  it(
+    `of four accounts survive ${accountRefreshes} renewals, also with killed workers, and serve only their owners`,
+    async () => {
+      // The logins expire at different times, and now and then together.
+      const livesMs = (token: number) => (token % 4 === 0 ? 308_000 : 300_300);
+      await using endpoint = await TokenEndpoint.start({ livesMs, delayMs, logins: people });
+      const path = (name: string) => join(endpoint.home, name);
+      const owners = (name: string) => (name === 'team' ? '' : `owners=key:${name}`);
+      const lines = endpoint.logins.map(({ name, home }) => `${name} claude home=${home} ${owners(name)}\n`);
+      await writeFile(path('accounts'), lines.join(''));
+      await writeFile(path('keys'), keysFileOf(Object.fromEntries(people.map((name) => [name, '']))), { mode: 0o600 });
+      const files = { MODEL_API_ACCOUNTS_FILE: path('accounts'), MODEL_API_KEYS_FILE: path('keys') };
+      const result = await tryLogin(api, endpoint, {
+        refreshes: accountRefreshes,
+        endsAt: [1, 2, 3].map((quarter) => Math.ceil((accountRefreshes * quarter) / 4)),
+        people: Object.fromEntries(people.map((name) => [name, keyHeaders(name)])),
+        env: { ...files, MODEL_API_STANDBY: '1' },
+        killsWorkers: true,
+      });
+      const asked = api.requests.map((request) => ({
+        person:
+          conversationOf(request)
+            .findLast(({ role }) => role === 'user')
+            ?.text.split(' ')
+            .at(-1) ?? '',
+        token: request.headers.authorization ?? '',
+      }));
+      const wrong = asked.filter(({ person, token }) => !new RegExp(`^Bearer sk-ant-oat01-${person}\\d+$`).test(token));
+      process.stdout.write(
+        `${endpoint.refreshes} renewals of ${endpoint.logins.map(({ name, refreshes }) => `${name} ${refreshes}`)}; ` +
+          `${endpoint.refused} refused; ${asked.length} requests, ${wrong.length} with a wrong token; ` +
+          `${result.kills} killed workers; jobs by status ${JSON.stringify([...result.jobs])}\n`,
+      );
+      expect(endpoint.refused).toBe(0);
+      for (const login of endpoint.logins) expect([login.name, await login.isStored()]).toEqual([login.name, true]);
+      expect(wrong).toEqual([]);
+      expect(new Set(asked.map(({ person }) => person)).size).toBe(people.length);
+      expect(Math.min(...endpoint.logins.map(({ refreshes }) => refreshes))).toBeGreaterThan(0);
+      expectOrderlyJobs(result);
+    },
+    120_000 + 6000 * accountRefreshes,
+  );
 
   it('are read again by waiting processes after another process has renewed the login', async () => {
     await using endpoint = await TokenEndpoint.start({ livesMs: () => hourMs, delayMs: () => 0 });
+    const { login } = endpoint;
     await using service = await startWithLogin(api, endpoint, { MODEL_API_STANDBY: '1' });
     const { body } = await service.post('/chat', { message: 'one' });
-    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    expect(lastToken()).toBe(`Bearer ${login.accessToken}`);
     await until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby', 20_000);
     const hits = await metric(service, 'standby_total{result="hit"}');
-    endpoint.refreshes++;
-    await endpoint.store(hourMs);
+    login.refreshes++;
+    await login.store(hourMs);
     await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
-    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    expect(lastToken()).toBe(`Bearer ${login.accessToken}`);
     await service.post('/ask', { prompt: 'three' });
-    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    expect(lastToken()).toBe(`Bearer ${login.accessToken}`);
     expect(await metric(service, 'live_session_total{result="hit"}')).toBe(1);
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(hits + 1);
   });

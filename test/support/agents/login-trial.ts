@@ -1,4 +1,5 @@
 import { until } from '../basics/until.js';
+import { killIfAlive } from '../processes/processes.js';
 import type { Answer, Service } from '../service/service.js';
 import { startWithClaude } from './claude-service.js';
 import { conversationOf, type MessagesApi, says, stalls } from './messages-api-stub.js';
@@ -22,69 +23,116 @@ export function startWithLogin(api: MessagesApi, endpoint: TokenEndpoint, env = 
 /** Maximum time before a client disconnects: covers all steps of a job. */
 const leaveMs = 2000;
 const stallingPrompt = 'never answer';
+const betweenKillsMs = 3000;
+
+export interface LoginTrial {
+  readonly refreshes: number;
+  /** Numbers of refreshes during which the service is stopped; then the next one starts. */
+  readonly endsAt: readonly number[];
+  /** Headers of each person, who send the jobs in turn; by default one without headers. */
+  readonly people?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether workers are killed, one after another. */
+  readonly killsWorkers?: boolean;
+}
+
+/** Counts of a trial. */
+export interface LoginTrialResult {
+  /** Number of jobs by HTTP status; 0 for disconnected clients. */
+  readonly jobs: ReadonlyMap<number, number>;
+  readonly kills: number;
+}
 
 /**
- * Sends, cancels and times out jobs until the login has been refreshed this often, while the service checks its CLI
- * every two seconds. During the refreshes that `endsAt` names, stops the service and starts the next. Returns the
- * number of jobs by HTTP status; 0 for disconnected clients.
+ * Sends, cancels and times out jobs until the logins have been refreshed this often, while the service checks its CLI
+ * every two seconds. Each prompt ends with the name of its person.
  */
 export async function tryLogin(
   api: MessagesApi,
   endpoint: TokenEndpoint,
-  { refreshes, endsAt }: { readonly refreshes: number; readonly endsAt: readonly number[] },
-): Promise<ReadonlyMap<number, number>> {
+  { refreshes, endsAt, people = { '': {} }, env = {}, killsWorkers = false }: LoginTrial,
+): Promise<LoginTrialResult> {
   const jobs = new Map<number, number>();
+  let kills = 0;
   const count = (status: number) => jobs.set(status, (jobs.get(status) ?? 0) + 1);
   api.behave = (request) =>
-    conversationOf(request).some(({ text }) => text === stallingPrompt) ? stalls : says('yes');
+    conversationOf(request).some(({ text }) => text.startsWith(stallingPrompt)) ? stalls : says('yes');
   for (const end of [...endsAt, refreshes]) {
-    const service = await startWithLogin(api, endpoint);
+    const service = await startWithLogin(api, endpoint, env);
     const isOver = () => endpoint.refreshes >= end || endpoint.refused > 0;
-    const load = [asks, chats, sendAndDisconnect, timeouts].map((run) => run(service, isOver, count));
+    const load = lanes.map((run, lane) => run(new Lane(service, people, lane, count), isOver));
+    const killed = killsWorkers ? killWorkers(service, isOver) : 0;
     await until(isOver, `refresh ${end}`, 20_000 * refreshes);
     await service.stop(); // during the refresh: the endpoint has not answered
     await Promise.all(load);
+    kills += await killed;
     if (endpoint.refused > 0) break;
   }
-  return jobs;
+  return { jobs, kills };
 }
 
-type Count = (status: number) => void;
-type Load = (service: Service, isOver: () => boolean, count: Count) => Promise<void>;
+/** Kills one worker after another. Returns the number of kills. */
+async function killWorkers(service: Service, isOver: () => boolean): Promise<number> {
+  for (let kills = 0; ; ) {
+    await new Promise((resolve) => setTimeout(resolve, betweenKillsMs));
+    if (isOver()) return kills;
+    const pids = await service.workers().catch(() => []);
+    const pid = pids[kills % Math.max(pids.length, 1)];
+    if (pid === undefined) continue;
+    killIfAlive(pid);
+    kills++;
+  }
+}
 
-const asks: Load = (service, isOver, count) =>
-  repeat(isOver, async () => count(await statusOf(service.post('/ask', { prompt: 'is it?' }))));
+/** Sequence of jobs, each of the next person. */
+class Lane {
+  readonly #service: Service;
+  readonly #people: readonly (readonly [name: string, headers: Readonly<Record<string, string>>])[];
+  readonly #count: (status: number) => void;
+  readonly #conversations = new Map<string, unknown>();
+  #next: number;
 
-const chats: Load = async (service, isOver, count) => {
-  let id: unknown;
-  await repeat(isOver, async () => {
-    const body = { message: 'is it?', ...(typeof id === 'string' && { conversation_id: id }) };
-    count(
-      await statusOf(
-        service.post('/chat', body).then((answer) => {
-          id = answer.body.conversation_id;
-          return answer;
-        }),
-      ),
-    );
-  });
-};
+  /** `first`: number of the person with the first job. */
+  constructor(service: Service, people: LoginTrial['people'] = {}, first = 0, count: (status: number) => void) {
+    this.#service = service;
+    this.#people = Object.entries(people);
+    this.#next = first;
+    this.#count = count;
+  }
 
-const sendAndDisconnect: Load = (service, isOver, count) =>
-  repeat(isOver, async () =>
-    count(await statusOf(service.post('/ask', { prompt: stallingPrompt }, {}, AbortSignal.timeout(leaveMs)))),
-  );
+  ask(prompt: string, signal?: AbortSignal): Promise<void> {
+    return this.#post((name) => ['/ask', { prompt: `${prompt} ${name}`.trim() }], signal);
+  }
 
-const timeouts: Load = (service, isOver, count) =>
-  repeat(isOver, async () => count(await statusOf(service.post('/ask', { prompt: stallingPrompt }))));
+  /** Continues the conversation of the next person. */
+  chat(message: string): Promise<void> {
+    return this.#post((name) => {
+      const conversation_id = this.#conversations.get(name);
+      return [
+        '/chat',
+        { message: `${message} ${name}`.trim(), ...(conversation_id !== undefined && { conversation_id }) },
+      ];
+    });
+  }
+
+  async #post(jobOf: (name: string) => readonly [path: string, body: object], signal?: AbortSignal): Promise<void> {
+    const [name, headers] = this.#people[this.#next++ % this.#people.length] ?? ['', {}];
+    const answer: Answer | null = await this.#service.post(...jobOf(name), headers, signal).catch(() => null);
+    if (answer !== null) this.#conversations.set(name, answer.body.conversation_id);
+    this.#count(answer?.status ?? 0);
+  }
+}
+
+type Load = (lane: Lane, isOver: () => boolean) => Promise<void>;
+
+const asks: Load = (lane, isOver) => repeat(isOver, () => lane.ask('is it?'));
+const chats: Load = (lane, isOver) => repeat(isOver, () => lane.chat('is it?'));
+const timeouts: Load = (lane, isOver) => repeat(isOver, () => lane.ask(stallingPrompt));
+const sendAndDisconnect: Load = (lane, isOver) =>
+  repeat(isOver, () => lane.ask(stallingPrompt, AbortSignal.timeout(leaveMs)));
+
+const lanes = [asks, chats, sendAndDisconnect, timeouts];
 
 async function repeat(isOver: () => boolean, run: () => Promise<void>): Promise<void> {
   while (!isOver()) await run();
-}
-
-function statusOf(answer: Promise<Answer>): Promise<number> {
-  return answer.then(
-    ({ status }) => status,
-    () => 0,
-  );
 }

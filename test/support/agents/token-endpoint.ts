@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { promisify } from 'node:util';
@@ -12,10 +12,50 @@ import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 const subject = ['-subj', '/CN=token-endpoint', '-addext', 'subjectAltName=DNS:*.anthropic.com,DNS:*.claude.com'];
 
 export interface TokenEndpointOptions {
-  /** Lifetime of the token with this number, from 0. */
+  /** Lifetime of the token with this number of a login, from 0. */
   readonly livesMs: (token: number) => number;
-  /** Delay of the answer to the refresh with this number, from 0; the old token is spent at once. */
+  /** Delay of the answer to the refresh with this number of a login, from 0; the old token is spent at once. */
   readonly delayMs: (refresh: number) => number;
+  /** Names of the logins, each with a separate HOME; by default one without a name. */
+  readonly logins?: readonly string[];
+}
+
+/** Login of claude in files below its HOME, which the endpoint renews. */
+export class RenewedLogin {
+  readonly name: string;
+  readonly home: string;
+  refreshes = 0;
+
+  constructor(name: string, home: string) {
+    this.name = name;
+    this.home = home;
+  }
+
+  get credentials(): string {
+    return join(this.home, '.claude', '.credentials.json');
+  }
+
+  get accessToken(): string {
+    return `sk-ant-oat01-${this.name}${this.refreshes}`;
+  }
+
+  get refreshToken(): string {
+    return `sk-ant-ort01-${this.name}${this.refreshes}`;
+  }
+
+  /** Stores the currently valid login, like a user who logs in. */
+  async store(expiresInMs: number): Promise<void> {
+    await mkdir(dirname(this.credentials), { recursive: true, mode: 0o700 });
+    const tokens = { accessToken: this.accessToken, refreshToken: this.refreshToken };
+    const scopes = ['user:inference', 'user:profile'];
+    const login = { ...tokens, expiresAt: Date.now() + expiresInMs, scopes, subscriptionType: 'max' };
+    await writeFile(this.credentials, JSON.stringify({ claudeAiOauth: login }), { mode: 0o600 });
+  }
+
+  /** Whether the stored refresh token is the valid one. */
+  async isStored(): Promise<boolean> {
+    return (await readFile(this.credentials, 'utf8')).includes(`"${this.refreshToken}"`);
+  }
 }
 
 /**
@@ -23,12 +63,9 @@ export interface TokenEndpointOptions {
  * token; a spent one is refused with `invalid_grant`.
  */
 export class TokenEndpoint implements AsyncDisposable {
-  refreshes = 0;
-  /** Number of requests with a spent token: each loses the login. */
+  /** Number of requests with a spent token: each loses a login. */
   refused = 0;
-  /** Whether the endpoint answers 500 and spends no token. */
-  isBroken = false;
-  failures = 0;
+  readonly logins: readonly RenewedLogin[];
   readonly #options: TokenEndpointOptions;
   readonly #folder: TemporaryFolder;
   readonly #proxy = createServer();
@@ -37,6 +74,7 @@ export class TokenEndpoint implements AsyncDisposable {
   private constructor(options: TokenEndpointOptions, folder: TemporaryFolder, tls: TlsServer, inner: Server) {
     this.#options = options;
     this.#folder = folder;
+    this.logins = (options.logins ?? ['']).map((name) => new RenewedLogin(name, join(folder.path, name)));
     inner.on('request', (request, response) => void this.#serve(request, response).catch(() => response.destroy()));
     tls.on('secureConnection', (socket) =>
       inner.emit(
@@ -60,18 +98,28 @@ export class TokenEndpoint implements AsyncDisposable {
     const tls = createTlsServer({ key: await readFile(key), cert: await readFile(cert) });
     const endpoint = new TokenEndpoint(options, folder, tls, createServer());
     await once(endpoint.#proxy.listen(0, '127.0.0.1'), 'listening');
-    await mkdir(join(endpoint.home, '.claude'));
-    await endpoint.store(options.livesMs(0));
+    for (const login of endpoint.logins) {
+      await mkdir(login.home, { recursive: true, mode: 0o700 });
+      await login.store(options.livesMs(0));
+    }
     return endpoint;
   }
 
-  /** HOME with the login. */
+  /** HOME of the service, which has the login without a name. */
   get home(): string {
     return this.#folder.path;
   }
 
-  get credentials(): string {
-    return join(this.home, '.claude', '.credentials.json');
+  /** Login of the only account. */
+  get login(): RenewedLogin {
+    const [login] = this.logins;
+    if (login === undefined) throw new Error('the endpoint has no login');
+    return login;
+  }
+
+  /** Number of refreshes of all logins. */
+  get refreshes(): number {
+    return this.logins.reduce((sum, { refreshes }) => sum + refreshes, 0);
   }
 
   /** Variables that point a CLI to this endpoint. */
@@ -87,27 +135,6 @@ export class TokenEndpoint implements AsyncDisposable {
     };
   }
 
-  get accessToken(): string {
-    return `sk-ant-oat01-${this.refreshes}`;
-  }
-
-  get refreshToken(): string {
-    return `sk-ant-ort01-${this.refreshes}`;
-  }
-
-  /** Stores the currently valid login, like a user who logs in. */
-  async store(expiresInMs: number): Promise<void> {
-    const tokens = { accessToken: this.accessToken, refreshToken: this.refreshToken };
-    const scopes = ['user:inference', 'user:profile'];
-    const login = { ...tokens, expiresAt: Date.now() + expiresInMs, scopes, subscriptionType: 'max' };
-    await writeFile(this.credentials, JSON.stringify({ claudeAiOauth: login }), { mode: 0o600 });
-  }
-
-  /** Whether the stored refresh token is the valid one. */
-  async isLoginStored(): Promise<boolean> {
-    return (await readFile(this.credentials, 'utf8')).includes(`"${this.refreshToken}"`);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#open) socket.destroy();
     this.#proxy.close();
@@ -117,17 +144,14 @@ export class TokenEndpoint implements AsyncDisposable {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.url !== '/v1/oauth/token') return answer(response, 404, {});
     const { refresh_token } = (await json(request)) as { readonly refresh_token: string };
-    if (this.isBroken) {
-      this.failures++;
-      return answer(response, 500, { error: 'server_error' });
-    }
-    if (refresh_token !== this.refreshToken) {
+    const login = this.logins.find(({ refreshToken }) => refreshToken === refresh_token);
+    if (login === undefined) {
       this.refused++;
       return answer(response, 400, { error: 'invalid_grant', error_description: 'Refresh token not found or invalid' });
     }
-    const delayMs = this.#options.delayMs(this.refreshes++);
-    const { accessToken: access_token, refreshToken } = this;
-    const expires_in = this.#options.livesMs(this.refreshes) / 1000;
+    const delayMs = this.#options.delayMs(login.refreshes++);
+    const { accessToken: access_token, refreshToken } = login;
+    const expires_in = this.#options.livesMs(login.refreshes) / 1000;
     const scope = 'user:inference user:profile';
     const body = { token_type: 'Bearer', access_token, refresh_token: refreshToken, expires_in, scope };
     setTimeout(() => answer(response, 200, body), delayMs);

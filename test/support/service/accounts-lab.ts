@@ -6,6 +6,19 @@ import { type Answer, type Service, script, startService } from './service.js';
 
 const keyOf = (person: string) => `the-key-of-${person}-in-this-test`;
 
+/** Returns the headers with the key of a person. */
+export function keyHeaders(person: string): Record<string, string> {
+  return { 'x-api-key': keyOf(person) };
+}
+
+/** Returns the text of a keys file with a key for each person. `people`: options of each key. */
+export function keysFileOf(people: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(people).map(
+    ([name, options]) => `${name}:sha256:${digestOf(keyOf(name))}${options === '' ? '' : ':'}${options}\n`,
+  );
+  return lines.join('');
+}
+
 /** Service whose model answers with the login in its HOME, with a HOME for each account and a key for each person. */
 export class AccountsLab implements AsyncDisposable {
   readonly folder: TemporaryFolder;
@@ -26,10 +39,7 @@ export class AccountsLab implements AsyncDisposable {
   ): Promise<AccountsLab> {
     const folder = await temporaryFolder();
     const path = (name: string) => join(folder.path, name);
-    const keys = Object.entries(people).map(
-      ([name, options]) => `${name}:sha256:${digestOf(keyOf(name))}${options === '' ? '' : ':'}${options}\n`,
-    );
-    await writeFile(path('keys'), keys.join(''), { mode: 0o600 });
+    await writeFile(path('keys'), keysFileOf(people), { mode: 0o600 });
     await writeFile(path('record'), '');
     for (const name of Object.keys(accounts)) await addHome(folder.path, name);
     const cli = env.MODEL_API_CLI ?? 'command';
@@ -48,7 +58,7 @@ export class AccountsLab implements AsyncDisposable {
   }
 
   headers(person: string): Record<string, string> {
-    return { 'x-api-key': keyOf(person) };
+    return keyHeaders(person);
   }
 
   ask(person: string, prompt: string): Promise<Answer> {
