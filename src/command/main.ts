@@ -42,8 +42,9 @@ async function main(): Promise<number | null> {
     keysFilePath,
     accountsFilePath,
     loginEnvironment: () => {
-      const { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY } = process.env;
-      return { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY };
+      const { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE } =
+        process.env;
+      return { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE };
     },
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),

@@ -310,7 +310,12 @@ function createModels(
   const accountsFile =
     accountsSource === null
       ? null
-      : new WatchedFile(accountsSource.path, accountsListener(accounts, accountsSource, onChange, log), clock);
+      : new WatchedFile(
+          accountsSource.path,
+          accountsListener(accounts, accountsSource, onChange, log),
+          clock,
+          accountsSource.read,
+        );
   return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels };
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type AccountBody, accountList } from '../../shared/api/accounts.js';
 import { healthBody } from '../../shared/api/health.js';
 import {
@@ -13,7 +13,7 @@ import {
 import { shellWords } from '../../shared/config/clis.js';
 import { alignColumns, formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
-import { fileFault } from '../../shared/text/system-error.js';
+import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import {
   addressFlags,
   type Command,
@@ -119,10 +119,11 @@ const actions: Readonly<Record<string, AccountAction>> = {
       return withLines(text, [line]);
     });
     const home = homeOf(added);
-    if (home !== null) await createHome(home);
+    const isRoots = home !== null && (await createHome(home, `the account ${name} is in ${path}, but `));
     if (args.has('json')) await context.terminal.writeJson({ name, cli, home });
     const next = home === null ? '' : ` Log in with "prompt-relay accounts login ${name}".`;
-    context.terminal.sentences(`The account ${name} is in ${path}.${next} ${noRestart}`);
+    const owner = isRoots ? ` ${ownerHint(home)}` : '';
+    context.terminal.sentences(`The account ${name} is in ${path}.${owner}${next} ${noRestart}`);
     return exitCodes.ok;
   },
   login: async (args, context, [name]) => {
@@ -181,28 +182,49 @@ function lineOf(name: string, cli: string, args: CommandArguments, others: reado
 }
 
 function checkedLine(line: string): AccountLine {
-  const { accounts: made, faults } = readAccountsFile(line);
+  const { accounts: made, faults } = readAccountsFile(`${line}\n`);
   const [account] = made;
   if (account !== undefined && made.length === 1) return account;
   throw usageError('accounts', `add: ${(faults[0] ?? 'an option is wrong').replace(/^line 1: /, '')}`);
 }
 
-/** Creates the HOME of an account. If root does, it gets the owner of the folder around it: the user of the service. */
-async function createHome(home: string): Promise<void> {
+/**
+ * Creates the HOME of an account. If root does, it gets the owner of the folder around it: the user of the service.
+ * Returns whether the HOME belongs to root. `context`: what the user must know if it fails.
+ */
+async function createHome(home: string, context = ''): Promise<boolean> {
   try {
     const first = await mkdir(home, { recursive: true, mode: 0o700 });
-    if (first === undefined || process.geteuid?.() !== 0) return;
+    if (first === undefined || process.geteuid?.() !== 0) return (await stat(home)).uid === 0;
     const { uid, gid } = await stat(dirname(first));
     for (let folder = home; folder.length >= first.length; folder = dirname(folder)) await chown(folder, uid, gid);
+    return uid === 0;
   } catch (error) {
-    throw new CommandError(exitCodes.config, `accounts: ${fileFault(home, error as NodeJS.ErrnoException)}`);
+    const { code } = error as NodeJS.ErrnoException;
+    const fault = code === 'EEXIST' ? `${home} is not a folder` : fileFault(home, error as NodeJS.ErrnoException);
+    throw new CommandError(exitCodes.config, `accounts: ${context}${fault}`);
   }
+}
+
+function ownerHint(home: string): string {
+  return `${home} belongs to root: if the service has another user, chown the folder to this user.`;
+}
+
+/** Throws a CommandError unless the service would use the HOME, and this user may run programs as its owner. */
+async function checkHome(home: string): Promise<{ readonly uid: number; readonly gid: number }> {
+  const { uid, gid, mode } = await stat(home);
+  const refuse = (fault: string) => new CommandError(exitCodes.config, `accounts: ${home} ${fault}`);
+  const user = process.geteuid?.();
+  if (user !== 0 && uid !== user) throw refuse('belongs to another user: run this command as that user or as root');
+  if ((mode & 0o077) !== 0)
+    throw refuse('can be entered by other users, so the service would not use it: chmod 700 it');
+  return { uid, gid };
 }
 
 async function readFileOf(args: CommandArguments, context: CommandContext) {
   const path = context.accountsFilePath(args.value('file'));
   try {
-    return readAccountsFile(String(await context.files.read(path)));
+    return readAccountsFile(String(await context.files.readRegular(path)));
   } catch (error) {
     throw new CommandError(exitCodes.config, `accounts: ${fileFault(path, error as NodeJS.ErrnoException)}`);
   }
@@ -229,30 +251,29 @@ async function logIn(
     throw usageError('accounts', `login: name the program that logs in to ${cli}, with --program`);
   const [program, ...words] = wordsOf(commandLine);
   if (program === undefined) throw usageError('accounts', 'login: --program is empty');
-  await createHome(home);
-  const { uid, gid } = await stat(home);
+  const isRoots = await createHome(home);
+  const owner = await checkHome(home);
+  if (isRoots) terminal.sentences(ownerHint(home));
+  terminal.sentences(`This is the login of ${basename(program)} for the account ${name}. Ctrl-C cancels it.`);
+  using _ = terminal.onInterrupt(() => {}); // Ctrl-C also reaches the program, which ends itself
   const isRoot = process.geteuid?.() === 0;
-  if (!isRoot && uid !== process.geteuid?.())
-    throw new CommandError(
-      exitCodes.config,
-      `accounts: ${home} belongs to another user: run this command as that user or as root`,
-    );
-  terminal.sentences(`This is the login of ${commandLine.split(' ')[0]} for the account ${name}.`);
-  const child = spawn(program, words, {
-    cwd: home,
-    env: { ...loginEnvironment(), HOME: home },
-    stdio: 'inherit',
-    ...(isRoot && { uid, gid }),
-  });
-  const [code] = await Promise.race([
-    once(child, 'exit'),
-    once(child, 'error').then(([error]) => {
-      throw new CommandError(exitCodes.config, `accounts: ${program} cannot be started: ${(error as Error).message}`);
-    }),
-  ]);
-  if (code !== 0) throw new CommandError(exitCodes.failed, `accounts: the login has ended with the code ${code}`);
+  const env = { ...loginEnvironment(), HOME: home };
+  const child = spawn(program, words, { cwd: home, env, stdio: 'inherit', ...(isRoot && owner) });
+  const [code, signal] = (await once(child, 'exit').catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(exitCodes.config, `accounts: ${startFault(program, error)}`);
+  })) as [number | null, NodeJS.Signals | null];
+  if (signal === 'SIGINT' || code === exitCodes.interrupted)
+    throw new CommandError(exitCodes.interrupted, 'accounts: the login was cancelled');
+  if (code !== 0)
+    throw new CommandError(exitCodes.failed, `accounts: the login has ended with the code ${code ?? signal}`);
   terminal.sentences(`The login of ${name} is in ${home}. "prompt-relay accounts check" shows whether it works.`);
   return exitCodes.ok;
+}
+
+function startFault(program: string, error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT') return `${program} is not on the PATH: name the program with --program`;
+  const hint = error.code === 'EACCES' ? ' (the owner of the HOME needs access to it, and to the HOME)' : '';
+  return `${program} cannot be started: ${meaningOf(error)}${hint}`;
 }
 
 function wordsOf(commandLine: string): string[] {

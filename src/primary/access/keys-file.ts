@@ -70,14 +70,21 @@ export class WatchedFile {
   readonly #path: string;
   readonly #listener: FileListener;
   readonly #clock: Clock;
+  readonly #read: (path: string) => Promise<string>;
   #watcher: FSWatcher | null = null;
   #stopPolling: StopTimer = () => {};
   /** Metadata of the file, or the code of the error, when the file was last read. */
   #known = '';
   #looking: Promise<void> | null = null;
 
-  constructor(path: string, listener: FileListener, clock: Clock) {
+  constructor(
+    path: string,
+    listener: FileListener,
+    clock: Clock,
+    read = (path: string): Promise<string> => readFile(path, 'utf8'),
+  ) {
     this.#path = path;
+    this.#read = read;
     this.#listener = listener;
     this.#clock = clock;
   }
@@ -118,7 +125,7 @@ export class WatchedFile {
       if (looks === before) break;
     }
     this.#known = looks;
-    await readFile(this.#path, 'utf8')
+    await this.#read(this.#path)
       .then((text) => this.#listener.read(text))
       .catch((error: Error) => this.#listener.unreadable(error));
   }

@@ -1,6 +1,7 @@
 import type { AccountLine } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
+import { fileFault } from '../../shared/text/system-error.js';
 import { eligibleAccounts, pickAccount } from './account-choice.js';
 import type { Adapter } from './contract/adapter.js';
 import { type CliContext, type CliHost, ModelCli, sharedProgram } from './model-cli.js';
@@ -36,6 +37,8 @@ export type PrepareAccounts = (text: string) => Promise<PreparedAccounts>;
 /** Accounts at the start of the service, and how to read a changed file. */
 export interface AccountsSource {
   readonly path: string;
+  /** Reads the file. Rejects if it is not a small file. */
+  readonly read: () => Promise<string>;
   readonly first: readonly PreparedAccount[];
   readonly prepare: PrepareAccounts;
 }
@@ -242,7 +245,7 @@ function startChecks({ health, login }: ModelCli): void {
 }
 
 function hasSameLogin(a: PreparedAccount, b: PreparedAccount): boolean {
-  const isSamePlace = a.line.home === b.line.home && a.line.tokenFile === b.line.tokenFile;
+  const isSamePlace = a.env.HOME === b.env.HOME && a.line.tokenFile === b.line.tokenFile;
   return a.cli === b.cli && isSamePlace && a.token === b.token;
 }
 
@@ -269,7 +272,7 @@ interface AccountsListener {
  */
 export function accountsListener(
   accounts: CliAccounts,
-  { first, prepare }: AccountsSource,
+  { path, first, prepare }: AccountsSource,
   onChange: (removed: readonly ModelCli[]) => void,
   log: Logger,
 ): AccountsListener {
@@ -293,11 +296,11 @@ export function accountsListener(
       known = signature;
       isBroken = false;
     },
-    unreadable: ({ message }) => refuse(message),
+    unreadable: (error) => refuse(fileFault(path, error)),
   };
 }
 
 /** Returns a text that differs if anything of the accounts does, except comments. */
 function signatureOf(accounts: readonly PreparedAccount[]): string {
-  return JSON.stringify(accounts.map(({ line: { line: _, ...account }, token }) => [account, token]));
+  return JSON.stringify(accounts.map(({ line: { line: _, ...account }, env, token }) => [account, env.HOME, token]));
 }

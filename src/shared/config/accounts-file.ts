@@ -29,6 +29,8 @@ export interface AccountsFileContent {
 
 /** Limit of accounts, because each has its own processes, checks and metrics. */
 const maxAccounts = 100;
+/** Largest accounts file, and largest file with a token. */
+export const maxAccountsFileBytes = 256 * 1024;
 const maxRunningJobs = 1024;
 export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 export const accountNameForm = 'the name must be 1 to 32 letters, digits and . _ -';
@@ -36,19 +38,20 @@ const ownerPattern = /^(key|user):([A-Za-z0-9_][\w.@/-]{0,128})$/;
 
 /**
  * Parses accounts, one per line: a name, a model CLI, and options such as `home=/srv/ada owners=key:ada jobs=2`, with
- * quotes as in a shell. Blank lines and lines that begin with `#` are ignored.
+ * quotes as in a shell. Blank lines and lines that begin with `#` are ignored. The last line needs a line break: the line
+ * of a half-written file could lack its owners, and its account would serve everybody.
  */
 export function readAccountsFile(text: string): AccountsFileContent {
   const accounts: AccountLine[] = [];
   const faults: string[] = [];
-  for (const [index, line] of text
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .entries()) {
+  const lines = text.replace(/^\uFEFF/, '').split('\n');
+  for (const [index, line] of lines.entries()) {
     if (/^\s*(#|$)/.test(line)) continue;
     try {
       if (accounts.length >= maxAccounts) throw new Error(`the file must have at most ${maxAccounts} accounts`);
       const account = readAccount(line.trim(), index + 1);
+      if (index === lines.length - 1)
+        throw new Error('the line break at its end is missing, as in a half-written file');
       checkUnique(account, accounts);
       accounts.push(account);
     } catch (error) {
@@ -141,6 +144,7 @@ function checkUnique({ name, home, tokenFile }: AccountLine, others: readonly Ac
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
+/** Whether the path is the folder or below it. */
+export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`);
 }

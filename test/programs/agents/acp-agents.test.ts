@@ -8,6 +8,7 @@ import {
 } from '../../support/agents/completions-api-stub.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
+import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 type Variables = Readonly<Record<string, string>>;
@@ -79,6 +80,42 @@ describe('The models of opencode', () => {
     expect(await service.log('readiness_checked')).toMatchObject({ status: 'not_ready', error });
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
     expect([status, body.error]).toEqual([500, 'cli_error']);
+  });
+});
+
+describe('The accounts of opencode', () => {
+  it('have a login each', async () => {
+    await using folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    const provider = { npm: '@ai-sdk/openai-compatible', options: { baseURL: api.url }, models: { one: {} } };
+    await writeFile(path('providers.json'), JSON.stringify({ model: 'stub/one', provider: { stub: provider } }));
+    await writeFile(path('keys'), keysFileOf({ ada: '', bob: '' }), { mode: 0o600 });
+    const people = ['ada', 'bob'];
+    for (const name of people) {
+      const login = join(path(name), '.local/share/opencode');
+      await mkdir(path(name), { mode: 0o700 });
+      await mkdir(login, { recursive: true });
+      await writeFile(join(login, 'auth.json'), JSON.stringify({ stub: { type: 'api', key: `key-of-${name}` } }));
+    }
+    await writeFile(
+      path('accounts'),
+      people.map((name) => `${name} opencode home=${path(name)} owners=key:${name}\n`).join(''),
+    );
+    await using service = await startService({
+      env: {
+        MODEL_API_CLI: 'opencode',
+        MODEL_API_CLI_COMMAND: await installAgent('opencode'),
+        MODEL_API_CLI_ENV: 'OPENCODE_CONFIG',
+        OPENCODE_CONFIG: path('providers.json'),
+        MODEL_API_ACCOUNTS_FILE: path('accounts'),
+        MODEL_API_KEYS_FILE: path('keys'),
+        TMPDIR: folder.path,
+      },
+    });
+    for (const name of people) {
+      const { body } = await service.post('/ask', { prompt: 'Hello', model: 'stub/one' }, keyHeaders(name));
+      expect([body.response, api.headers.at(-1)?.authorization]).toEqual(['Hello, world', `Bearer key-of-${name}`]);
+    }
   });
 });
 

@@ -13,8 +13,10 @@ import {
   startResponsesApi,
 } from '../../support/agents/responses-api-stub.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { runCommand } from '../../support/clients/command.js';
 import { namesOf, stream, textOf } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
+import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 
 /** Settings with processes that wait for the next turn of their conversation. */
 const lives = { MODEL_API_LIVE_SESSIONS: '4' };
@@ -134,6 +136,41 @@ describe('The codex login of the user that runs the service', () => {
     expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello');
     expect(api.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer sk-of-the-user']);
     expect(await readdir(own)).toEqual(['auth.json']);
+  });
+});
+
+describe('The accounts of codex', () => {
+  it('have a login each, which `accounts login` can read from stdin', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'accounts');
+    const homeOf = (name: string) => join(folder.path, name);
+    await writeFile(file, '');
+    await writeFile(join(folder.path, 'keys'), keysFileOf({ ada: '', bob: '' }), { mode: 0o600 });
+    for (const name of ['ada', 'bob']) {
+      const options = ['--home', homeOf(name), '--owners', `key:${name}`];
+      expect(await runCommand(['accounts', 'add', name, 'codex', ...options, '--file', file])).toMatchObject({
+        code: 0,
+      });
+      const program = `'${await installCodex()}' login --with-api-key`;
+      const words = ['accounts', 'login', name, '--program', program, '--file', file];
+      expect(await runCommand(words, { input: `sk-of-${name}\n` })).toMatchObject({ code: 0 });
+    }
+    const args = toStub(api.url, 'login');
+    await using service = await startWithCodex(api, {
+      env: {
+        MODEL_API_CLI_ARGS: args.map((word) => `'${word}'`).join(' '),
+        MODEL_API_ACCOUNTS_FILE: file,
+        MODEL_API_KEYS_FILE: join(folder.path, 'keys'),
+        MODEL_API_CLI_ENV: 'OPENAI_API_KEY,CODEX_HOME',
+        OPENAI_API_KEY: 'sk-of-the-service',
+        CODEX_HOME: homeOf('service'),
+      },
+    });
+    for (const name of ['ada', 'bob', 'ada']) {
+      const { body } = await service.post('/ask', { prompt: 'Hello' }, keyHeaders(name));
+      expect([body.response, api.requests.at(-1)?.headers.authorization]).toEqual(['Hello', `Bearer sk-of-${name}`]);
+    }
+    expect((await readdir(join(homeOf('ada'), '.codex'))).filter((name) => /sessions|history/.test(name))).toEqual([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { listeningServer, StubApi } from './stub-api.js';
 
@@ -23,6 +23,8 @@ interface StubCall {
 /** Stub of a chat completions API on loopback that answers everything with a greeting. */
 export class CompletionsApi extends StubApi {
   readonly requests: CompletionsBody[] = [];
+  /** Headers of the requests, in the same order. */
+  readonly headers: IncomingHttpHeaders[] = [];
   /** Tool that the answer to the first request of each conversation calls. */
   toolCall: { readonly name: string; readonly arguments: string } | null = null;
   /** Calls in the answer to the next request, after a text. */
@@ -43,6 +45,7 @@ export class CompletionsApi extends StubApi {
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const received = (await json(request)) as CompletionsBody;
     this.requests.push(received);
+    this.headers.push(request.headers);
     if (this.status !== 200) {
       const error = { message: `the stub refuses with ${this.status}`, type: 'error_of_the_stub', code: this.status };
       return void response

@@ -39,6 +39,11 @@ export class RenewedLogin {
     return `sk-ant-oat01-${this.name}${this.refreshes}`;
   }
 
+  /** Code that a person pastes into the login of the CLI. */
+  get code(): string {
+    return `code-of-${this.name}`;
+  }
+
   get refreshToken(): string {
     return `sk-ant-ort01-${this.name}${this.refreshes}`;
   }
@@ -143,13 +148,17 @@ export class TokenEndpoint implements AsyncDisposable {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.url !== '/v1/oauth/token') return answer(response, 404, {});
-    const { refresh_token } = (await json(request)) as { readonly refresh_token: string };
-    const login = this.logins.find(({ refreshToken }) => refreshToken === refresh_token);
+    const { refresh_token, code } = (await json(request)) as {
+      readonly refresh_token?: string;
+      readonly code?: string;
+    };
+    const isCode = code !== undefined;
+    const login = this.logins.find((each) => (isCode ? each.code === code : each.refreshToken === refresh_token));
     if (login === undefined) {
       this.refused++;
       return answer(response, 400, { error: 'invalid_grant', error_description: 'Refresh token not found or invalid' });
     }
-    const delayMs = this.#options.delayMs(login.refreshes++);
+    const delayMs = isCode ? 0 : this.#options.delayMs(login.refreshes++);
     const { accessToken: access_token, refreshToken } = login;
     const expires_in = this.#options.livesMs(login.refreshes) / 1000;
     const scope = 'user:inference user:profile';

@@ -1,8 +1,16 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
-import { type AccountLine, readAccountsFile } from '../../../shared/config/accounts-file.js';
+import { constants } from 'node:fs';
+import { access, lstat, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  type AccountLine,
+  isWithin,
+  maxAccountsFileBytes,
+  readAccountsFile,
+} from '../../../shared/config/accounts-file.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
 import { isToken, tokenFault } from '../../../shared/config/secrets.js';
-import { fileFault } from '../../../shared/text/system-error.js';
+import { readSmallFile } from '../../../shared/config/small-file.js';
+import { fileFault, meaningOf } from '../../../shared/text/system-error.js';
 import type { AccountsSource, PreparedAccount, PreparedAccounts } from '../accounts.js';
 import type { Adapter, PrivateHome } from '../contract/adapter.js';
 import type { AtLeastOne, NamedAdapter } from '../models.js';
@@ -23,12 +31,13 @@ export async function accountsSource(
   const { accountsFile: path } = config;
   if (path === null) return null;
   const prepare = (text: string) => prepareAccounts(text, { config, env, clis, create });
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const read = () => readSmallFile(path, maxAccountsFileBytes);
+  const text = await read().catch((error: NodeJS.ErrnoException) => {
     throw new ConfigFault([`MODEL_API_ACCOUNTS_FILE: ${fileFault(path, error)}`]);
   });
   const { accounts, faults } = await prepare(text);
   if (faults.length > 0) throw new ConfigFault(faults.map((fault) => `MODEL_API_ACCOUNTS_FILE: ${fault}`));
-  return { path, first: accounts, prepare };
+  return { path, read, first: accounts, prepare };
 }
 
 export interface AccountSettings {
@@ -43,14 +52,14 @@ export async function prepareAccounts(text: string, settings: AccountSettings): 
   const { accounts: lines, faults } = readAccountsFile(text);
   const accounts: PreparedAccount[] = [];
   const allFaults = [...faults];
-  const places = new Map([[await realPath(settings.env.HOME ?? ''), 'the service']]);
+  const places = await LoginPlaces.startWith(settings);
   for (const line of lines) {
     try {
       const place = await realPath(line.home ?? line.tokenFile ?? '');
-      const other = places.get(place);
-      if (other !== undefined) throw new Error(`${line.name} has the login of ${other}`);
-      places.set(place, line.name);
-      accounts.push(await prepareAccount(line, settings));
+      places.add(line, place);
+      const account = await prepareAccount(line, place, settings);
+      await places.addFile(line.name, account.adapter);
+      accounts.push(account);
     } catch (error) {
       allFaults.push(`line ${line.line}: ${(error as Error).message}`);
     }
@@ -58,13 +67,51 @@ export async function prepareAccounts(text: string, settings: AccountSettings): 
   return { accounts, faults: allFaults };
 }
 
-/** Returns the path without symbolic links; the same path if it does not exist. */
-function realPath(path: string): Promise<string> {
-  return realpath(path).catch(() => path);
+/** Places of the logins, without symbolic links. Two accounts with one login would renew it at once. */
+class LoginPlaces {
+  /** HOMEs and files with tokens, each with the name of its account. */
+  readonly #places = new Map<string, string>();
+  readonly #homes: { readonly name: string; readonly home: string }[] = [];
+  /** Files of renewed logins, each with the name of its account. */
+  readonly #files = new Map<string, string>();
+
+  /** Returns the places of the service itself. The HOMEs of the accounts may be in its HOME. */
+  static async startWith({ env, clis }: AccountSettings): Promise<LoginPlaces> {
+    const places = new LoginPlaces();
+    if (env.HOME !== undefined) places.#places.set(await realPath(env.HOME), 'the service');
+    for (const { adapter } of clis) await places.addFile('the service', adapter);
+    return places;
+  }
+
+  /** Throws if another account has this place, or a HOME around it. */
+  add({ name, home }: AccountLine, place: string): void {
+    const around = this.#homes.find((each) => isWithin(each.home, place) || isWithin(place, each.home))?.name;
+    const other = this.#places.get(place) ?? (home === null ? undefined : around);
+    if (other !== undefined) throw new Error(`${name} has the login of ${other}`);
+    this.#places.set(place, name);
+    if (home !== null) this.#homes.push({ name, home: place });
+  }
+
+  /** Throws if another account has this login, through a symbolic link in its HOME. */
+  async addFile(name: string, { login }: Pick<Adapter, 'login'>): Promise<void> {
+    if (login === undefined) return;
+    const path = await realPath(login.path);
+    const other = this.#files.get(path) ?? name;
+    if (other !== name) throw new Error(`${name} has the login of ${other}: both use ${path}`);
+    this.#files.set(path, name);
+  }
 }
 
+/** Returns the path without symbolic links. Its end need not exist. */
+async function realPath(path: string): Promise<string> {
+  const folder = dirname(path);
+  return realpath(path).catch(async () => (folder === path ? path : join(await realPath(folder), basename(path))));
+}
+
+/** Prepares an account. `place`: its HOME without symbolic links, so that a changed link changes no running account. */
 async function prepareAccount(
   line: AccountLine,
+  place: string,
   { config, env, clis, create }: AccountSettings,
 ): Promise<PreparedAccount> {
   const { name: cli, adapter: own } = findCli(line, clis);
@@ -72,11 +119,15 @@ async function prepareAccount(
     throw new Error(`${cli} takes no token, so ${line.name} needs home=`);
   const token = line.tokenFile === null ? null : await readToken(line.tokenFile);
   const { HOME: _, ...others } = env;
-  const accountEnv = line.home === null ? others : { ...others, HOME: line.home };
+  const accountEnv = line.home === null ? others : { ...others, HOME: place };
   const cliEnv = config.cliEnv.filter((name) => !choosesLogin.test(name));
   const adapter = await create(cli, { ...config, cliEnv, oauthToken: token }, accountEnv);
   const needsHome = line.home === null && adapter.home === undefined;
-  const findFault = async () => (line.home === null ? null : homeFault(line.name, line.home));
+  if (line.home !== null && adapter.home?.links.length === 0) {
+    const how = adapter.name === 'acp' ? ': name its files in MODEL_API_CLI_HOME_FILES' : '';
+    throw new Error(`${cli} reads no login from its HOME, so ${line.name} cannot be an account of it${how}`);
+  }
+  const findFault = async () => (line.home === null ? null : homeFault(line.name, place));
   return {
     ...{ line, cli, env: accountEnv, cliEnv, token, findFault },
     adapter: needsHome ? { ...adapter, home: emptyHome } : adapter,
@@ -101,7 +152,7 @@ function findCli({ name, cli }: AccountLine, clis: AtLeastOne<NamedAdapter>): Na
 }
 
 async function readToken(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const text = await readSmallFile(path, maxAccountsFileBytes).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`the option token-file: ${fileFault(path, error)}`);
   });
   if (isToken(text.trim())) return text.trim();
@@ -113,16 +164,18 @@ const othersMayEnter = 0o077;
 /** Returns why a folder cannot be the HOME of an account; null if it can. */
 async function homeFault(name: string, home: string): Promise<string | null> {
   try {
-    const folder = await stat(home);
+    const folder = await lstat(home);
     if (!folder.isDirectory()) return `the HOME of the account ${name} is not a folder`;
-    if (folder.uid !== process.geteuid?.()) return `the HOME of the account ${name} belongs to another user`;
-    return (folder.mode & othersMayEnter) === 0
-      ? null
-      : `other users can enter the HOME of the account ${name}: chmod 700 it`;
+    if (folder.uid !== process.geteuid?.())
+      return `the HOME of the account ${name} belongs to another user: chown it to the user of the service`;
+    if ((folder.mode & othersMayEnter) !== 0)
+      return `other users can enter the HOME of the account ${name}: chmod 700 it`;
+    await access(home, constants.R_OK | constants.W_OK | constants.X_OK);
+    return null;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT')
       return `the HOME of the account ${name} does not exist (prompt-relay accounts login ${name})`;
-    return `the HOME of the account ${name} cannot be read (${code})`;
+    return `the service cannot write in the HOME of the account ${name}: ${meaningOf(error as NodeJS.ErrnoException)}`;
   }
 }

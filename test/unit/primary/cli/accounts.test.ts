@@ -152,6 +152,7 @@ describe('A changed accounts file', () => {
     const removals: string[][] = [];
     const source: AccountsSource = {
       path: '/accounts',
+      read: async () => '',
       first: prepared(ada),
       prepare: async (text) =>
         text === 'broken'

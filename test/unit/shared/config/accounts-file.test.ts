@@ -11,6 +11,7 @@ describe('The accounts file', () => {
       '  ada claude home="/srv/ada lovelace" owners=key:ada+user:ada jobs=2\r',
       'spare claude token-file=/etc/prompt-relay/spare.token',
       'lab codex home=/srv/lab owners=key:lab/bob@example.org+sso:bob+lab@example.org+user:bob',
+      '',
     ].join('\n');
     expect(readAccountsFile(text)).toEqual({
       accounts: [
@@ -71,20 +72,29 @@ describe('The accounts file', () => {
     ['ada claude home=/srv', 'ada has the login of team (line 1), or a HOME around it'],
     ['ada claude home=/', 'ada has the login of team (line 1), or a HOME around it'],
   ])('rejects a second account with the name or the login of another: %s', (line, fault) => {
-    const { accounts, faults } = readAccountsFile(`team claude home=/srv/team\n${line}`);
+    const { accounts, faults } = readAccountsFile(`team claude home=/srv/team\n${line}\n`);
     expect([accounts.map(({ name }) => name), faults]).toEqual([['team'], [`line 2: ${fault}`]]);
   });
 
   it('rejects two accounts with one token, and accepts neighbouring folders', () => {
-    const twice = 'a claude token-file=/t\nb claude token-file=/./t';
+    const twice = 'a claude token-file=/t\nb claude token-file=/./t\n';
     expect(readAccountsFile(twice).faults).toEqual(['line 2: b has the login of a (line 1), or a HOME around it']);
-    expect(readAccountsFile('a claude home=/srv/team\nb claude home=/srv/team2').faults).toEqual([]);
+    expect(readAccountsFile('a claude home=/srv/team\nb claude home=/srv/team2\n').faults).toEqual([]);
+  });
+
+  it('has a fault if its last line could be cut off, because its owners could be missing', () => {
+    const fault = 'line 2: the line break at its end is missing, as in a half-written file';
+    const text = 'team claude home=/t\nada claude home=/a owners=key:ada\n';
+    for (const length of [40, 42, text.length - 1])
+      expect(readAccountsFile(text.slice(0, length)).faults).toHaveLength(1);
+    expect(readAccountsFile(text.slice(0, -1)).faults).toEqual([fault]);
+    expect(readAccountsFile(`${text}# a comment`).faults).toEqual([]);
   });
 
   it('reports all faults, and has at most 100 accounts', () => {
     expect(readAccountsFile('a\nb claude\n').faults).toHaveLength(2);
     const lines = Array.from({ length: 103 }, (_, index) => `a${index} claude home=/srv/${index}`);
-    const { accounts, faults } = readAccountsFile(lines.join('\n'));
+    const { accounts, faults } = readAccountsFile(`${lines.join('\n')}\n`);
     expect([accounts.length, faults]).toEqual([100, ['line 101: the file must have at most 100 accounts']]);
   });
 });

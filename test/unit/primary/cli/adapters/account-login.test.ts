@@ -68,7 +68,7 @@ describe('The accounts of a file', () => {
       `f claude home=${folder.path}/a`,
       `g claude home=${folder.path}/link`,
     ];
-    const { faults } = await prepareAccounts(lines.join('\n'), await settingsIn(folder));
+    const { faults } = await prepareAccounts(`${lines.join('\n')}\n`, await settingsIn(folder));
     const text = faults.join('\n');
     for (const fault of [
       'line 1: the model CLI gpt of a is none of this service: claude, local',
