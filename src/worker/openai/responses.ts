@@ -35,8 +35,13 @@ export function postResponses(parts: JobParts): AsyncHandler {
     );
     const parsed = parseResponses(resolved, await continuedBy(resolved, parts.primary, res));
     const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
-    const completedAt = () => secondsOf(parts.clock.now());
-    const frame = frameOf(completedAt(), { repeated: repeatedOf(resolved), completedAt, place: () => place });
+    const now = () => secondsOf(parts.clock.now());
+    let endedAt: number | null = null;
+    const completedAt = () => {
+      endedAt ??= now(); // the stored response and the sent one have the same time
+      return endedAt;
+    };
+    const frame = frameOf(now(), { repeated: repeatedOf(resolved), completedAt, place: () => place });
     const isBackground = body.background === true || prefersAsync(req);
     if (isBackground && body.stream === true)
       throw invalid('stream', 'is not supported with background; read GET /jobs/{job_id}/events instead');
