@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 async function send({ path, isAnthropic }: DoorShape, { body, contentType = 'application/json' }: OddRequest) {
-  const response = await fetch(service.url + path, {
+  const response = await service.fetch(path, {
     method: 'POST',
     headers: { 'content-type': contentType, ...(isAnthropic && { 'anthropic-version': '2026-10-21' }) },
     body: typeof body === 'string' ? body : JSON.stringify(body),

@@ -163,7 +163,7 @@ describe('A live session ends', () => {
     await using service = await startReportingModel(live);
     const { id } = await say(service, 'one');
     await untilProcesses(service, { live: 1 });
-    await fetch(`${service.url}/chat/${id}`, { method: 'DELETE' });
+    await service.fetch(`/chat/${id}`, { method: 'DELETE' });
     await untilTreeGone(service);
     await untilProcesses(service, { live: 0, stopping: 0 });
   });
@@ -174,7 +174,7 @@ describe('A live session ends', () => {
     await using answer = await stream(service, '/chat', { message: 'drip 10 50', conversation_id: id });
     await answer.next('started');
     await answer.next('delta');
-    await fetch(`${service.url}/chat/${id}`, { method: 'DELETE' });
+    await service.fetch(`/chat/${id}`, { method: 'DELETE' });
     expect((await answer.remainingEvents()).at(-1)).toMatchObject({
       event: 'done',
       data: { response: '1 2 3 4 5 6 7 8 9 10 ' },

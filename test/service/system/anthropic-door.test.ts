@@ -23,17 +23,8 @@ afterAll(async () => {
 });
 
 /** Sends a request like Anthropic's SDKs. Every answer is compared with the OpenAPI document. */
-async function ask(path: string, body: object | null, headers: Record<string, string> = {}): Promise<Response> {
-  const response = await send(path, body, headers);
-  const { status, headers: answered } = response;
-  const method = body === null ? 'GET' : 'POST';
-  const text = await response.clone().text();
-  service.contract.check({ method, path, status, header: (name) => answered.get(name), text });
-  return response;
-}
-
-function send(path: string, body: object | null, headers: Record<string, string>): Promise<Response> {
-  return fetch(service.url + path, {
+function ask(path: string, body: object | null, headers: Record<string, string> = {}): Promise<Response> {
+  return service.fetch(path, {
     method: body === null ? 'GET' : 'POST',
     headers: {
       'content-type': 'application/json',
@@ -167,12 +158,12 @@ describe('The Messages API for Anthropic SDKs', () => {
     [null, '/v1/messages', 405, 'invalid_request_error'],
     [{}, '/v1/messages/batches', 404, 'not_found_error'],
   ])('rejects other paths and methods: %j to %s', async (body, path, status, type) => {
-    const response = await send(path, body, {});
+    const response = await ask(path, body);
     expect([response.status, await response.json()]).toMatchObject([status, { type: 'error', error: { type } }]);
   });
 });
 
 async function metric(name: string): Promise<string[]> {
-  const text = await (await fetch(`${service.url}/metrics`)).text();
+  const text = await (await service.fetch('/metrics')).text();
   return text.split('\n').filter((line) => line.startsWith(name));
 }

@@ -190,7 +190,7 @@ describe('A key with a budget', () => {
     expect((await service.post('/v1/chat/completions', sent, key.headers)).status).toBe(200);
     expect(await charged()).toBe(true);
     const leaving = new AbortController();
-    const response = await fetch(`${service.url}/ask`, {
+    const response = await service.fetch('/ask', {
       ...{ method: 'POST', signal: leaving.signal, body: JSON.stringify({ prompt: 'silent', stream: true }) },
       headers: { 'content-type': 'application/json', ...key.headers },
     });
@@ -208,7 +208,7 @@ describe('A key with a budget', () => {
       });
       const background = { ...key.headers, Prefer: 'respond-async' };
       const { body: job } = await service.post('/ask', { prompt: 'Hello' }, background);
-      const { body } = await fetch(`${service.url}/jobs/${job.job_id}/events`, { headers: key.headers });
+      const { body } = await service.fetch(`/jobs/${job.job_id}/events`, { headers: key.headers });
       for await (const bytes of body ?? []) if (Buffer.from(bytes).includes('Hello')) break;
       await service.delete(`/jobs/${job.job_id}`, key.headers);
       await until(async () => (await usedTokens(service, key.headers)) > 0, 'the charge of the cancelled job');

@@ -66,7 +66,7 @@ describe('The files of the console', () => {
         type,
         policy,
       ]);
-      const head = await fetch(service.url + path, { method: 'HEAD' });
+      const head = await service.fetch(path, { method: 'HEAD' });
       expect([head.status, await head.text(), head.headers.get('cache-control')]).toEqual([200, '', cache]);
       expect([headers.get('x-content-type-options'), headers.get('cache-control')]).toEqual(['nosniff', cache]);
     },
@@ -133,7 +133,7 @@ describe('The files of the console', () => {
   });
 
   it('include a math font of at most 120,000 bytes, which arrives unchanged', async () => {
-    const font = await fetch(`${service.url}/console/${folder}/math.woff2`);
+    const font = await service.fetch(`/console/${folder}/math.woff2`);
     const bytes = Buffer.from(await font.arrayBuffer());
     expect(bytes.equals(await readFile(join(built, 'math.woff2')))).toBe(true);
     expect([bytes.toString('latin1', 0, 4), bytes.length <= 120_000]).toEqual(['wOF2', true]);

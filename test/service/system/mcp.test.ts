@@ -55,9 +55,9 @@ describe('An MCP client', () => {
     expect(JSON.stringify((await send(service, call('ask', { prompt: null }))).rpc)).toContain('prompt: must be');
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify(request('ping'));
-    const pinged = await fetch(`${service.url}/mcp/`, { method: 'POST', headers, body });
+    const pinged = await service.fetch('/mcp/', { method: 'POST', headers, body });
     expect(await pinged.json()).toMatchObject({ jsonrpc: '2.0', result: {} });
-    const got = await fetch(`${service.url}/mcp/`);
+    const got = await service.fetch('/mcp/');
     expect([got.status, await got.json()]).toEqual([405, expect.objectContaining({ jsonrpc: '2.0' })]);
   });
 
@@ -72,7 +72,7 @@ describe('An MCP client', () => {
   });
 
   it.each(['GET', 'DELETE', 'PUT'])('that sends %s finds no session and no stream', async (method) => {
-    const response = await fetch(`${service.url}/mcp`, { method, headers: events });
+    const response = await service.fetch('/mcp', { method, headers: events });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
     expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32000 } });
   });

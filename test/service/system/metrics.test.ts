@@ -52,7 +52,7 @@ async function provoke(service: Service, seed: string): Promise<void> {
   await service.post('/chat', { message: 'hello', conversation_id: seed });
   for (const path of [`/chat/${seed}`, `/${seed}/${seed}`, `/version?${seed}`, `/docs/${seed}`])
     await service.get(path);
-  for (const method of ['PUT', 'DELETE', 'PROPFIND']) await fetch(`${service.url}/ask`, { method });
+  for (const method of ['PUT', 'DELETE', 'PROPFIND']) await service.fetch('/ask', { method });
 }
 
 const limits = { MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' };
@@ -263,7 +263,7 @@ describe('Counters', () => {
       const { body } = await service.post('/chat', { message }, key);
       last = String(body.conversation_id);
     }
-    await fetch(`${service.url}/chat/${last}`, { method: 'DELETE', headers: key });
+    await service.fetch(`/chat/${last}`, { method: 'DELETE', headers: key });
     await service.post('/ask', {}, key);
     await service.post('/ask', { prompt: 'a' });
     await service.get('/nowhere');

@@ -186,7 +186,7 @@ describe('The Ollama API', () => {
   });
 
   it.each(['/v1/api/chat', '/api/api/chat', '//api/chat', '/api/chat/'])('is available at %s', async (path) => {
-    const response = await fetch(service.url + path, {
+    const response = await service.fetch(path, {
       method: 'POST',
       headers: bearer,
       body: JSON.stringify({ model: 'echo', messages: [hi], stream: false }),

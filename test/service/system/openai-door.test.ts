@@ -20,7 +20,7 @@ afterAll(async () => {
 
 /** Sends a request like OpenAI's SDKs. */
 function ask(path: string, body: object, id = 'mine', signal: AbortSignal | null = null): Promise<Response> {
-  return fetch(service.url + path, {
+  return service.fetch(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, 'x-request-id': id },
     body: JSON.stringify({ model: 'eliza', ...body }),
@@ -110,7 +110,7 @@ describe('The APIs for OpenAI SDKs', () => {
     [{}, { messages: hello, model: 'gpt-5' }, 404, 'invalid_request_error', 'model_not_found'],
     [{}, { messages: [] }, 400, 'invalid_request_error', 'validation_error'],
   ])('report errors in the format of OpenAI: %j %j', async (headers, body, status, type, code) => {
-    const answer = await fetch(service.url + completions, {
+    const answer = await service.fetch(completions, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
       body: JSON.stringify({ model: 'eliza', ...body }),

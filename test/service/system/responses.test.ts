@@ -63,7 +63,7 @@ describe('A stored response', () => {
     const first = await respond('My name is Ada.');
     const second = await respond('Hello', following(first));
     expect((await service.get(`/v1/responses/${first.sent.id}`)).body).toEqual(first.sent);
-    const deleted = await fetch(`${service.url}/v1/responses/${first.sent.id}`, { method: 'DELETE' });
+    const deleted = await service.fetch(`/v1/responses/${first.sent.id}`, { method: 'DELETE' });
     expect(await deleted.json()).toEqual({ id: first.sent.id, object: 'response', deleted: true });
     expect((await service.get(`/v1/responses/${first.sent.id}`)).status).toBe(404);
     expect((await respond('What is my name?', following(first))).status).toBe(404);
@@ -83,7 +83,7 @@ describe('A stored response', () => {
   });
 
   it('is the same when it is streamed', async () => {
-    const response = await fetch(`${service.url}/v1/responses`, {
+    const response = await service.fetch('/v1/responses', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'eliza', input: 'My name is Ada.', stream: true }),

@@ -67,7 +67,7 @@ export async function stream(
   headers: Record<string, string> = {},
 ): Promise<StreamAnswer> {
   const controller = new AbortController();
-  const response = await fetch(service.url + path, {
+  const response = await service.fetch(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ stream: true, ...body }),
@@ -93,7 +93,7 @@ export async function follow(
   headers: Record<string, string> = {},
 ): Promise<StreamAnswer> {
   const controller = new AbortController();
-  const response = await fetch(`${service.url}/jobs/${jobId}/events`, {
+  const response = await service.fetch(`/jobs/${jobId}/events`, {
     headers: { ...headers, ...(after !== null && { 'last-event-id': String(after) }) },
     signal: controller.signal,
   });

@@ -8,13 +8,13 @@ export interface OllamaMessage {
   readonly tool_name?: string;
 }
 
-export interface OllamaCall {
+interface OllamaCall {
   readonly id?: string;
   readonly function: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
 }
 
 /** Line of a stream, or whole answer. */
-export interface OllamaPiece {
+interface OllamaPiece {
   readonly model: string;
   readonly message?: OllamaMessage;
   readonly response?: string;
@@ -40,10 +40,9 @@ export async function askOllama(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<OllamaAnswer> {
   const content = typeof body === 'string' ? body : JSON.stringify(body);
-  const response = await fetch(service.url + path, { method: 'POST', headers, body: content });
+  const response = await service.contract.fetch(service.url, path, { method: 'POST', headers, body: content });
   const text = await response.text();
   const header = (name: string) => response.headers.get(name);
-  service.contract.check({ method: 'POST', path, status: response.status, header, text });
   const pieces = text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [JSON.parse(line) as OllamaPiece]));
   return {
     status: response.status,

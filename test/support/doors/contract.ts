@@ -65,6 +65,30 @@ export class Contract {
   }
 
   /**
+   * Sends a request, and resolves when the headers have arrived. The answer is checked when its body has been read: a
+   * deviation rejects the reader.
+   */
+  async fetch(url: string, path: string, request: RequestInit = {}): Promise<Response> {
+    const response = await fetch(url + path, request);
+    const { status, headers, body } = response;
+    const sent = { method: request.method ?? 'GET', path, status, header: (name: string) => headers.get(name) };
+    if (body === null) {
+      this.check({ ...sent, text: '' });
+      return response;
+    }
+    const decoder = new TextDecoder();
+    let text = '';
+    const checked = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        text += decoder.decode(chunk, { stream: true });
+        controller.enqueue(chunk);
+      },
+      flush: () => this.check({ ...sent, text: text + decoder.decode() }),
+    });
+    return new Response(body.pipeThrough(checked), response);
+  }
+
+  /**
    * Documented answers (method, route, status, error code) that have not occurred, except `default` and the
    * compatibility APIs.
    */
@@ -97,8 +121,12 @@ function codesOf({ description, content }: Documented): (string | null)[] {
 const doors =
   /^(chat\/completions|responses|messages|models\/.|embeddings|completions|moderations|batches|files|audio)/;
 
-/** Maps a path to its documented form: /v1 and /api also exist below the base URLs that some clients need. */
+/**
+ * Maps a path to its documented form: /v1 and /api also exist below the base URLs that some clients need, and MCP with
+ * a slash.
+ */
 function doorOf({ path, header }: Exchange): string {
+  if (path === '/mcp/') return '/mcp';
   const [, prefix = '', below = ''] = /^\/+((?:v1\/+)*)(.*?)\/*(?=$|\?)/.exec(path) ?? [];
   const [, ofOllama] = /^\/+(?:v1\/+)?(?:api\/+)+([^?]*?)\/*$/.exec(path) ?? [];
   if (ofOllama !== undefined) return `/api/${ofOllama}`;

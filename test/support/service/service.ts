@@ -109,11 +109,13 @@ export class Service implements AsyncDisposable {
     return this.#send(path, { method: 'DELETE', headers });
   }
 
-  async #send(path: string, request: RequestInit & { readonly method: string }): Promise<Answer> {
-    const answer = await answerOf(await fetch(this.url + path, request));
-    const { status, headers, text } = answer;
-    this.contract.check({ method: request.method, path, status, header: (name) => headers.get(name), text });
-    return answer;
+  async #send(path: string, request: RequestInit): Promise<Answer> {
+    return answerOf(await this.fetch(path, request));
+  }
+
+  /** Sends a request; resolves when the headers have arrived. The contract checks the answer at its end. */
+  fetch(path: string, request?: RequestInit): Promise<Response> {
+    return this.contract.fetch(this.url, path, request);
   }
 
   /** Returns the pids of the ready workers; none if keys hide the pids and a worker is not ready. */
