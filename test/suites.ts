@@ -56,7 +56,7 @@ export interface JestSuite extends Row {
   readonly variants?: readonly Variant[];
 }
 
-export interface CommandSuite extends Row {
+interface CommandSuite extends Row {
   /** Called in the root, after a build. */
   readonly command: readonly string[];
 }

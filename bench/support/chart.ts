@@ -1,5 +1,5 @@
 /** Values of one line of a chart, at the times that all lines share. */
-export interface Series {
+interface Series {
   readonly name: string;
   readonly values: readonly number[];
 }

@@ -49,7 +49,7 @@ export type Input =
     }
   | { readonly type: 'models' };
 
-export type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
+type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
 
 /** Number of a turn, which a user line may have. Every line of the answer repeats it. */
 interface OfTurn {

@@ -56,7 +56,7 @@ export function isGroupUsage(name: string): boolean {
 
 /** Kinds of clients. `other` is the sum of several clients. */
 export const clientKinds = ['key', 'user', 'sso', 'address', 'other'] as const;
-export type ClientKind = (typeof clientKinds)[number];
+type ClientKind = (typeof clientKinds)[number];
 
 /** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
 export interface ClientId {

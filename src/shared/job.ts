@@ -29,7 +29,7 @@ const ms = z.number().nonnegative();
  * Forms in which a client gets the model's thoughts: their text, as the model CLI shows it, or only the fact that the
  * model has thought.
  */
-export const thinkingForms = ['summarized', 'omitted'] as const;
+const thinkingForms = ['summarized', 'omitted'] as const;
 export type ThinkingForm = (typeof thinkingForms)[number];
 
 /** How much the model should think. */

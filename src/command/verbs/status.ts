@@ -19,7 +19,7 @@ import { clisOf, failureLines, readinessLine, renderStatus } from '../render/sta
 type ResultPrinter = (result: ServiceSnapshot | CommandError) => Promise<void>;
 
 /** Prints snapshots until Ctrl-C. Continues after errors, because the service may recover. */
-export async function watch(
+async function watch(
   reader: SnapshotReader,
   print: ResultPrinter,
   intervalMs: number,

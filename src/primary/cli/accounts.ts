@@ -32,7 +32,7 @@ export interface PreparedAccounts {
   readonly faults: readonly string[];
 }
 
-export type PrepareAccounts = (text: string) => Promise<PreparedAccounts>;
+type PrepareAccounts = (text: string) => Promise<PreparedAccounts>;
 
 /** Accounts at the start of the service, and how to read a changed file. */
 export interface AccountsSource {

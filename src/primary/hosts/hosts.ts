@@ -130,7 +130,7 @@ export interface RedisStoreLimits extends RedisLimits {
   readonly jobs: RedisJobLimits;
 }
 
-export function sharedLimits(
+function sharedLimits(
   config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs'>,
 ): RedisStoreLimits {
   const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs } = config;

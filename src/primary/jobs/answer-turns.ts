@@ -156,6 +156,6 @@ export async function withRepair<T extends CheckedTurn>(
   return { ...second, end: { ...second.end, usage: addedUsage(first.end.usage, second.end.usage), isRepaired: true } };
 }
 
-export function mismatch(fault: string): Error {
+function mismatch(fault: string): Error {
   return cliError('schema_mismatch', `the answer of the model does not fit the schema: ${fault}`);
 }

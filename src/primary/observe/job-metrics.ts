@@ -163,10 +163,10 @@ const maxKeys = 200;
 const maxUsers = 50;
 
 /** Label of all clients without a separate label: addresses, and keys, users and people beyond the limits. */
-export const restLabel = 'other';
+const restLabel = 'other';
 
 /** Owns the labels of clients. A client keeps its label, so that no counter decreases. */
-export class ClientLabels {
+class ClientLabels {
   readonly #labels = { key: new Set<string>(), user: new Set<string>(), sso: new Set<string>() };
 
   /** Returns the label of a client. */

@@ -68,12 +68,7 @@ export function addCounter(registry: Registry, name: string, help: string, read:
 }
 
 /** Adds a gauge that is always 1 and has facts as its labels. */
-export function addFacts(
-  registry: Registry,
-  name: string,
-  help: string,
-  facts: Readonly<Record<string, string>>,
-): void {
+function addFacts(registry: Registry, name: string, help: string, facts: Readonly<Record<string, string>>): void {
   new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
 }
 

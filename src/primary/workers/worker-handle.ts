@@ -22,7 +22,7 @@ export function peerOf(worker: Worker, shared: SharedHandlers, own: OwnHandlers,
   return new Peer(channelToWorker(worker), workerCalls, primaryCalls, { ...shared, ...own }, onFault);
 }
 
-export const workerStates = ['starting', 'ready', 'stopping'] as const;
+const workerStates = ['starting', 'ready', 'stopping'] as const;
 export type WorkerState = (typeof workerStates)[number];
 
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;

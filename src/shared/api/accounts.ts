@@ -5,7 +5,7 @@ import { breakerBody } from './health.js';
 const time = z.iso.datetime({ precision: 3 });
 
 /** State of one account of a model CLI. */
-export const accountBody = z
+const accountBody = z
   .strictObject({
     name: z.string().nullable().meta({ description: 'Null for the login of the service.' }),
     cli: z.string().meta({ description: 'The name of the model CLI.' }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Acts of which a record is written. */
-export const audited = [
+const audited = [
   'key_made',
   'key_changed',
   'key_removed',

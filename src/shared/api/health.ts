@@ -61,7 +61,7 @@ export const breakerBody = z
 export type BreakerBody = z.infer<typeof breakerBody>;
 
 /** Parts of the service that can be degraded, and causes. */
-export const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'service'] as const;
+const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'service'] as const;
 
 export const reasonBody = z
   .strictObject({
@@ -119,8 +119,6 @@ export const observabilityBody = z
     ),
   })
   .meta({ id: 'Observability' });
-
-export type PressureBody = z.infer<z.ZodObject<typeof pressureShape>>;
 
 /** Kinds of stores: `memory` does not survive a restart of the service. */
 export const storeKinds = ['memory', 'sqlite', 'redis'] as const;

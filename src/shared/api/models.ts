@@ -42,7 +42,7 @@ export const modelList = z.object(listFields);
 export type ModelList = z.infer<typeof modelList>;
 
 /** Model in the form of the OpenAI API. */
-export const openAiModel = z.strictObject({
+const openAiModel = z.strictObject({
   id: z.string(),
   object: z.literal('model'),
   created: z.int(),

@@ -4,7 +4,7 @@ import { storeKinds } from './health.js';
 const count = z.int().nonnegative();
 
 /** Name of a file next to the store. Paths are not allowed. */
-export const backupName = z
+const backupName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be a file name of 1 to 128 letters, digits and . _ -, not a path');
 

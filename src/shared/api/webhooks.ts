@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** Number of deliveries in the answer. */
 export const maxShownDeliveries = 100;
 
-export const deliveryStates = ['pending', 'delivered', 'failed'] as const;
+const deliveryStates = ['pending', 'delivered', 'failed'] as const;
 
 const time = z.iso.datetime({ precision: 3 });
 

@@ -17,7 +17,7 @@ export function isWildcard(host: string): boolean {
 }
 
 /** Returns the host through which a service bound to `host` is reachable from its own machine. */
-export function localHost(host: string): string {
+function localHost(host: string): string {
   return wildcards.get(host) ?? host;
 }
 

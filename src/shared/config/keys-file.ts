@@ -123,7 +123,7 @@ class TakenKeys {
 const digestPattern = /^[0-9a-f]{64}$/i;
 const emptyDigest = digestOf('');
 export const keyNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-export const nameForm = 'must be 1 to 64 letters, digits and . _ -';
+const nameForm = 'must be 1 to 64 letters, digits and . _ -';
 
 function readKey(line: string): ApiKey {
   const [name = '', method, digest = '', ...rest] = line.split(':');

@@ -69,7 +69,7 @@ export function size(min: number, max: number) {
     .pipe(z.number().min(min, message).max(max, message));
 }
 
-export const list = z.string().transform((value) =>
+const list = z.string().transform((value) =>
   value
     .split(',')
     .map((item) => item.trim())

@@ -50,13 +50,12 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen'] as const;
 export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
 const [, ...namedKinds] = cliKinds;
-export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-export const switchPositions = ['on', 'off'] as const;
+const switchPositions = ['on', 'off'] as const;
 export type SwitchPosition = (typeof switchPositions)[number];
 
 export const localUserModes = ['off', 'identify', 'require'] as const;
-export type LocalUserMode = (typeof localUserModes)[number];
 
 const daySeconds = 86_400;
 

@@ -25,7 +25,7 @@ export type RecordedAnswer = z.infer<typeof recordedAnswer>;
  * Recorded answer with the first piece of its body. The other pieces are read one by one, so that no process holds the
  * whole body.
  */
-export const recordedBegin = recordedHead
+const recordedBegin = recordedHead
   .extend({
     /** First piece of the body. */
     begin: z.string(),

@@ -2,7 +2,6 @@ import { clip, escaped, type Paint, paintFor } from '../text/paint.js';
 import type { LogDestination, LogEvent, LogFields } from './logger.js';
 
 export const logFormats = ['auto', 'json', 'text'] as const;
-export type LogFormat = (typeof logFormats)[number];
 
 /** Styles of the log: a JSON object per line, or a readable line without or with colours. */
 export const logStyles = ['json', 'plain', 'coloured'] as const;
@@ -22,10 +21,10 @@ export function logStyleFor(format: string | undefined, isTerminal: boolean, env
 type Field = LogFields[string];
 /** Fields of a record with escaped text, so that it cannot control a terminal. */
 type Fields = LogFields;
-export type LogSentence = (fields: Fields) => string;
+type LogSentence = (fields: Fields) => string;
 
 /** Sentences of the readable log by event. An event without a sentence is shown as its name and its fields. */
-export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
+const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   config_warning: ({ warning }) => `Warning: ${warning}`,
   config_invalid: ({ error }) => `Fault: ${error}`,
   service_start: ({ version, adapter, workers }) =>
@@ -84,7 +83,7 @@ function listOf({ window, utilization, resets_at: reset }: Fields): string {
 const pathColumns = 22;
 
 /** Formats a request: method, path, status, milliseconds, client, and its outcome or error if any. */
-export function requestLine(fields: Fields, paint: Paint): string {
+function requestLine(fields: Fields, paint: Paint): string {
   const { method, path, status_code: status, duration_ms: ms, client, outcome, error } = fields;
   const end = outcome ?? error;
   return [
@@ -105,7 +104,7 @@ function colourOf(status: number, paint: Paint): (text: string) => string {
 }
 
 /** A record of the log, parsed from its JSON. */
-export type ReadRecord = LogFields & { readonly time: string; readonly level: string; readonly event: string };
+type ReadRecord = LogFields & { readonly time: string; readonly level: string; readonly event: string };
 
 /**
  * Limit of a line in characters. At four bytes each, a line stays below the 4,096 bytes that a pipe accepts atomically.
@@ -148,7 +147,7 @@ class TextLog implements LogDestination {
 }
 
 /** Formats a record as one line. The fields cannot control the terminal or imitate another line. */
-export function renderRecord(record: ReadRecord, paint: Paint): string {
+function renderRecord(record: ReadRecord, paint: Paint): string {
   const safe = escapedFields(record);
   return clip(`${paint.dim(timeOf(record.time))}  ${textOf(safe, paint)}`, maxColumns);
 }

@@ -256,7 +256,7 @@ export function mainThreadHasEnded(pid: number): boolean {
 }
 
 /** Returns the addresses of this process's environment in its memory. */
-export function environPlaceNow(): { readonly start: number; readonly end: number } {
+function environPlaceNow(): { readonly start: number; readonly end: number } {
   const stat = statOf(readNow('/proc/self/stat'));
   return { start: Number(stat?.environStart), end: Number(stat?.environEnd) };
 }

@@ -1,14 +1,14 @@
 import { newSpanId, type TraceContext } from './context.js';
 
 /** Span kinds with their numbers in OTLP. */
-export const spanKinds = { internal: 1, server: 2, client: 3 } as const;
+const spanKinds = { internal: 1, server: 2, client: 3 } as const;
 
 const errorStatus = 2;
 /** Flags of a sampled span whose parent is known to be in this service (`local`) or in another one (`remote`). */
 const flags = { local: 0x101, remote: 0x301 } as const;
 
 /** Value of an attribute. Undefined and null values are left out. Whole numbers become integers. */
-export type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
+type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
 export interface Span extends Pick<TraceContext, 'traceId' | 'state'> {

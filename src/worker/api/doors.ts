@@ -28,7 +28,7 @@ const absentHere = new Set(
 const anthropicOnly = new Set(['batches', 'complete', 'files', 'skills']);
 
 /** Whether only OpenAI's API has this path. A gateway may add Anthropic's version header to all requests. */
-export function isOnlyOpenAi(path: string): boolean {
+function isOnlyOpenAi(path: string): boolean {
   const [, , name = ''] = path.split('/', 3);
   return name === 'chat' || name === 'responses' || (absentHere.has(name) && !anthropicOnly.has(name));
 }
@@ -79,7 +79,7 @@ function withoutV1(path: string): string {
   return path === 'v1' || path.startsWith('v1/') ? path.slice(2).replace(/^\/+/, '') : path;
 }
 
-export function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
+function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
   return path === '/v1' || path.startsWith('/v1/');
 }
 
@@ -115,7 +115,7 @@ export const noSuchResponsesCall: Handler = ({ path }) => {
  * Whether the client expects Anthropic's form. OpenAI's API has GET /v1/models too, but its SDKs send no
  * `anthropic-version`; a gateway may add it to all requests.
  */
-export function speaksAnthropic(req: Request): boolean {
+function speaksAnthropic(req: Request): boolean {
   if (isOnlyOpenAi(req.path)) return false;
   return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
 }

@@ -109,7 +109,7 @@ export function sendError(res: Reply, error: RelayError): void {
 }
 
 /** Records a failure for the request's `Idempotency-Key`, if any, then sends it. */
-export async function sendRecordedError(res: Reply, error: RelayError): Promise<void> {
+async function sendRecordedError(res: Reply, error: RelayError): Promise<void> {
   const { status, body } = beginError(res, error);
   await sendRecorded(res, JSON.stringify(body), status);
 }

@@ -45,7 +45,7 @@ export interface CompletedAnswer {
 }
 
 /** Token counts from the model CLI, else from the service's tokenizer. */
-export interface TokenUsage {
+interface TokenUsage {
   /** All input tokens, including cached ones. */
   readonly input: number;
   readonly output: number;
@@ -180,7 +180,7 @@ export type AnswerPart =
   | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>);
 
 /** Separator of texts that share one field. */
-export const blankLine = '\n\n';
+const blankLine = '\n\n';
 
 /** Joins the texts of all thoughts for an API that has one field for them. Returns '' if no thought has a text. */
 export function thoughtText(parts: readonly AnswerPart[]): string {

@@ -127,7 +127,7 @@ export function escaped(text: string): string {
 }
 
 /** Unescapes the text of a structured answer to its JSON value, on one line. */
-export function valueIn(text: SentBody): SentBody {
+function valueIn(text: SentBody): SentBody {
   return rewritten(text, () => onOneLine);
 }
 
@@ -187,7 +187,7 @@ function onOneLine(json: string): string {
 }
 
 /** Joins parts in order, without loading a long one into memory. */
-export function joined(parts: readonly (string | SentBody)[]): SentBody {
+function joined(parts: readonly (string | SentBody)[]): SentBody {
   return {
     get short() {
       const all = parts.map((part) => (typeof part === 'string' ? part : part.short));

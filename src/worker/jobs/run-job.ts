@@ -252,7 +252,7 @@ class AnswerWriter {
  * Returns the error for the client. A job that was cancelled through the API ends with `forbidden`: its client is still
  * connected, and SDKs do not repeat a request after this code.
  */
-export function failureOf({ failure }: JobFailed): RelayError {
+function failureOf({ failure }: JobFailed): RelayError {
   const isEnded = failure.cancelledBy !== undefined;
   return isEnded ? new RelayError('forbidden', failure.message) : fromWire(failure);
 }

@@ -10,7 +10,7 @@ import { publicCodeOf } from '../http/responses.js';
 export const handshakeVersions = ['2025-11-25', '2025-06-18'] as const;
 
 /** Versions without `initialize`: each request names its version, and headers repeat its method and tool. */
-export const statelessVersions = ['2026-07-28'] as const;
+const statelessVersions = ['2026-07-28'] as const;
 
 export const supportedVersions: readonly string[] = [...statelessVersions, ...handshakeVersions];
 

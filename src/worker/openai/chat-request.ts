@@ -133,7 +133,7 @@ export const chatCompletionRequest = z.looseObject({
   user: stringField.nullish(),
 });
 export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
-export type ChatMessage = ChatCompletionRequest['messages'][number];
+type ChatMessage = ChatCompletionRequest['messages'][number];
 
 const chatParts: PartForms = {
   texts: { text: 'text', refusal: 'refusal' },
@@ -236,7 +236,7 @@ function callsOrResult(message: ChatMessage): CallOrResult<z.infer<typeof toolCa
 }
 
 /** Returns the field of the first image, or null if the request has no images. */
-export function imageFieldOf({ messages }: ChatCompletionRequest): string | null {
+function imageFieldOf({ messages }: ChatCompletionRequest): string | null {
   const contents = messages.map(({ content }, at) => [`messages.${at}.content`, content] as const);
   return partFieldIn(contents, chatParts.image.type);
 }
@@ -248,7 +248,7 @@ const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 const knownPartTypes = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
 
 /** Returns fields and parts of the messages that the service ignores. */
-export function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
+function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
   const isResult = ({ role }: ChatMessage) => role === 'tool' || role === 'function';
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
   const images = parts.map(({ image_url: image }) => (isObject(image) ? image : null));

@@ -24,7 +24,7 @@ import { type Repeated, repeatedOf } from './responses-repeated.js';
 type ResponseStatus = ItemStatus | 'queued' | 'failed' | 'cancelled';
 
 /** Fields of a response that concern its storage. */
-export interface ResponsePlace {
+interface ResponsePlace {
   readonly store: boolean;
   readonly previous_response_id: string | null;
 }

@@ -32,3 +32,23 @@ export const ofRedocly: Expected = {
 
 /** Keys are the rules of Spectral. */
 export const ofSpectral: Expected = {};
+
+/** Keys are the kind of a problem of `@arethetypeswrong/cli`, and the way of resolution or the names. */
+export const problemsOfTypes: Expected = {
+  'NoResolution node10': 'the way of TypeScript before version 4.7, which reads no `exports`; Node 20 is required',
+  NamedExports: 'the kit exports the names of the contract as types alone, so that TypeScript refuses them as values',
+};
+
+const isByName = 'is loaded by name, so that a service loads only what it uses';
+const isOfProcess = 'Jest hands the whole module to the sandbox, so that schemas are compiled once per process';
+const isOfJest = 'belongs to Jest, whose environment this file extends';
+
+/** Keys are the file and the name, as in the report of knip. */
+export const unusedNames: Expected = {
+  'package.json @fontsource/noto-sans-math': 'tools/browser-files.ts copies the font into the console',
+  'src/primary/cli/adapters/acp/presets.ts presetOf': isByName,
+  'test/support/basics/environment.ts @jest/environment': isOfJest,
+  'test/support/basics/environment.ts jest-environment-node': isOfJest,
+  'test/support/documents/openapi.ts openApiJson': isOfProcess,
+  'test/support/documents/openapi.ts openApiErrors': isOfProcess,
+};

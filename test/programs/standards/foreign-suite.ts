@@ -7,7 +7,10 @@ const nodeVersion = '24.21.0';
 
 /** Packages of npm, in the tested versions. */
 export const packages = {
+  attw: { name: '@arethetypeswrong/cli', version: '0.18.5', program: 'dist/index.js' },
+  knip: { name: 'knip', version: '6.44.2', program: 'bin/knip.js' },
   mcp: { name: '@modelcontextprotocol/conformance', version: '0.2.0-alpha.12', program: 'dist/index.js' },
+  publint: { name: 'publint', version: '0.3.25', program: 'src/cli.js' },
   redocly: { name: '@redocly/cli', version: '2.77.0', program: 'bin/cli.js' },
   spectral: { name: '@stoplight/spectral-cli', version: '6.16.3', program: 'dist/index.js' },
 } as const;

@@ -3,27 +3,15 @@ import { mkdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { packProject } from '../../support/documents/packed.js';
 import { root } from '../../support/documents/sources.js';
 
 const run = promisify(execFile);
 
-interface Packed {
-  readonly filename: string;
-  readonly files: readonly { readonly path: string }[];
-}
-
-/** Packs without scripts: `prepack` would rebuild the files that the tests run. */
-async function pack(into: string): Promise<Packed> {
-  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
-  const [packed] = JSON.parse((await run('npm', args, { cwd: root })).stdout) as Packed[];
-  if (packed === undefined) throw new Error('nothing was packed');
-  return packed;
-}
-
 describe('The package', () => {
   it('contains the program and its documents, no tests and no source maps, and runs from its folder', async () => {
     await using folder = await temporaryFolder();
-    const { filename, files } = await pack(folder.path);
+    const { filename, files } = await packProject(folder.path);
     const paths = files.map(({ path }) => path);
     expect(paths).toEqual(
       expect.arrayContaining([

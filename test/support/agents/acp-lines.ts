@@ -17,7 +17,7 @@ interface Rpc {
 }
 
 export const sessionId = 'session-1';
-export const agentInfo = { name: 'agent-of-the-test', version: '1.2.3' };
+const agentInfo = { name: 'agent-of-the-test', version: '1.2.3' };
 export const hello = { protocolVersion: 1, agentCapabilities: {}, agentInfo };
 
 export const bare: AcpPreset = {

@@ -137,7 +137,7 @@ export class ClaudeSession implements AsyncDisposable {
   }
 }
 
-export async function startClaude(
+async function startClaude(
   program: string,
   programVersion: ProgramVersion,
   home: ClaudeHome,

@@ -150,7 +150,7 @@ interface FunctionDeclaration {
 }
 
 /** Fields of a request body that tests check. */
-export interface GenerateBody {
+interface GenerateBody {
   readonly contents: readonly { readonly role: string; readonly parts: readonly Part[] }[];
   readonly systemInstruction?: { readonly parts: readonly Part[] };
   readonly tools?: readonly { readonly functionDeclarations?: readonly FunctionDeclaration[] }[];

@@ -305,7 +305,7 @@ interface Block {
 }
 
 /** Fields of a request body that tests check. */
-export interface MessagesBody {
+interface MessagesBody {
   readonly model: string;
   readonly stream?: boolean;
   readonly max_tokens: number;

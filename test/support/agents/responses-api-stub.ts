@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { listeningServer, StubApi } from './stub-api.js';
 
 /** Fields of a request body that tests check. */
-export interface ResponsesBody {
+interface ResponsesBody {
   readonly model: string;
   readonly input: readonly {
     readonly type: string;
@@ -111,7 +111,7 @@ const refusing = (status: number, error: Readonly<Record<string, unknown>>, head
   ({ kind: 'refuses', status, error, headers }) as const;
 
 /** Returns the headers for the windows of a subscription; `resetsAt` in seconds since the epoch. */
-export function fiveHoursUsed(percent: number, resetsAt: number): ResponsesHeaders {
+function fiveHoursUsed(percent: number, resetsAt: number): ResponsesHeaders {
   return {
     'x-codex-primary-used-percent': String(percent),
     'x-codex-primary-window-minutes': '300',

@@ -21,7 +21,7 @@ export async function consoleParts<T>(...names: readonly string[]): Promise<T> {
 }
 
 /** Element with its components rendered: `['p', {}, 'text', ['b', {}, 'bold']]`. */
-export type DrawnElement = readonly [tag: string, attributes: Readonly<Record<string, unknown>>, ...DrawnNode[]];
+type DrawnElement = readonly [tag: string, attributes: Readonly<Record<string, unknown>>, ...DrawnNode[]];
 export type DrawnNode = string | DrawnElement;
 
 /** Renders nodes without a browser. `stand` replaces components that need one. */

@@ -10,7 +10,7 @@ const megabyte = 1024 ** 2;
 /** Default limit for bodies, bytes. */
 export const bodyBytes = 16 * megabyte;
 /** Bytes of a body that are sent at once, before single bytes follow. */
-export const sentBytes = 14 * megabyte;
+const sentBytes = 14 * megabyte;
 const dripMs = 1200;
 
 export const jsonType = 'Content-Type: application/json';

@@ -41,7 +41,7 @@ export interface SeenAnswer {
 }
 
 /** Error that an SDK raised. */
-export interface SdkFailure {
+interface SdkFailure {
   readonly class: string;
   readonly name: string;
   readonly status?: number;

@@ -18,7 +18,7 @@ export interface AlertTest {
   readonly exp_alerts: readonly unknown[];
 }
 
-export interface Target {
+interface Target {
   readonly refId: string;
   readonly expr: string;
   readonly legendFormat: string;

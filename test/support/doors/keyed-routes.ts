@@ -30,7 +30,7 @@ export interface KeyedRoutes extends AsyncDisposable {
   ask(body?: object, headers?: Record<string, string>): Promise<KeyedAnswer>;
 }
 
-export interface KeyedAnswer {
+interface KeyedAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;

@@ -10,7 +10,7 @@ import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { serveWith } from './express-server.js';
 
-export interface Replied {
+interface Replied {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;

@@ -33,7 +33,7 @@ import type { SharedMemoryJobs } from '../stores/shared-jobs.js';
 import { jobRequest, plainForm } from './job-records.js';
 
 export type Script = (sink: TextSink, signal: AbortSignal) => Promise<TurnEnd>;
-export type Usage = ReturnType<JobCli['usage']>;
+type Usage = ReturnType<JobCli['usage']>;
 
 export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 export const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };

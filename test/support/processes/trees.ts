@@ -27,7 +27,7 @@ export const clock: Clock = {
 };
 
 /** Cgroup of the tests if they may create cgroups in it, else null. */
-export const cgroupOfTests = usableCgroup();
+const cgroupOfTests = usableCgroup();
 
 function usableCgroup(): string | null {
   try {

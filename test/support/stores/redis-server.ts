@@ -101,7 +101,7 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
   return server;
 }
 
-export const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttlMs: 3_600_000 };
+const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttlMs: 3_600_000 };
 
 /** Opens the store of one host. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {

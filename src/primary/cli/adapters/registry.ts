@@ -273,7 +273,7 @@ const ownKey = 'OPENCODE_API_KEY';
  * Returns the providers that the operator has configured for opencode, by a model, a login or a key. Opencode also
  * offers free models of its provider without login, to which prompts must not go unintentionally.
  */
-export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
+async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
   const { defaultModel, allowedModels, modelAliases, fallbacks, apiKeys, namedKeys, personLines, clis, cliEnv } =
     config;
   const keyModels = [...apiKeys, ...namedKeys, ...personLines].flatMap(({ models }) => models ?? []);

@@ -68,7 +68,7 @@ export type CliState =
   | { readonly name: 'gone' };
 
 /** Permitted next states of each state. */
-export const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
+const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
   starting: ['standby', 'busy', 'stopping'],
   standby: ['busy', 'stopping'],
   busy: ['busy', 'idle', 'waiting_for_tools', 'stopping'],

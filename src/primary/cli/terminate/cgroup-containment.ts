@@ -30,7 +30,7 @@ const killLimitMs = 10_000;
 
 const shell = '/bin/sh';
 /** Name of the shell in its messages on stderr. */
-export const shellName = 'prompt-relay-sh';
+const shellName = 'prompt-relay-sh';
 /** Script that moves the shell into the cgroup and then replaces it with the program. */
 const script =
   `{ echo 0 >"$1"; } 2>/dev/null || { echo '${shellName}: cannot enter its cgroup' >&2; exit 126; }; ` +

@@ -27,7 +27,7 @@ export interface TreeContext {
 }
 
 /** A login in files, which is lost if a program ends while it renews the login. */
-export interface RenewableLogin {
+interface RenewableLogin {
   /** Whether a program may begin a renewal now, or soon. */
   readonly mayBeRenewed: boolean;
   /** Returns whether one of these processes renews the login now. */

@@ -58,7 +58,7 @@ export interface ForkChange {
 }
 
 /** A change of the title; null restores the first words as title. A rename is not an activity. */
-export interface TitleChange {
+interface TitleChange {
   readonly type: 'title';
   readonly id: string;
   readonly title: string | null;

@@ -10,7 +10,7 @@ import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
 
 /** Names of the operations in the metrics of the store. */
-export const storeOperations = [
+const storeOperations = [
   ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
   ...(['job', 'usage', 'answer', 'response', 'delivery', 'upkeep'] as const),
 ] as const;

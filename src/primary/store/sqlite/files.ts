@@ -67,7 +67,7 @@ export async function makeEmptyFile(path: string): Promise<void> {
 /**
  * Returns the path of the file with the id of the process that has the store open. The lock does not contain this id.
  */
-export function pidFileOf(path: string): string {
+function pidFileOf(path: string): string {
   return `${path}.pid`;
 }
 

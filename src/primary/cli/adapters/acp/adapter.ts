@@ -106,14 +106,14 @@ const notLoggedIn = 'the model CLI is not logged in';
 const ownFolder = '/proc/self/cwd';
 
 /** Parameters of a query to an agent about itself. */
-export interface AgentQuery {
+interface AgentQuery {
   readonly consult: Consult;
   readonly args: readonly string[];
   readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
 }
 
 /** Returns the agent's answer to `initialize`. Throws `cli_error` if the agent does not speak the protocol. */
-export async function askAgent(query: AgentQuery): Promise<Initialized> {
+async function askAgent(query: AgentQuery): Promise<Initialized> {
   const { agent, failure } = await openedBy(query, 'agent');
   if (agent !== null) return agent;
   if (failure !== null) throw errorOf(failure(null));
@@ -124,7 +124,7 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
  * Returns why the login is missing, if the agent checks it before a prompt; else null. Spends no tokens. Throws
  * `cli_error` for another fault.
  */
-export async function checkAgent(query: AgentQuery): Promise<string | null> {
+async function checkAgent(query: AgentQuery): Promise<string | null> {
   const { session, failure } = await openedBy(query, 'session');
   if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
   if (failure === null) throw cliError('other', 'the model CLI does not open a session');
@@ -134,7 +134,7 @@ export async function checkAgent(query: AgentQuery): Promise<string | null> {
 }
 
 /** Returns the agent's models; null if it does not list them. */
-export async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
+async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
   const { session } = await openedBy(query, 'session');
   return session === null || hasNoModel(session) ? null : modelsOf(session);
 }

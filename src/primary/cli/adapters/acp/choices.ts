@@ -13,7 +13,7 @@ export function modelRequest({ sessionId, models, configOptions }: SessionMade, 
   return models ? { method: 'session/set_model', params: { sessionId, modelId: model } } : null;
 }
 
-export function optionRequest(sessionId: string, { id }: SessionOption, value: string): AcpRequest {
+function optionRequest(sessionId: string, { id }: SessionOption, value: string): AcpRequest {
   return { method: 'session/set_config_option', params: { sessionId, configId: id, value } };
 }
 

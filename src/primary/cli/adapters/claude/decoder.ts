@@ -419,7 +419,7 @@ function usageOf(usage: MessageUsage | null | undefined, costUsd: number | null)
 }
 
 /** Text that grows block by block, with a blank line between the text before and after a tool call. */
-export class GrowingText {
+class GrowingText {
   #text = '';
   #isAfterTool = false;
 

@@ -123,7 +123,7 @@ export function quotaReport(limits: RateLimits): QuotaReport {
 }
 
 /** Whether the API refuses requests because of this report. With overage, a closed window is still served. */
-export function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
+function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
   return status === 'rejected' && isUsingOverage !== true;
 }
 
@@ -137,7 +137,7 @@ const oneModelLimits: ReadonlySet<string> = new Set([
  * Returns the scope of a refusal. A refusal without a window comes from a limit per minute, which the API counts for
  * each model.
  */
-export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
+function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
   const isOfModel = rateLimitType == null || oneModelLimits.has(rateLimitType);
   return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
 }

@@ -80,7 +80,7 @@ export function planFor(
 export const effortFlag = '--effort';
 
 /** Returns arguments for a start that cannot reach the API, whatever its credential. */
-export function offline({ args }: ClaudeProfile): readonly string[] {
+function offline({ args }: ClaudeProfile): readonly string[] {
   const settings = JSON.stringify({ permissions: bars, env: unusedServices });
   return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
 }

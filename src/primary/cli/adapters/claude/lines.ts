@@ -146,7 +146,7 @@ const line = z.discriminatedUnion('type', [
 ]);
 
 export type ClaudeLine = z.infer<typeof line>;
-export type StreamEventLine = z.infer<typeof streamEvent>;
+type StreamEventLine = z.infer<typeof streamEvent>;
 export type MessageEvent = StreamEventLine['event'];
 export type BlockStart = z.infer<typeof blockStart>;
 export type MessageStart = z.infer<typeof messageStart>;

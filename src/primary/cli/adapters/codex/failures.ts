@@ -132,7 +132,7 @@ export function quotaReports(limits: CodexLimits): readonly QuotaReport[] {
 }
 
 /** Returns when the last exhausted window opens again, milliseconds since the epoch; null if unknown. */
-export function closedUntil(limits: CodexLimits): number | null {
+function closedUntil(limits: CodexLimits): number | null {
   const times = windowsOf(limits).flatMap(({ usedPercent, resetsAt }) =>
     usedPercent >= 100 && resetsAt != null ? [resetsAt * 1000] : [],
   );

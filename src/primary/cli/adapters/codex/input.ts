@@ -48,7 +48,7 @@ export function resultItem(result: ToolResult): unknown {
 }
 
 /** Returns the result of an open call for the protocol. */
-export function resultContent(result: ToolResult): readonly unknown[] {
+function resultContent(result: ToolResult): readonly unknown[] {
   return parts(
     result,
     (text) => ({ type: 'inputText', text }),

@@ -108,7 +108,7 @@ function unusable(why: string) {
  * List of models for the program. Its entries decide which tools a model gets, regardless of disabled features: code
  * execution, file patches, agents. So the program is started with a copy of its list that enables none of them.
  */
-export interface CodexCatalog {
+interface CodexCatalog {
   /** JSON in the form that the program reads. */
   readonly text: string;
   readonly defaultEfforts: DefaultEfforts;
@@ -146,7 +146,7 @@ const safe = {
 };
 
 /** Returns the catalog for the program's list of models; null if the text is not such a list. */
-export function safeCatalog(stdout: string): CodexCatalog | null {
+function safeCatalog(stdout: string): CodexCatalog | null {
   const { data } = printed.safeParse(jsonOf(stdout));
   if (data === undefined) return null;
   const models = data.models.map((model) => ({

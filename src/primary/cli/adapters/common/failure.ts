@@ -7,10 +7,10 @@ import { jsonOf } from './lines.js';
  * Error code in one field of a report, and its reason. `account`: the code refuses the account, which no request alone
  * can cause.
  */
-export type CodeRow = readonly [field: string, code: string | number, reason: CliReason, refuses?: 'account'];
+type CodeRow = readonly [field: string, code: string | number, reason: CliReason, refuses?: 'account'];
 
 /** Pattern of an error text, and its reason. */
-export type WordRow = readonly [sign: RegExp, reason: CliReason];
+type WordRow = readonly [sign: RegExp, reason: CliReason];
 
 /** Error codes and texts of one program. In `words`, the first matching row counts. */
 export interface FailureTable {

@@ -63,14 +63,14 @@ const eventShape = z.discriminatedUnion('type', [
 
 const inputShape = z.object({ text, rest: z.array(text).optional(), stdin: z.enum(['keep-open', 'end']) });
 
-export const planShape = z.object({
+const planShape = z.object({
   args: z.array(text),
   files: z.array(z.object({ path: text, text })),
 });
 
-export const does = z.custom<never>((value) => typeof value === 'function', 'must be a function');
+const does = z.custom<never>((value) => typeof value === 'function', 'must be a function');
 
-export const protocolShape = z.object({
+const protocolShape = z.object({
   writer: z.looseObject({ write: does }),
   decoder: z.looseObject({ read: does, exit: does, begin: does.optional(), requested: does.optional() }),
   opening: does.optional(),
@@ -116,7 +116,7 @@ type Call = (...given: readonly unknown[]) => unknown;
  * Wraps an object of the adapter `name`, and each object in it. Results are checked, and exceptions become failures of
  * the model CLI instead of the service.
  */
-export function guarded<T extends object>(name: string, target: T): T {
+function guarded<T extends object>(name: string, target: T): T {
   const parts = new Map<string, object>(); // caches wrapped objects, so that each stays the same
   const get = (_: object, key: string): unknown =>
     parts.get(key) ??
@@ -163,17 +163,17 @@ async function settled(name: string, shape: z.ZodType, ask: () => unknown): Prom
  * Returns the error for code that runs before any turn. It contains the adapter's message, because no answer can be in
  * it.
  */
-export function failureOf(name: string, error: unknown): RelayError {
+function failureOf(name: string, error: unknown): RelayError {
   return error instanceof RelayError ? error : cliError('other', `the adapter ${name} failed: ${wordsOf(error)}`);
 }
 
 /** Returns the message of a thrown value, which may be of any type. */
-export function wordsOf(thrown: unknown): string {
+function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /** Guards consultations: an adapter may forget to await one, or `isEnough` may wrongly return a promise. */
-export function guardedConsult(consult: Consult): Consult {
+function guardedConsult(consult: Consult): Consult {
   return (args, input, isEnough, file) => {
     const isWhole = isEnough && ((stdout: string) => atOnce(isEnough(stdout)));
     const consultation = consult(args, input, isWhole, file);
