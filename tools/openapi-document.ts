@@ -37,7 +37,9 @@ import {
   jobList,
   keepEndedQuery,
   lastEventId,
+  startingAfterQuery,
   statusQuery,
+  streamQuery,
 } from '../src/shared/api/jobs.js';
 import {
   changeKeyRequest,
@@ -87,9 +89,10 @@ type Operation = Pick<
 
 const keyName = { path: z.object({ name: z.string().meta({ description: 'Name of the key.' }) }) };
 const jobId = { path: z.object({ job_id: z.string().meta({ description: 'Id of the job.' }) }) };
-const prefer = z
-  .string()
-  .meta({ description: '`respond-async`: the response is a 202 at once, and the job runs in the background.' });
+const prefer = z.string().meta({
+  description:
+    '`respond-async`: the response is a 202 at once, and the job runs in the background. `respond-async; followed`: the client follows the events of the job, which then ranks like a request that waits.',
+});
 const idempotencyKey = z.string().meta({
   description:
     'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. If the same client sends the request again within 24 hours, it receives the first answer, and no model runs.',
@@ -596,7 +599,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'createResponse',
     summary: 'Responses in the form of the OpenAI API',
     description:
-      '`previous_response_id` continues a stored response; otherwise send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later.',
+      '`previous_response_id` continues a stored response; otherwise send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later. With `background` and `stream`, it is the stream of events, and a disconnect does not cancel the job.',
     requestParams: preferring,
     requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -607,10 +610,14 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'getResponse',
     summary: 'Get a response that was started with `background`',
     description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
-    requestParams: responseId,
+    requestParams: {
+      ...responseId,
+      query: z.object({ stream: streamQuery.optional(), starting_after: startingAfterQuery.optional() }),
+    },
     security: keyNeededIfConfigured,
     ok: keptResponse,
-    okText: 'The response, with its answer if it has one yet.',
+    isStreamed: true,
+    okText: 'The response, with its answer if it has one yet. Streamed, the events from `response.created` on.',
   },
   'DELETE /v1/responses/{response_id}': {
     id: 'deleteResponse',

@@ -54,7 +54,7 @@ import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
 import { Callbacks } from './webhooks/callbacks.js';
-import { Notices } from './webhooks/notices.js';
+import { Notices, needsNotice } from './webhooks/notices.js';
 import type { PostNotice } from './webhooks/post.js';
 import { Webhooks } from './webhooks/webhooks.js';
 import type { Addresses } from './workers/addresses.js';
@@ -160,7 +160,8 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   };
   const { jobEnded } = noticesOfJobs(parts);
   signals.on('job-lost', ({ id, client, operation, requestId, form, end }) => {
-    if (end !== null) jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
+    if (end !== null && needsNotice(form))
+      jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
   });
   signals.on('slots-changed', () => {
     updateStandby();

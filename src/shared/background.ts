@@ -16,6 +16,11 @@ export const jobForm = z
     tools: z.record(z.string(), toolForm).readonly().optional(),
     /** Whether the answer is a value that fits a schema. */
     isStructured: z.boolean(),
+    /** Whether the request offered tools, and whether the client gets thoughts; for compatibility APIs. */
+    hasTools: z.boolean().optional(),
+    hasThoughts: z.boolean().optional(),
+    /** Whether the client follows the events of the job: the job then ranks as a caller, and sends no notice. */
+    isFollowed: z.literal(true).optional(),
     /** URL that is told of the end of the job. */
     callbackUrl: z.string().optional(),
     /** What its response repeats of the request. */

@@ -325,6 +325,13 @@ const jobUsage = {
   processorMs: ms.nullable(),
   peakMemoryBytes: z.number().nullable(),
 };
+
+/** Call or thought in the stream of an answer. `at`: number of UTF-16 units of the text before it. */
+const placedOutput = z
+  .object({ at: z.int().nonnegative(), event: z.union([callStart, callDelta, thoughtDelta, thoughtEnd]) })
+  .readonly();
+export type PlacedOutput = z.infer<typeof placedOutput>;
+
 const jobEnd = {
   type: z.literal('job-end'),
   queueMs: ms,
@@ -332,6 +339,8 @@ const jobEnd = {
   ...jobUsage,
   /** Models that could not answer before the last one was asked, in order; omitted if the first one was the last. */
   fallback: fallbackList.optional(),
+  /** Calls and thoughts of a stored background job, in the order of its stream; omitted if there are none. */
+  output: z.array(placedOutput).readonly().optional(),
 };
 
 /**

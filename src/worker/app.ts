@@ -155,7 +155,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
   app.post(absentResponsesPaths, noSuchResponsesCall);
   addRoute(app, '/v1/responses/{response_id}', {
-    get: [...mayCall, getResponse(primary)],
+    get: [...mayCall, getResponse(parts)],
     delete: [...mayCall, deleteResponse(primary)],
   });
   addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });

@@ -92,6 +92,7 @@ export class Admission {
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.label} ${route.circuit}`,
       heldBy: () => this.#heldBy(job),
       since: background.accepted.createdAt,
+      isFollowed: background.accepted.form.isFollowed === true,
       isFirst,
       granted: onGranted,
     });

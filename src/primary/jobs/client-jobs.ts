@@ -9,7 +9,7 @@ import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
 import type { Job } from './job.js';
 import type { JobRunner } from './job-runner.js';
-import { jobCancelled, noSuchJob, type StoredJobs } from './stored-jobs.js';
+import { jobCancelled, noSuchJob, type StoredJobs, withoutOutput } from './stored-jobs.js';
 
 const removedAtOnce = 100;
 /**
@@ -65,13 +65,19 @@ export class ClientJobs {
     return job === null ? this.#stored.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
 
-  /** Yields all events of a job until it has ended. Rejects with `not_found`. */
+  /**
+   * Yields all events of a job until it has ended. Stops without an end if another host takes over a job whose answer
+   * has begun: the reader must begin anew. Rejects with `not_found`.
+   */
   async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const job = this.#openOne(id, client);
+    let hasBegun = false;
     for await (const event of job?.background.log.read(signal) ?? []) {
       yield event;
       if (event.type === 'job-end') return;
+      hasBegun ||= event.type !== 'job-queued' && event.type !== 'job-start';
     }
+    if (hasBegun) return;
     yield* this.#stored.events(id, client, signal);
   }
 
@@ -81,7 +87,7 @@ export class ClientJobs {
   async answer(id: string, client: string, from: number): Promise<{ readonly text: string; readonly end: JobDone }> {
     const { end } = await this.#stored.find(id, client);
     if (end?.outcome !== 'ok') throw new Error('only a job that has succeeded has an answer');
-    return { text: await this.#stored.text(id, client, from), end };
+    return { text: await this.#stored.text(id, client, from), end: withoutOutput(end) };
   }
 
   /**

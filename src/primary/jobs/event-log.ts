@@ -1,6 +1,16 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
-import type { JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
+import type {
+  CallDelta,
+  CallStart,
+  JobEnd,
+  JobEvent,
+  JobStart,
+  PlacedOutput,
+  ThoughtDelta,
+  ThoughtEnd,
+  WaitReason,
+} from '../../shared/job.js';
 import { wholeLength } from '../../shared/text/well-formed.js';
 import type { JobEvents } from './job-stream.js';
 
@@ -60,6 +70,61 @@ export class AnswerLog {
   }
 }
 
+/** Call or thought in the stream. `at`: UTF-16 units of the answer's text before it. */
+type LoggedOutput =
+  | { readonly at: number; readonly event: CallStart | ThoughtEnd }
+  /** Input of a call, or text of a thought, which grows until the next output. */
+  | { readonly at: number; readonly type: 'call-delta' | 'thought-delta'; readonly text: AnswerLog };
+
+/** Calls and thoughts of one answer in the order of its stream, with their places in the text. */
+class OutputLog {
+  readonly #all: LoggedOutput[] = [];
+
+  /** `at`: length of the text so far. */
+  add(at: number, event: PlacedOutput['event']): void {
+    if (event.type === 'call-start' || event.type === 'thought-end') return void this.#all.push({ at, event });
+    const last = this.#all.at(-1);
+    if (last?.at === at && 'type' in last && last.type === event.type) return last.text.add(event.text);
+    const text = new AnswerLog();
+    text.add(event.text);
+    this.#all.push({ at, type: event.type, text });
+  }
+
+  /** Returns the place of the next output that a reader has not read completely; null if it has read all. */
+  nextPlace({ outputs }: LogReader): number | null {
+    return this.#all[outputs]?.at ?? null;
+  }
+
+  /**
+   * Returns the next event for a reader that has read the text up to its place; null if there is none. `textLength`:
+   * length of the text so far.
+   */
+  next(reader: LogReader, textLength: number): PlacedOutput['event'] | null {
+    for (let next = this.#all[reader.outputs]; next?.at === reader.length; next = this.#all[reader.outputs]) {
+      const text = 'text' in next ? next.text.read(reader.outputLength) : '';
+      if ('text' in next && text !== '') {
+        reader.outputLength += text.length;
+        return { type: next.type, text };
+      }
+      const mayGrow = reader.outputs === this.#all.length - 1 && next.at === textLength;
+      if ('text' in next && mayGrow) return null;
+      reader.outputs++;
+      reader.outputLength = 0;
+      if ('event' in next) return next.event;
+    }
+    return null;
+  }
+
+  /** Returns all outputs, with text in pieces that fit into one message of the channel. */
+  get placed(): readonly PlacedOutput[] {
+    return this.#all.flatMap((output): PlacedOutput[] => {
+      if ('event' in output) return [output];
+      const { at, type } = output;
+      return output.text.blocks.map(({ text }) => ({ at, event: { type, text } }));
+    });
+  }
+}
+
 /** Interval at which a reader checks the position of a waiting job. */
 const positionMs = 1000;
 
@@ -70,6 +135,9 @@ interface LogReader {
   hasStart: boolean;
   /** UTF-16 units of text already read. */
   length: number;
+  /** Number of calls and thoughts already read, and UTF-16 units read of the next one. */
+  outputs: number;
+  outputLength: number;
 }
 
 /** Queue position of a waiting job, and the reason for its wait. */
@@ -79,11 +147,12 @@ interface WaitingPlace {
 }
 
 /**
- * All events of one job, for any number of readers at different speeds. No event is dropped. Readers poll the queue
- * position; the end contains the model, the calls and the thoughts.
+ * All events of one job, for any number of readers at different speeds. No event is dropped, and all readers get the
+ * text, the calls and the thoughts in the same order. Readers poll the queue position; the end contains the model.
  */
 export class EventLog implements JobEvents {
   readonly text = new AnswerLog();
+  readonly #output = new OutputLog();
   readonly #clock: Clock;
   readonly #place: () => WaitingPlace;
   #start: JobStart | null = null;
@@ -108,6 +177,25 @@ export class EventLog implements JobEvents {
     if (this.#isSealed) return;
     this.text.add(text);
     this.changed();
+  }
+
+  call(event: CallStart | CallDelta): void {
+    this.#addOutput(event);
+  }
+
+  thought(event: ThoughtDelta | ThoughtEnd): void {
+    this.#addOutput(event);
+  }
+
+  #addOutput(event: PlacedOutput['event']): void {
+    if (this.#isSealed) return;
+    this.#output.add(this.text.length, event);
+    this.changed();
+  }
+
+  /** Calls and thoughts, which the store saves with the end of the job. */
+  get output(): readonly PlacedOutput[] {
+    return this.#output.placed;
   }
 
   /** Rejects later text: the answer is complete, and its end is about to be stored. */
@@ -136,7 +224,10 @@ export class EventLog implements JobEvents {
    * the signal.
    */
   async *read(signal: AbortSignal): AsyncGenerator<JobEvent, void> {
-    const reader: LogReader = { position: 0, reason: null, hasStart: false, length: 0 };
+    const reader: LogReader = {
+      ...{ position: 0, reason: null, hasStart: false },
+      ...{ length: 0, outputs: 0, outputLength: 0 },
+    };
     for (;;) {
       const event = this.#eventFor(reader);
       if (event !== null) yield event;
@@ -163,9 +254,15 @@ export class EventLog implements JobEvents {
       reader.hasStart = true;
       return this.#start;
     }
-    const text = this.text.read(reader.length);
+    return this.#output.next(reader, this.text.length) ?? this.#textFor(reader) ?? this.#end;
+  }
+
+  /** Returns the next piece of text, at most up to the next call or thought. */
+  #textFor(reader: LogReader): JobEvent | null {
+    const place = this.#output.nextPlace(reader) ?? Number.POSITIVE_INFINITY;
+    const text = this.text.read(reader.length).slice(0, Math.max(0, place - reader.length));
     reader.length += text.length;
-    return text === '' ? this.#end : { type: 'text-delta', text };
+    return text === '' ? null : { type: 'text-delta', text };
   }
 
   /**

@@ -2,7 +2,7 @@ import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError } from '../../shared/errors.js';
-import type { JobEnd, JobEvent } from '../../shared/job.js';
+import type { JobEnd, JobEvent, PlacedOutput } from '../../shared/job.js';
 import type { EndedStatus, JobRecord, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
 
@@ -49,26 +49,29 @@ export class StoredJobs {
   }
 
   /**
-   * Yields all events of a job until its end. Rejects with `not_found`, also if the job is removed during the
-   * iteration.
+   * Yields all events of a job until its end. Calls and thoughts are known only at the end; if their order in the stream
+   * matters, the text also comes then. Rejects with `not_found`, also if the job is removed during the iteration.
    */
   async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
-    let [lastPosition, hasStart, length] = [0, false, 0];
-    const read = () => this.#store.text(id, length);
+    let [lastPosition, hasStart] = [0, false];
+    const text = new StoredTextReader((from) => this.#store.text(id, from));
     for (;;) {
-      const { status, createdAt, startedAt, end, isReplaced } = await this.find(id, client);
+      const { status, createdAt, startedAt, end, isReplaced, form } = await this.find(id, client);
       const position = status === 'queued' ? await this.position(id) : lastPosition;
       if (position !== lastPosition) yield { type: 'job-queued', position, reason: 'slot' };
       if (startedAt !== null && !hasStart) yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
       lastPosition = position;
       hasStart ||= startedAt !== null;
-      const isOver = isReplaced === true && length > 0; // the final answer differs from the text sent so far
-      for (let text = isOver ? '' : await read(); text !== ''; text = await read()) {
-        length += text.length;
-        yield { type: 'text-delta', text };
+      const isOver = isReplaced === true && text.length > 0; // the final answer differs from the text sent so far
+      if (!isOver && (end !== null || !hasOrder(form))) {
+        for (const { at, event } of end?.output ?? []) {
+          yield* text.upTo(at);
+          yield event;
+        }
+        yield* text.upTo(Number.POSITIVE_INFINITY);
       }
       if (end !== null) await this.find(id, client); // text that was removed during the read is not the end
-      if (end !== null) return yield end;
+      if (end !== null) return yield withoutOutput(end);
       await orAborted(delay(this.#clock, status === 'queued' ? checkWaitingMs : checkMs), signal);
     }
   }
@@ -97,13 +100,14 @@ export class StoredJobs {
    * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
    * counts, which differs if another host has declared this host dead and has ended the job.
    */
-  async end(id: string, client: string, end: JobEnd, { text }: EventLog): Promise<JobEnd> {
-    const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withoutText(end) };
+  async end(id: string, client: string, end: JobEnd, { text, output }: EventLog): Promise<JobEnd> {
+    const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withOutput(withoutText(end), output) };
     const answer = answerOf(end, text);
     for (;;) {
       try {
         if (await this.#store.end(id, ended, answer)) return end;
-        return (await this.#store.find(id, client))?.end ?? end;
+        const standing = (await this.#store.find(id, client))?.end;
+        return standing == null ? end : withoutOutput(standing);
       } catch {
         await delay(this.#clock, retryMs);
       }
@@ -140,6 +144,45 @@ export function jobCancelled(by: string | null): RelayError {
 /** Removes the text, which the store saves separately because it may be long. */
 export function withoutText(end: JobEnd): JobEnd {
   return end.outcome === 'ok' ? { ...end, text: null } : end;
+}
+
+function withOutput(end: JobEnd, output: readonly PlacedOutput[]): JobEnd {
+  return output.length === 0 ? end : { ...end, output };
+}
+
+/** Removes the calls and thoughts of the stream, which its readers have got as events. */
+export function withoutOutput<T extends JobEnd>(end: T): T {
+  return end.output === undefined ? end : { ...end, output: undefined };
+}
+
+/** Whether the place of each call and thought in the stream matters, because the events of the stream are numbered. */
+function hasOrder({ hasTools = false, hasThoughts = false }: JobRecord['form']): boolean {
+  return hasTools || hasThoughts;
+}
+
+/** Reads the text of a stored job from its beginning to its end. */
+class StoredTextReader {
+  readonly #read: (from: number) => Promise<string>;
+  /** Text that was read and not returned yet. */
+  #ahead = '';
+  /** UTF-16 units returned so far. */
+  length = 0;
+
+  constructor(read: (from: number) => Promise<string>) {
+    this.#read = read;
+  }
+
+  /** Yields the text up to this position, or to the end of what is stored. */
+  async *upTo(position: number): AsyncGenerator<JobEvent, void> {
+    while (this.length < position) {
+      if (this.#ahead === '') this.#ahead = await this.#read(this.length);
+      if (this.#ahead === '') return;
+      const text = this.#ahead.slice(0, position - this.length);
+      this.#ahead = this.#ahead.slice(text.length);
+      this.length += text.length;
+      yield { type: 'text-delta', text };
+    }
+  }
 }
 
 function statusOf({ outcome }: JobEnd): EndedStatus {

@@ -21,6 +21,8 @@ export interface Entrant extends Member {
 export interface BackgroundEntrant extends Entrant {
   /** Time of acceptance, in milliseconds since the epoch. */
   readonly since: number;
+  /** Whether its client follows its events, and therefore waits like a caller. */
+  readonly isFollowed: boolean;
   /** Whether the job goes before other jobs of its client. */
   readonly isFirst: boolean;
   /** Called synchronously when the job gets its slot. */

@@ -43,8 +43,8 @@ class RunningCounts {
 /**
  * Owns the slots and the queue; no other part counts slots or lets a job wait. Admission is decided at once. A slot
  * goes to the next job in fair order whose client and CLI are below their limits, and that no earlier turn or open
- * circuit blocks. Callers go before background jobs. After a minute, a background job ranks as a caller: the
- * oldest of each client, one at a time. A key holder and its sub-clients count as one client.
+ * circuit blocks. Callers go before background jobs. After a minute, or at once if its client follows it, a
+ * background job ranks as a caller: the oldest of each client, one at a time. A key holder and its sub-clients count as one client.
  */
 export class WaitingRoom {
   readonly limits: RoomLimits;
@@ -322,7 +322,8 @@ export class WaitingRoom {
 
   /** Whether a background job may rank as a caller. */
   #isPatient(ticket: Ticket): boolean {
-    if (sinceOf(ticket) > this.#clock.now() - patienceMs || this.#promoted.has(holderOf(ticket.client))) return false;
+    const isDue = ticket.background?.isFollowed === true || sinceOf(ticket) <= this.#clock.now() - patienceMs;
+    if (!isDue || this.#promoted.has(holderOf(ticket.client))) return false;
     return ticket.entrant.heldBy() === null;
   }
 

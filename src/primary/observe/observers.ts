@@ -10,7 +10,7 @@ import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
 import type { Bill } from '../store/contract/usage.js';
-import type { Notices } from '../webhooks/notices.js';
+import { type Notices, needsNotice } from '../webhooks/notices.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
 import type { LastHour } from './last-hour.js';
@@ -134,7 +134,8 @@ export function observeBackground({ clients, usage, lastHour, notices, log }: Ba
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
       const { id, form } = background.accepted;
-      notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
+      if (needsNotice(form))
+        notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
       if (error === undefined) return;
       lastHour.countRefusal();
       usage.countRefusal(client);

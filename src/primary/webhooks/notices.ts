@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
+import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { keyClient } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
@@ -33,6 +34,11 @@ export interface JobNotice {
   readonly end: JobEnd;
   /** URL that its client has named; undefined if it has named none. */
   readonly callbackUrl: string | undefined;
+}
+
+/** Whether receivers get a notice at the end of a job: a client that follows its job gets the end itself. */
+export function needsNotice({ isFollowed, callbackUrl }: JobForm): boolean {
+  return isFollowed !== true || callbackUrl !== undefined;
 }
 
 const checkMs = 5000;

@@ -15,7 +15,7 @@ import {
   thoughtText,
 } from '../jobs/answer-format.js';
 import { acceptJob } from '../jobs/background.js';
-import { ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
+import { followsJob, ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { figuresOf } from './conversations.js';
 
@@ -59,7 +59,8 @@ async function answer(
   callbackUrl: string | undefined,
 ): Promise<void> {
   const route = `/${job.operation}` as const;
-  const form = { route, model: null, ...(callbackUrl !== undefined && { callbackUrl }) };
+  const isFollowed = followsJob(req) && ({ isFollowed: true } as const);
+  const form = { route, model: null, ...isFollowed, ...(callbackUrl !== undefined && { callbackUrl }) };
   if (prefersAsync(req)) return acceptJob(parts.primary, res, job, form);
   if (callbackUrl !== undefined) throw invalid('callback_url', 'needs the header Prefer: respond-async');
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
@@ -120,7 +121,12 @@ export class OwnStream implements StreamFormat {
   }
 
   thoughtDelta(text: string): string {
-    return eventText('thought', { text: this.#thoughts.add(text) });
+    return eventText('thought', { text: this.thoughtPiece(text) });
+  }
+
+  /** Returns the piece as the client gets it: thoughts are separated by a blank line. */
+  protected thoughtPiece(text: string): string {
+    return this.#thoughts.add(text);
   }
 
   thoughtEnd(): string {

@@ -20,7 +20,7 @@ import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../htt
 import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
 import { follow, type JobParts } from '../jobs/run-job.js';
-import { endedJob } from '../openai/responses.js';
+import { endedJob } from '../openai/responses-background.js';
 import { OwnStream, ownFormats } from './ask.js';
 
 /** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
@@ -95,12 +95,13 @@ export function deleteJob(primary: Primary): AsyncHandler {
   };
 }
 
-function lastEventOf(req: Request): number {
+function lastEventOf(req: Request): LastEvent {
   const id = req.get('last-event-id');
-  if (id === undefined || id === '') return 0;
+  if (id === undefined || id === '') return { id: 0, thoughts: 0 };
   const { success, error } = lastEventId.safeParse(id);
   if (!success) throw invalid('Last-Event-ID', error.issues[0]?.message ?? 'is not valid');
-  return Number(id);
+  const [text, thoughts = 0] = id.split('-').map(Number);
+  return { id: text ?? 0, thoughts };
 }
 
 function jobBodyOf(job: JobView, requestId: string): JobBody {
@@ -114,16 +115,24 @@ function jobBodyOf(job: JobView, requestId: string): JobBody {
  */
 export const endId = 999_999_999_999_999;
 
+/** Last event that a client has. `thoughts`: number of UTF-16 units of thoughts that it has. */
+interface LastEvent {
+  readonly id: number;
+  readonly thoughts: number;
+}
+
 /**
  * Adds ids to the events for one client. The id of the start is 1; the id of a text is 1 plus the number of UTF-16
- * units up to its end. A client that reconnects gets the missing text, however it is split.
+ * units up to its end. If the client gets thoughts, a hyphen and the number of their units follow. A client that
+ * reconnects gets the missing text and thoughts, however they are split.
  */
 class NumberedStream extends OwnStream {
-  readonly #after: number;
+  readonly #after: LastEvent;
   #length = 0;
+  #thoughtLength = 0;
 
-  /** `after`: id of the client's last event. */
-  constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string, after: number) {
+  /** `after`: the client's last event. */
+  constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string, after: LastEvent) {
     super(bodyOf, requestId);
     this.#after = after;
   }
@@ -133,9 +142,16 @@ class NumberedStream extends OwnStream {
   }
 
   override delta(text: string): string {
-    const unread = text.slice(Math.max(0, this.#after - 1 - this.#length));
+    const unread = text.slice(Math.max(0, this.#after.id - 1 - this.#length));
     this.#length += text.length;
-    return unread === '' ? '' : this.#numbered(this.#length + 1, () => super.delta(unread));
+    return unread === '' ? '' : this.#placed(super.delta(unread));
+  }
+
+  override thoughtDelta(text: string): string {
+    const piece = this.thoughtPiece(text);
+    const unread = piece.slice(Math.max(0, this.#after.thoughts - this.#thoughtLength));
+    this.#thoughtLength += piece.length;
+    return unread === '' || this.#after.id >= endId ? '' : this.#placed(eventText('thought', { text: unread }));
   }
 
   override end(answer: CompletedAnswer): string {
@@ -151,7 +167,13 @@ class NumberedStream extends OwnStream {
   }
 
   #numbered(id: number, event: () => string): string {
-    return id <= this.#after ? '' : `id: ${id}\n${event()}`;
+    return id <= this.#after.id ? '' : `id: ${id}\n${event()}`;
+  }
+
+  /** Adds the id of a text or a thought. */
+  #placed(event: string): string {
+    const thoughts = this.#thoughtLength === 0 ? '' : `-${this.#thoughtLength}`;
+    return `id: ${this.#length + 1}${thoughts}\n${event}`;
   }
 }
 
@@ -165,7 +187,7 @@ function formatOf(job: JobView): (answer: CompletedAnswer) => object {
 export async function sendJobEvents(
   primary: Primary,
   job: JobView,
-  after: number,
+  after: LastEvent,
   out: EventStream,
   client: string,
   signal: AbortSignal,
@@ -175,7 +197,7 @@ export async function sendJobEvents(
     const text = eventIn(format, event);
     if (text !== '') await out.write(text, signal);
   });
-  if (end === null || after >= endId) return;
+  if (end === null || after.id >= endId) return;
   if (end.outcome === 'cancelled')
     return out.write(format.cancelled(job.id, end.failure.cancelledBy !== undefined), signal);
   if (end.outcome !== 'ok') return out.write(format.failure(fromWire(end.failure)), signal);

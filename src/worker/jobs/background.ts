@@ -95,9 +95,9 @@ export async function storedBody(
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
-  const { route, model, tools: forms = {}, isStructured } = formOf(job);
+  const { route, model, tools: forms = {}, isStructured, hasTools = false, hasThoughts = false } = formOf(job);
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
-  const opening = { requestId, model: model ?? '', forms, hasTools: false, hasThoughts: false };
+  const opening = { requestId, model: model ?? '', forms, hasTools, hasThoughts };
   const stored = await storedAnswer(primary, { id: job.id, client });
   const form = { isStructured, cuts: cutsIn(stored.end) };
   return bodyAround(stored.text, form, (text, value, slices) =>

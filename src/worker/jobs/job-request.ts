@@ -133,9 +133,18 @@ function chainOf(history: readonly Message[], question: Message, start: string):
 
 /** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */
 export function prefersAsync(req: Pick<Request, 'get'>): boolean {
+  return asyncPreference(req) !== undefined;
+}
+
+/** Whether the client sends `Prefer: respond-async; followed`, because it will follow the events of its job. */
+export function followsJob(req: Pick<Request, 'get'>): boolean {
+  return /;\s*followed\s*(=\s*)?(;|$)/i.test(asyncPreference(req) ?? '');
+}
+
+function asyncPreference(req: Pick<Request, 'get'>): string | undefined {
   const strings = /"(?:\\.?|[^"\\])*(?:"|$)/g;
   const unquoted = (req.get('prefer') ?? '').replace(strings, (text) => (text === '""' ? '' : 'string'));
-  return unquoted.split(',').some((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
+  return unquoted.split(',').find((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
 }
 
 /** Request body of any API, checked and translated. */

@@ -117,6 +117,11 @@ function usageOf({ usage }: CompletedAnswer): object {
 
 type ItemKind = keyof typeof itemIds;
 
+/** Reader of a background response. `after`: number of its last event; -1 before the first. */
+export interface BackgroundReader {
+  readonly after: number;
+}
+
 /** Item that is being written. */
 interface OpenItem {
   readonly kind: ItemKind;
@@ -130,9 +135,11 @@ interface OpenItem {
  * item begins with the first output or, at the latest, with a failure: an error before any item makes the AI SDK repeat
  * the request.
  */
-class ResponseStream extends SdkStream implements StreamFormat {
+export class ResponseStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #frame: ResponseFrame;
+  readonly #background: BackgroundReader | null;
+  #hasStarted = false;
   #next = 0;
   #open: OpenItem | null = null;
   /** Items that have ended. */
@@ -140,19 +147,44 @@ class ResponseStream extends SdkStream implements StreamFormat {
   /** Numbers of items that have begun. */
   readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0 };
 
-  constructor(opening: Opening, frame: ResponseFrame) {
+  /** `background`: null if the response ends with its request. */
+  constructor(opening: Opening, frame: ResponseFrame, background: BackgroundReader | null = null) {
     super();
     this.#opening = opening;
     this.#frame = frame;
+    this.#background = background;
   }
 
+  /** Number of events so far, including the events that the reader of a background response already has. */
+  get count(): number {
+    return this.#next;
+  }
+
+  /** Begins the response. A background response waits for `started`. */
   begin(): string {
-    const response = responseOf(this.#opening, this.#frame, 'in_progress');
-    return [
-      this.#event('response.created', { response }),
-      this.#event('response.in_progress', { response }),
-      this.#isMixed ? '' : this.#messageStart(),
-    ].join('');
+    const isBackground = this.#background !== null;
+    const response = this.#responseOf(isBackground ? 'queued' : 'in_progress');
+    const created = this.event('response.created', { response });
+    return created + (isBackground ? this.event('response.queued', { response }) : this.#progress(response));
+  }
+
+  override started(): string {
+    if (this.#background === null || this.#hasStarted) return '';
+    this.#hasStarted = true;
+    return this.#progress(this.#responseOf('in_progress'));
+  }
+
+  #progress(response: object): string {
+    return this.event('response.in_progress', { response }) + (this.#isMixed ? '' : this.#messageStart());
+  }
+
+  #responseOf(status: ResponseStatus): object {
+    return { ...responseOf(this.#opening, this.#frame, status), background: this.#background !== null };
+  }
+
+  /** Gives the following events higher numbers than `number - 1`. */
+  skipTo(number: number): void {
+    this.#next = Math.max(this.#next, number);
   }
 
   delta(text: string): string {
@@ -200,8 +232,9 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const start = this.#counts.text === 0 && isAlone && !isRefusal ? this.#stop() + this.#messageStart() : '';
     const isWhole = isAlone && this.#open?.kind === 'text' && this.#counts.text === 1;
     const stop = isWhole ? this.#stop(answer.text, status) : this.#stop(undefined, isAlone ? status : undefined);
-    const response = endedResponse(answer, this.#frame, this.#items);
-    return start + stop + this.#event(`response.${status}`, { response });
+    const ended = endedResponse(answer, this.#frame, this.#items);
+    const response = { ...ended, background: this.#background !== null };
+    return start + stop + this.event(`response.${status}`, { response });
   }
 
   /**
@@ -211,10 +244,10 @@ class ResponseStream extends SdkStream implements StreamFormat {
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     const body = openAiStreamError(error);
     const { code, message } = body.error;
-    const failed = { ...responseOf(this.#opening, this.#frame, 'failed'), error: { code, message } };
+    const failed = { ...this.#responseOf('failed'), error: { code, message } };
     const isBare = this.#open === null && this.#items.length === 0;
     const start = isBare ? this.#messageStart() : '';
-    return start + this.#event('error', body) + this.#event('response.failed', { response: failed });
+    return start + this.event('error', body) + this.event('response.failed', { response: failed });
   }
 
   /** Whether items other than a message can come. */
@@ -233,7 +266,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
   }
 
   #itemAdded(item: object): string {
-    return this.#event('response.output_item.added', { output_index: this.#index, item });
+    return this.event('response.output_item.added', { output_index: this.#index, item });
   }
 
   #messageStart(): string {
@@ -252,7 +285,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const whole = text ?? open.pieces.join('');
     const item = this.#itemOf(open, whole, status);
     const ended =
-      this.#itemDone(open, whole) + this.#event('response.output_item.done', { output_index: this.#index, item });
+      this.#itemDone(open, whole) + this.event('response.output_item.done', { output_index: this.#index, item });
     this.#items.push(item);
     this.#open = null;
     return ended;
@@ -292,11 +325,14 @@ class ResponseStream extends SdkStream implements StreamFormat {
   }
 
   #itemEvent(type: string, content: object): string {
-    return this.#event(type, { item_id: this.#open?.id, output_index: this.#index, ...content });
+    return this.event(type, { item_id: this.#open?.id, output_index: this.#index, ...content });
   }
 
-  #event(type: string, content: object): string {
-    return eventText(type, { type, sequence_number: this.#next++, ...content });
+  /** Returns an event with the next number; empty if the reader already has it. */
+  event(type: string, content: object): string {
+    const number = this.#next++;
+    if (number <= (this.#background?.after ?? -1)) return '';
+    return eventText(type, { type, sequence_number: number, ...content });
   }
 }
 

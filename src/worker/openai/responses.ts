@@ -1,28 +1,29 @@
 import type { Request } from 'express';
+import { startingAfterQuery, streamQuery } from '../../shared/api/jobs.js';
 import { inLines } from '../../shared/async.js';
-import type { AcceptedView, JobStatus, JobView } from '../../shared/background.js';
-import { fromWire, invalid, RelayError } from '../../shared/errors.js';
+import type { AcceptedView, JobView } from '../../shared/background.js';
+import { invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chained, chainStart } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
-import { checkJsonTexts, readBody } from '../http/body.js';
+import { checkJsonTexts, queryOf, readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { jsonType, publicCodeOf, sendBody, sendJson, untilGone, write } from '../http/responses.js';
-import type { CompletedAnswer } from '../jobs/answer-format.js';
-import { acceptJob, formOf, storedBody } from '../jobs/background.js';
+import { jsonType, sendBody, sendJson, untilGone, write } from '../http/responses.js';
+import { acceptJob, leaveJob, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
 import { sendInputItems } from './input-items.js';
-import { frameOf, openResponse, type ResponseFrame, responseFormat } from './responses-answer.js';
+import { frameOf, openResponse, responseFormat } from './responses-answer.js';
+import { endedJob, type ResponseStreamParts, secondsOf, streamResponse, unfinished } from './responses-background.js';
 import { type InputItem, type ResponsesRequest, responsesRequest } from './responses-input.js';
 import { maxStoredLength, type Repeated, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
-export function postResponses(parts: JobParts): AsyncHandler {
+export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandler {
   const read = bodyReader(parts.primary);
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
@@ -43,17 +44,11 @@ export function postResponses(parts: JobParts): AsyncHandler {
     };
     const frame = frameOf(now(), { repeated: repeatedOf(resolved), completedAt, place: () => place });
     const isBackground = body.background === true || prefersAsync(req);
-    if (isBackground && body.stream === true)
-      throw invalid('stream', 'is not supported with background; read GET /jobs/{job_id}/events instead');
-    if (isBackground) return acceptResponse(parts.primary, res, parsed, repeatedOf(resolved, maxStoredLength));
+    if (isBackground) return acceptResponse(parts, res, parsed, repeatedOf(resolved, maxStoredLength));
     const store = (answer: UnsentAnswer, request: JobRequest) =>
       storeResponse(parts.primary, res, request, place, answer);
     await answerWithJob(parts, res, parsed, responseFormat(frame), place.store ? store : undefined);
   };
-}
-
-function secondsOf(ms: number): number {
-  return Math.floor(ms / 1000);
 }
 
 const storedId = /^resp_(.+)$/;
@@ -196,41 +191,55 @@ async function storeResponse(
   });
 }
 
-/** Submits a background job, and answers with the fields that an OpenAI SDK expects. */
-async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedRequest, repeated: Repeated): Promise<void> {
+/** Submits a background job, and answers with the fields that an OpenAI SDK expects, or with the events of the job. */
+async function acceptResponse(
+  parts: ResponseStreamParts,
+  res: Reply,
+  parsed: ParsedRequest,
+  repeated: Repeated,
+): Promise<void> {
+  const { primary } = parts;
   const { model, forms, ignored, job } = parsed;
+  if (job.stream && res.locals.idempotent !== null)
+    throw invalid('stream', 'is not supported with background and an Idempotency-Key; omit one of them');
   setIgnored(res, ignored);
   noteDroppedTools(primary, res, parsed);
   const tools = Object.keys(forms).length > 0 && { tools: forms };
-  const form = { route: '/v1/responses', model, ...tools, repeated } as const;
   const opening = { forms, hasTools: job.offer !== undefined, hasThoughts: job.thinking !== undefined };
+  const items = { hasTools: opening.hasTools, hasThoughts: opening.hasThoughts };
+  const form = { route: '/v1/responses', model, ...tools, ...items, repeated } as const;
   const accepted = ({ id, createdAt, model: target }: AcceptedView) =>
     openResponse(
       { requestId: id, model: target ?? model, ...opening },
       frameOf(secondsOf(createdAt), { repeated }),
       'queued',
     );
-  await acceptJob(primary, res, parsed.job, form, accepted).catch((error: unknown) => {
+  const answered = job.stream
+    ? leaveJob(primary, res, job, { ...form, isFollowed: true }, ({ id }) => streamAccepted(parts, res, id))
+    : acceptJob(primary, res, job, form, accepted);
+  await answered.catch((error: unknown) => {
     throw inWordsOf(parsed, error);
   });
 }
 
+async function streamAccepted(parts: ResponseStreamParts, res: Reply, id: string): Promise<void> {
+  const job = await parts.primary.call('job', { id, client: res.locals.client });
+  await streamResponse(parts, res, job, -1);
+}
+
 /** Routes for responses that were requested with `background` or stored. */
 
-const statusOf = {
-  queued: 'queued',
-  running: 'in_progress',
-  succeeded: 'completed',
-  failed: 'failed',
-  cancelled: 'cancelled',
-} as const satisfies Record<JobStatus, string>;
-
-export function getResponse(primary: Primary): AsyncHandler {
+/** Sends a response; with `stream=true`, the events of a background response after the event `starting_after`. */
+export function getResponse(parts: ResponseStreamParts): AsyncHandler {
+  const { primary } = parts;
   const read = bodyReader(primary);
   return async (req, res) => {
-    if (req.query.stream === 'true')
-      throw invalid('stream', 'is not supported here; read GET /jobs/{job_id}/events instead');
+    const isStreamed = queryOf(req, 'stream', streamQuery) === 'true';
+    const after = queryOf(req, 'starting_after', startingAfterQuery);
+    if (after !== undefined && !isStreamed) throw invalid('starting_after', 'needs stream=true');
     const job = await backgroundJob(primary, req, res);
+    if (isStreamed && job === null) await primary.call('responsePiece', { ...ownId(req, res), from: 0 }); // if there is one
+    if (isStreamed) return streamResponse(parts, res, streamable(job), Number(after ?? -1));
     if (job !== null) return send(primary, res, job);
     using caller = untilGone(res);
     for await (const { text, bytes } of read(ownId(req, res))) {
@@ -240,6 +249,12 @@ export function getResponse(primary: Primary): AsyncHandler {
     }
     res.end();
   };
+}
+
+function streamable(job: JobView | null): JobView {
+  if (job === null) throw invalid('stream', 'is supported only for a background response, and this is none');
+  if (job.form?.hasTools !== undefined) return job;
+  throw invalid('stream', 'is not supported: an earlier version of the service has accepted this response');
 }
 
 /** Sends the input of a response. The input of a background job is not stored. */
@@ -306,32 +321,6 @@ async function send(primary: Primary, res: Reply, job: JobView): Promise<void> {
   const bodyOf = endedJob(job);
   const body = await storedBody(primary, job, res.locals.client, (answer) => JSON.stringify(bodyOf(answer)));
   await sendBody(res, body, caller.signal);
-}
-
-/** Returns a function that writes the body of a background job that has succeeded. */
-export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
-  const form = responseFormat(frameOfJob(job));
-  return (answer) => ({ ...form.body(answer), background: true });
-}
-
-function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
-  // Jobs of earlier versions were stored without the repeated fields.
-  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({});
-  return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
-}
-
-function unfinished(job: JobView): object {
-  const [form, { id, status, failure }] = [formOf(job), job];
-  const opening = {
-    requestId: id,
-    model: form.model ?? '',
-    forms: form.tools ?? {},
-    hasTools: false,
-    hasThoughts: false,
-  };
-  const response = openResponse(opening, frameOfJob(job), statusOf[status]);
-  if (failure === null) return response;
-  return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };
 }
 
 function responseId({ params }: Request): string {

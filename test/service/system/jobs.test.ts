@@ -108,11 +108,39 @@ it('The Responses API creates, reads, cancels and deletes a background job', asy
   expect((await service.post(`${path}/cancel`, '')).body).toEqual(result); // the job had ended
   expect((await service.delete(path)).body).toMatchObject({ id: first.body.id, deleted: true });
   expect(await service.get(path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } });
-  const streamed = await service.post('/v1/responses', { model, input: 'Hi', background: true, stream: true });
-  expect([streamed.status, streamed.body.error]).toMatchObject([400, { param: 'stream' }]);
   const ask = await askInBackground(service, 'Hello');
   expect((await service.get(`/v1/responses/resp_${ask}`)).status).toBe(404);
   await untilEnded(service, ask);
+});
+
+it('A background response is streamed, survives its reader, and continues with the same events after any of them', async () => {
+  const service = await gated();
+  await (await gate()).close();
+  const [{ id: model }] = (await service.get('/v1/models')).body.data as [{ id: string }];
+  const body = { model, input: 'Hello, my name is Ada', background: true, stream: true };
+  const left = new AbortController();
+  const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const { body: stream } = await fetch(`${service.url}/v1/responses`, { ...post, signal: left.signal });
+  const first = await stream?.getReader().read();
+  const id = /"id":"(resp_\w[\w-]*)"/.exec(Buffer.from(first?.value ?? []).toString())?.[1];
+  const path = `/v1/responses/${id}?stream=true`;
+  left.abort();
+  const live = service.get(path);
+  await untilStatus(service, id?.slice('resp_'.length), 'running');
+  await (await gate()).open();
+  const blocks = ({ text }: { readonly text: string }) => text.split('\n\n').filter((block) => /^event/.test(block));
+  const events = blocks(await live);
+  expect(events.at(-1)).toContain('"status":"completed"');
+  const numbers = events.map((event) => Number(/"sequence_number":(\d+)/.exec(event)?.[1]));
+  expect(numbers).toEqual(events.map((_, index) => index));
+  for (const after of numbers) {
+    expect(blocks(await service.get(`${path}&starting_after=${after}`))).toEqual(events.slice(after + 1));
+  }
+  const beyond = await service.get(`${path}&starting_after=${numbers.length}`);
+  expect([beyond.status, beyond.body.error]).toMatchObject([400, { param: 'starting_after' }]);
+  expect((await service.get(path.replace('?stream=true', '?starting_after=1'))).status).toBe(400);
+  const keyed = await service.post('/v1/responses', body, { 'idempotency-key': 'one' });
+  expect([keyed.status, keyed.body.error]).toMatchObject([400, { param: 'stream' }]);
 });
 
 it('Without keys there is no administrator, and a caller can cancel its job', async () => {

@@ -54,7 +54,8 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     run,
   );
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
-  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock };
+  const closing = new AbortController().signal;
+  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock, closing };
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/v1/models': getDoorModels(parts.primary),
     '/v1/responses': postResponses(parts),

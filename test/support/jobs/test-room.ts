@@ -46,7 +46,12 @@ export class TestRoom {
 
   /** Enters a background job, accepted now. */
   enter(name: string, client = 'a', differences: Partial<BackgroundEntrant> = {}): Ticket {
-    const background = { since: this.clock.now(), isFirst: false, granted: () => void this.started.push(name) };
+    const background = {
+      since: this.clock.now(),
+      isFollowed: false,
+      isFirst: false,
+      granted: () => void this.started.push(name),
+    };
     return this.room.enter({ ...entrant(client), ...background, ...differences });
   }
 }

@@ -392,7 +392,7 @@ class RoomPlayer implements Player<RoomStep> {
   #enter(coming: Coming): void {
     const visitor = this.#visitor(coming);
     const ticket = this.#room.enter(
-      Object.assign(visitor, { since: this.#clock.now(), isFirst: false, granted: () => {} }),
+      Object.assign(visitor, { since: this.#clock.now(), isFollowed: false, isFirst: false, granted: () => {} }),
     );
     this.#expected.enter(this.#add(visitor, ticket, 'background'));
   }

@@ -1,10 +1,13 @@
-import { array, assert, asyncProperty, constantFrom, double, oneof, string } from 'fast-check';
+import { array, assert, asyncProperty, constant, constantFrom, double, oneof, string } from 'fast-check';
 import { AnswerLog, EventLog } from '../../../../src/primary/jobs/event-log.js';
+import { StoredJobs } from '../../../../src/primary/jobs/stored-jobs.js';
+import { MemoryJobs } from '../../../../src/primary/store/memory/memory-store.js';
 import type { JobEvent, WaitReason } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 import { all } from '../../../support/jobs/job-harness.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
+import { acceptedJob } from '../../../support/stores/shared-jobs.js';
 
 function read(log: AnswerLog, from: number): string {
   let text = '';
@@ -64,6 +67,28 @@ function delta(text: string): JobEvent {
   return { type: 'text-delta', text };
 }
 
+/** Joins adjacent pieces of a text, an input or a thought. */
+function joined(events: readonly JobEvent[]): JobEvent[] {
+  const all: JobEvent[] = [];
+  for (const event of events) {
+    const last = all.at(-1);
+    const isSame = last?.type === event.type && 'text' in last && 'text' in event && event.type !== 'job-end';
+    if (isSame) all[all.length - 1] = { ...event, text: `${last.text}${event.text}` } as JobEvent;
+    else all.push(event);
+  }
+  return all;
+}
+
+/** Stores the end of a job with this log, and yields its events from the store. */
+async function* storedEvents(log: EventLog, clock: FakeClock): AsyncGenerator<JobEvent> {
+  const store = new MemoryJobs();
+  await store.accept(acceptedJob('j1', clock.now() - 3000));
+  await store.start('j1', clock.now());
+  const stored = new StoredJobs(store, 1000, clock);
+  await stored.end('j1', 'a', jobDone(), log);
+  yield* stored.events('j1', 'a', new AbortController().signal);
+}
+
 describe('The events of a background job', () => {
   it('are complete for readers who connect at the beginning, in the middle, and after the end', async () => {
     const { clock, place, log, follow } = open();
@@ -94,6 +119,35 @@ describe('The events of a background job', () => {
     await reader.next();
     for (const text of ['a', 'b', 'c']) log.write(text);
     expect((await reader.next()).value).toEqual(delta('abc'));
+  });
+
+  it('have their calls and thoughts in the same order for a live reader, a later one, and a reader of the store', async () => {
+    const text = string({ minLength: 1, maxLength: 9 });
+    const event = oneof(
+      text.map(delta),
+      text.map((name): JobEvent => ({ type: 'call-start', id: name, name })),
+      text.map((input): JobEvent => ({ type: 'call-delta', text: input })),
+      text.map((thought): JobEvent => ({ type: 'thought-delta', text: thought })),
+      constant<JobEvent>({ type: 'thought-end' }),
+    );
+    await assert(
+      asyncProperty(array(event, { maxLength: 12 }), async (events) => {
+        const { log, follow, clock } = open();
+        log.started(3000);
+        const live = follow();
+        for (const each of events) {
+          if (each.type === 'text-delta') log.write(each.text);
+          if (each.type === 'call-start' || each.type === 'call-delta') log.call(each);
+          if (each.type === 'thought-delta' || each.type === 'thought-end') log.thought(each);
+          await settled();
+        }
+        log.end(jobDone());
+        const wanted = joined([{ type: 'job-start', queueMs: 3000 }, ...events, jobDone()]);
+        expect(joined(await live)).toEqual(wanted);
+        expect(joined(await follow())).toEqual(wanted);
+        expect(joined(await all(storedEvents(log, clock)))).toEqual(wanted);
+      }),
+    );
   });
 
   it('end with a job that never started, and the signal of one reader stops only that reader', async () => {

@@ -312,6 +312,16 @@ describe('A background job', () => {
     expect([test.started, later.isWaiting]).toEqual([['a1'], true]);
   });
 
+  it('has the rank of a caller at once if its client follows it, one job of each client at a time', () => {
+    const test = new TestRoom({ maxActive: 1 });
+    const running = test.admit('caller');
+    test.enter('a1', 'a');
+    for (const name of ['a2', 'a3', 'b1']) test.enter(name, name.slice(0, 1), { isFollowed: true });
+    const later = test.admit('caller');
+    running.release();
+    expect([test.started, later.position]).toEqual([['a2'], 2]);
+  });
+
   it('waits until it is no longer blocked, and blocks no other job', () => {
     const test = new TestRoom({ maxActive: 1 });
     let held: 'account' | null = 'account';

@@ -1,9 +1,10 @@
-import { Notices } from '../../../../src/primary/webhooks/notices.js';
+import { Notices, needsNotice } from '../../../../src/primary/webhooks/notices.js';
 import type { Notice } from '../../../../src/primary/webhooks/webhooks.js';
 import type { BudgetUse } from '../../../../src/shared/api/usage.js';
+import type { JobForm } from '../../../../src/shared/background.js';
 import type { QuotaWindow } from '../../../../src/shared/health.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+import { jobDone, jobFailed, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
 const resets_at = '2026-02-01T00:00:00.000Z';
 
@@ -117,6 +118,14 @@ describe('A login', () => {
 });
 
 describe('The end of a background job', () => {
+  it.each<[Partial<JobForm>, boolean]>([
+    [{}, true],
+    [{ isFollowed: true }, false],
+    [{ isFollowed: true, callbackUrl: 'https://receiver.example/' }, true],
+  ])('of the form %j needs a notice: %s', (differences, isNeeded) => {
+    expect(needsNotice({ ...plainForm, ...differences })).toBe(isNeeded);
+  });
+
   it('is reported with its outcome, and without what was asked and answered', () => {
     const { notices, sent } = createNotices();
     const request = jobRequest({ client: 'key ada', text: 'a secret question' });

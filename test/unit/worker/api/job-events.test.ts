@@ -9,7 +9,8 @@ import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone, jobFailed, plainForm } from '../../../support/jobs/job-records.js';
 
 interface ToldEvent {
-  readonly id: number | null;
+  /** A number, except for an event of a client that gets thoughts. */
+  readonly id: number | string | null;
   readonly event: string;
   readonly data: Record<string, unknown>;
 }
@@ -24,7 +25,7 @@ interface Kept {
 
 /** Returns the events for a reader whose last event was this one. */
 async function toldAfter(
-  after: number,
+  after: number | string,
   events: readonly JobEvent[],
   { isStructured = false, kept }: Kept = {},
 ): Promise<ToldEvent[]> {
@@ -43,13 +44,14 @@ async function toldAfter(
   const primary = new FakePrimary({ jobAnswer }, async function* () {
     yield* events;
   });
-  await sendJobEvents(primary.asPrimary, job, after, out, 'a', never);
+  const [id = 0, thoughts = 0] = String(after).split('-').map(Number);
+  await sendJobEvents(primary.asPrimary, job, { id, thoughts }, out, 'a', never);
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 
 function eventOf(block: string): ToldEvent {
-  const [, id, event = '', data = ''] = /^(?:id: (\d+)\n)?event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
-  return { id: id === undefined ? null : Number(id), event, data: JSON.parse(data) };
+  const [, id, event = '', data = ''] = /^(?:id: ([\d-]+)\n)?event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+  return { id: id === undefined ? null : id.includes('-') ? id : Number(id), event, data: JSON.parse(data) };
 }
 
 function eventsWith(pieces: readonly string[], end: JobEnd = jobDone({ model: 'eliza' })): JobEvent[] {
@@ -127,10 +129,23 @@ describe('The events of a background job', () => {
         const rest = await toldAfter(last, eventsWith(again));
         expect(textOf(first) + textOf(rest)).toBe(whole);
         const ids = [...first, ...rest].flatMap(({ id }) => id ?? []);
-        expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+        expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => Number(a) - Number(b)));
         expect([...first, ...rest].at(-1)?.event).toBe('done');
       }),
     );
+  });
+
+  it('continue within thoughts and within the text behind them', async () => {
+    const thought = (text: string): JobEvent => ({ type: 'thought-delta', text });
+    const end: JobEvent = { type: 'thought-end' };
+    const all: JobEvent[] = [thought('One'), end, thought('Two'), end, ...eventsWith(['Hello'])];
+    const continued = async (last: string) =>
+      (await toldAfter(last, all)).map(({ id, data }) => `${id} ${data.text ?? 'end'}`).slice(0, -1);
+    expect(await continued('1')).toEqual(['1-3 One', '1-8 \n\nTwo', '6-8 Hello']);
+    expect(await continued('1-3')).toEqual(['1-8 \n\nTwo', '6-8 Hello']);
+    expect(await continued('1-6')).toEqual(['1-8 wo', '6-8 Hello']);
+    expect(await continued('4-8')).toEqual(['6-8 lo']);
+    expect(await toldAfter(endId, all)).toEqual([]);
   });
 
   it('have no end if their stream has none', async () => {

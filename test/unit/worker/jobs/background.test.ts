@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { acceptJob } from '../../../../src/worker/jobs/background.js';
-import { prefersAsync } from '../../../../src/worker/jobs/job-request.js';
+import { followsJob, prefersAsync } from '../../../../src/worker/jobs/job-request.js';
 import { answerOf } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
@@ -22,6 +22,17 @@ describe('A Prefer header', () => {
     ...['x="a, respond-async, b"', 'x="\\", respond-async', 'x="', '"respond-async"', 'respond-async=1'],
     'respond-async="no"',
   ])('requests no background job: %s', (prefer) => expect(prefers(prefer)).toBe(false));
+
+  it.each([
+    ['respond-async; followed', true],
+    ['wait=1, respond-async;x=y ; Followed=""', true],
+    ['respond-async', false],
+    ['respond-async; followed=no', false],
+    ['respond-async, x; followed', false],
+    ['respond-async; x="; followed"', false],
+  ])('says whether the client follows its job: %s', (prefer, isFollowed) => {
+    expect(followsJob({ get: () => prefer } as unknown as Pick<Request, 'get'>)).toBe(isFollowed);
+  });
 
   it('of any length is parsed quickly', () => {
     const begunMs = processorMs();

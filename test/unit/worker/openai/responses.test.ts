@@ -1,4 +1,5 @@
 import type { JobView } from '../../../../src/shared/background.js';
+import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/openai/responses.js';
@@ -11,6 +12,10 @@ const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured:
 const missing = new RelayError('not_found', 'no such job');
 const jobAnswer = answerInPieces('Hello', jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
 
+function partsWith(primary: FakePrimary) {
+  return { primary: primary.asPrimary, clock: systemClock, closing: new AbortController().signal };
+}
+
 function response(differences: Partial<JobView>): JobView {
   return backgroundView({ form, ...differences });
 }
@@ -21,7 +26,7 @@ function ask(handler: AsyncHandler, id = 'resp_some-id') {
 }
 
 function shown(job: JobView) {
-  return ask(getResponse(new FakePrimary({ job, jobAnswer }).asPrimary));
+  return ask(getResponse(partsWith(new FakePrimary({ job, jobAnswer }))));
 }
 
 describe('A background response', () => {
@@ -57,9 +62,10 @@ describe('A background response', () => {
   ])('is not found under another id, for another client, or of another endpoint: %s', async (id, job) => {
     const gone = new RelayError('not_found', 'no such response');
     const primary = new FakePrimary({ job, jobAnswer, responsePiece: gone, deleteResponse: gone });
-    for (const handler of [getResponse, cancelResponse, deleteResponse]) {
+    const { asPrimary } = primary;
+    for (const handler of [getResponse(partsWith(primary)), cancelResponse(asPrimary), deleteResponse(asPrimary)]) {
       const body = { error: 'not_found', message: 'no such response' };
-      expect(await ask(handler(primary.asPrimary), id)).toMatchObject({ status: 404, body });
+      expect(await ask(handler, id)).toMatchObject({ status: 404, body });
     }
   });
 
