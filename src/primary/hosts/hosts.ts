@@ -17,6 +17,7 @@ import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
 import { RedisWindows } from './redis-counters.js';
 import { RedisDeliveries } from './redis-deliveries.js';
+import { RedisFiles } from './redis-files.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
 import { RedisMadeKeys } from './redis-made-keys.js';
@@ -86,6 +87,7 @@ export class RedisStore implements Store {
   readonly windows: RedisWindows;
   readonly madeKeys: RedisMadeKeys;
   readonly deliveries: RedisDeliveries;
+  readonly files: RedisFiles;
   readonly upkeep: RedisUpkeep;
   readonly #redis: RedisConnection;
   #isClosed = false;
@@ -100,6 +102,7 @@ export class RedisStore implements Store {
     this.windows = new RedisWindows(redis);
     this.madeKeys = new RedisMadeKeys(redis);
     this.deliveries = new RedisDeliveries(redis);
+    this.files = new RedisFiles(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
   }
 

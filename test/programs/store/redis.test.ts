@@ -6,6 +6,7 @@ import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
+import { describeFileStore } from '../../support/stores/file-store-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun, usualLimits } from '../../support/stores/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
@@ -36,6 +37,7 @@ describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeDeliveryStore('Redis', true, emptied);
+describeFileStore('Redis', true, emptied);
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

@@ -14,6 +14,7 @@ import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
+import { describeFileStore } from '../../support/stores/file-store-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun } from '../../support/stores/kept.js';
 import { describeResponseStore } from '../../support/stores/response-store-contract.js';
@@ -43,6 +44,7 @@ describeJobStore('SQLite', true, placeInFolder);
 describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
 describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
 describeDeliveryStore('SQLite', true, placeInFolder);
+describeFileStore('SQLite', true, placeInFolder);
 
 /** Returns all bytes of all files in a folder. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {

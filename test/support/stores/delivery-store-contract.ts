@@ -26,13 +26,11 @@ async function addAll(deliveries: DeliveryStore, count: number, make: (index: nu
   for (let index = 0; index < count; index++) await deliveries.add(make(index));
 }
 
-/** Tests the contract of all stores for deliveries of notices. `isDurable`: deliveries survive a restart. */
-export function describeDeliveryStore(
-  name: string,
-  isDurable: boolean,
-  place: () => Promise<StorePlaceForTests>,
-): void {
-  async function withStore(test: (store: Store, next: () => Promise<Store>) => Promise<void>): Promise<void> {
+type StoreTest = (store: Store, next: () => Promise<Store>) => Promise<void>;
+
+/** Returns a function that runs a test with a new store. `next` closes the store and opens it again. */
+export function withStoresOf(place: () => Promise<StorePlaceForTests>): (test: StoreTest) => Promise<void> {
+  return async (test) => {
     await using at = await place();
     let store = await at.open();
     try {
@@ -44,7 +42,16 @@ export function describeDeliveryStore(
     } finally {
       await store.close();
     }
-  }
+  };
+}
+
+/** Tests the contract of all stores for deliveries of notices. `isDurable`: deliveries survive a restart. */
+export function describeDeliveryStore(
+  name: string,
+  isDurable: boolean,
+  place: () => Promise<StorePlaceForTests>,
+): void {
+  const withStore = withStoresOf(place);
 
   describe(`Deliveries in ${name}`, () => {
     it('are added once for each id, and listed with the newest first', () =>

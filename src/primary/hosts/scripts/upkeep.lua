@@ -1,4 +1,4 @@
--- with: conversations answers responses deliveries
+-- with: conversations answers responses deliveries files
 -- Checks and purges everything under the prefix in pieces, because a script blocks all hosts.
 
 -- Redis types of the keys, by the first word after the prefix.
@@ -7,11 +7,13 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string', delivery = 'hash', deliveries = 'zset',
-  ['made-keys'] = 'hash'}
+  ['made-keys'] = 'hash', file = 'hash', ['file-data'] = 'string', batch = 'hash', batches = 'zset'}
+local typesOfFiles = {of = 'zset', ends = 'zset', broken = 'zset', used = 'hash', number = 'string'}
 local typesOfJobs = {of = 'zset', all = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 
 local function typeOf(kind, rest)
+  if kind == 'files' then return typesOfFiles[string.match(rest, '^[^:]*')] end
   if kind == 'jobs' then return typesOfJobs[string.match(rest, '^[^:]*')] end
   if (kind == 'answers' or kind == 'responses') and rest == 'bytes' then return 'string' end
   return types[kind]
@@ -81,6 +83,16 @@ function purges.delivery(key, id)
   dropDelivery(id)
   count('deliveries')
 end
+function purges.file(key, id)
+  if redis.call('HGET', key, 'client') ~= args.client then return end
+  dropFile(id)
+  count('files')
+end
+function purges.batch(key, id)
+  if redis.call('HGET', key, 'client') ~= args.client then return end
+  dropBatch(id)
+  count('batches')
+end
 function purges.usage(key)
   local removed = 0
   for thing in string.gmatch(args.things, '%S+') do removed = removed + redis.call('HDEL', key, thing .. ' ' .. args.client) end
@@ -101,7 +113,7 @@ end
 -- the number of removed keys by kind.
 function scripts.purgePage()
   local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
-    or checkResponseLists() or checkDeliveryLists()
+    or checkResponseLists() or checkDeliveryLists() or checkFileLists()
   if fault then return fault end
   local cursor = visitPage(function(key, kind, rest, found)
     if purges[kind] and found == typeOf(kind, rest) then purges[kind](key, rest) end
@@ -147,6 +159,11 @@ function checks.usage() count('usage_days') end
 checks['usage-models'] = function(_, day) if #day == 7 then count('usage_months') end end
 function checks.rate() count('rate_windows') end
 function checks.delivery() count('deliveries') end
+function checks.file() count('files') end
+function checks.batch() count('batches') end
+checks['file-data'] = function(key, rest)
+  if not isThere('file:' .. string.match(rest, '^[^:]*')) then fault(key, 'belongs to no file') end
+end
 function checks.job(key, id)
   count('jobs')
   if redis.call('HGET', key, 'status') == 'queued' and not isIn('jobs:waiting', id) then

@@ -4,6 +4,7 @@ import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { DeliveryStore } from './deliveries.js';
+import type { FileStore } from './files.js';
 import type { JobRecord, JobStore } from './jobs.js';
 import type { MadeKeyStore } from './made-keys.js';
 import type { ResponseStore } from './responses.js';
@@ -12,7 +13,7 @@ import type { UsageStore } from './usage.js';
 /** Names of the operations in the metrics of the store. */
 const storeOperations = [
   ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
-  ...(['job', 'usage', 'answer', 'response', 'delivery', 'upkeep'] as const),
+  ...(['job', 'usage', 'answer', 'response', 'delivery', 'file', 'upkeep'] as const),
 ] as const;
 export type StoreOperation = (typeof storeOperations)[number];
 
@@ -52,6 +53,8 @@ export interface Store {
   readonly responses: ResponseStore;
   /** Notices on their way to a receiver. */
   readonly deliveries: DeliveryStore;
+  /** Files and batches of clients. */
+  readonly files: FileStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;

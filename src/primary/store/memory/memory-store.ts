@@ -30,12 +30,14 @@ import type { UsageStore } from '../contract/usage.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
 import { MemoryDeliveries } from './memory-deliveries.js';
+import { MemoryFiles } from './memory-files.js';
 
 /** Makes a store in memory: a restart loses everything. */
 export function memoryStore(): Store {
   const answers = new MemoryAnswers();
   const responses = new MemoryResponses();
   const deliveries = new MemoryDeliveries();
+  const files = new MemoryFiles();
   return {
     kind: 'memory',
     conversations: noJournal,
@@ -43,10 +45,11 @@ export function memoryStore(): Store {
     madeKeys: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep({ idempotency: answers, responses, deliveries }),
+    upkeep: memoryUpkeep({ idempotency: answers, responses, deliveries, files }),
     answers,
     responses,
     deliveries,
+    files,
     isUp: true,
     observe: () => {},
     restore: (takeOver) => takeOver(),

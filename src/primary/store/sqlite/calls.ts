@@ -1,6 +1,7 @@
 import type { AnswerTable } from './answer-table.js';
 import type { ConversationTable } from './conversation-table.js';
 import type { DeliveryTable } from './delivery-table.js';
+import type { FileTable } from './file-table.js';
 import type { JobTable } from './job-table.js';
 import type { ResponseTable } from './response-table.js';
 import type { UsageTable } from './usage-table.js';
@@ -16,6 +17,7 @@ export interface Tables {
   readonly answers: AnswerTable;
   readonly responses: ResponseTable;
   readonly deliveries: DeliveryTable;
+  readonly files: FileTable;
   readonly file: WholeFile;
 }
 

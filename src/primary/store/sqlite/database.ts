@@ -4,6 +4,7 @@ import { AnswerTable } from './answer-table.js';
 import { NoSuchConversation, type SqliteAnswer, type TableCall, type Tables } from './calls.js';
 import { ConversationTable } from './conversation-table.js';
 import { DeliveryTable } from './delivery-table.js';
+import { FileTable } from './file-table.js';
 import { JobTable } from './job-table.js';
 import { type SqlConnection, Statements } from './node-sqlite.js';
 import { ResponseTable } from './response-table.js';
@@ -38,6 +39,7 @@ export class Database {
       answers,
       responses,
       deliveries: new DeliveryTable(statements),
+      files: new FileTable(statements),
       file: new WholeFile(sql, () => {
         for (const table of [answers, responses]) table.recount();
       }),

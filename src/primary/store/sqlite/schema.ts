@@ -11,7 +11,8 @@ import type { SqlConnection } from './node-sqlite.js';
  * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
  * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
- * earlier versions of the service. The `day` of usage is a day, or a month with the sum of days that are no longer
+ * earlier versions of the service. The `record` of a file or a
+ * batch is its JSON as it was created; the columns have what changes. The `day` of usage is a day, or a month with the sum of days that are no longer
  * stored; `model` is empty if none is known, as for usage of earlier versions. A delivery has no `next_at` when it has
  * ended. Data of a client is in tables with a
  * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client.
@@ -133,6 +134,46 @@ export const migrations: readonly string[] = [
      record TEXT NOT NULL
    ) STRICT;
    CREATE INDEX deliveries_due ON deliveries (next_at) WHERE next_at IS NOT NULL;`,
+  `CREATE TABLE files (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     holder TEXT NOT NULL,
+     purpose TEXT NOT NULL,
+     record TEXT NOT NULL,
+     bytes INTEGER NOT NULL,
+     lines INTEGER NOT NULL,
+     is_whole INTEGER NOT NULL,
+     created_at INTEGER NOT NULL,
+     expires_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX files_of_client ON files (client, number);
+   CREATE INDEX files_of_holder ON files (holder);
+   CREATE TABLE file_pieces (
+     file INTEGER NOT NULL,
+     start INTEGER NOT NULL,
+     data BLOB NOT NULL,
+     PRIMARY KEY (file, start)
+   ) STRICT;
+   CREATE TRIGGER file_pieces_with_file AFTER DELETE ON files BEGIN
+     DELETE FROM file_pieces WHERE file = old.number;
+   END;
+   CREATE TABLE batches (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     holder TEXT NOT NULL,
+     api TEXT NOT NULL,
+     output_file TEXT NOT NULL,
+     error_file TEXT,
+     status TEXT NOT NULL,
+     record TEXT NOT NULL,
+     progress TEXT NOT NULL,
+     cancel_at INTEGER,
+     remove_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX batches_of_client ON batches (client, number);
+   CREATE INDEX batches_open ON batches (number) WHERE status IN ('waiting', 'running');`,
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

@@ -23,6 +23,7 @@ import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../contr
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
 import type { ResponseChange } from './response-table.js';
+import { SqliteFiles } from './sqlite-files.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 /** Longest wait of a start for a hanging disk. */
@@ -41,6 +42,7 @@ export class SqliteStore implements Store {
   readonly answers: SqliteAnswers;
   readonly responses: SqliteResponses;
   readonly deliveries: SqliteDeliveries;
+  readonly files: SqliteFiles;
   readonly upkeep: SqliteUpkeep;
   readonly #client: SqliteClient;
   readonly #onHang: () => void;
@@ -56,6 +58,7 @@ export class SqliteStore implements Store {
     this.answers = new SqliteAnswers(this.#client);
     this.responses = new SqliteResponses(this.#client);
     this.deliveries = new SqliteDeliveries(this.#client);
+    this.files = new SqliteFiles(this.#client);
     this.upkeep = new SqliteUpkeep(path, this.#client);
   }
 

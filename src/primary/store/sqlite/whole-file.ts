@@ -17,6 +17,7 @@ const owners = [
   ['turns', 'conversation', 'conversations', 'key'],
   ['job_texts', 'job', 'jobs', 'number'],
   ['responses', 'previous', 'responses', 'id'],
+  ['file_pieces', 'file', 'files', 'number'],
 ] as const;
 
 const ages = [

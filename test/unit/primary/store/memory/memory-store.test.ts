@@ -1,6 +1,7 @@
 import { memoryStore } from '../../../../../src/primary/store/memory/memory-store.js';
 import { describeAnswerStore } from '../../../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../../../support/stores/delivery-store-contract.js';
+import { describeFileStore } from '../../../../support/stores/file-store-contract.js';
 import { describeJobStore } from '../../../../support/stores/job-store-contract.js';
 import { describeResponseStore } from '../../../../support/stores/response-store-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../../../support/stores/store-contract.js';
@@ -14,3 +15,4 @@ describeJobStore('memory', false, inMemory);
 describeAnswerStore('memory', { isDurable: false }, inMemory);
 describeResponseStore('memory', { isDurable: false }, inMemory);
 describeDeliveryStore('memory', false, inMemory);
+describeFileStore('memory', false, inMemory);

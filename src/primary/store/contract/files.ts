@@ -1,0 +1,118 @@
+import type { BatchApi, BatchStatus, FilePurpose, FileView, LineCounts, PageOrder } from '../../../shared/files.js';
+
+/** Largest piece of a file that is stored or read at once, bytes. */
+export const filePieceBytes = 192 * 1024;
+
+/** File of a client. `holder`: see `holderOf`. */
+export interface StoredFile extends FileView {
+  readonly client: string;
+  readonly holder: string;
+  /** Whether the file has all its bytes. Until then, clients do not see it. */
+  readonly isWhole: boolean;
+}
+
+/** Amount that the files of a holder and all its sub-clients use. */
+export interface FileUsage {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** Line whose job may exist. `tries`: number of jobs of this line whose host has died. */
+export interface OpenLine {
+  readonly jobId: string;
+  /** Position of the line in the file, and of the next one, bytes. */
+  readonly start: number;
+  readonly end: number;
+  readonly tries: number;
+}
+
+/** State of a batch that changes while it runs. */
+export interface BatchProgress {
+  readonly status: BatchStatus;
+  /** Position of the first line without a job or a result, bytes. */
+  readonly cursor: number;
+  readonly open: readonly OpenLine[];
+  readonly counts: LineCounts;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+}
+
+export interface StoredBatch {
+  readonly id: string;
+  readonly client: string;
+  readonly holder: string;
+  readonly api: BatchApi;
+  readonly inputFile: string;
+  /** File of the results. Results that are errors are in `errorFile`, unless it is null. */
+  readonly outputFile: string;
+  readonly errorFile: string | null;
+  readonly metadata: Readonly<Record<string, string>> | null;
+  readonly total: number;
+  readonly createdAt: number;
+  /** Time at which the remaining lines expire. */
+  readonly expiresAt: number;
+  /** Time at which the batch is removed. */
+  readonly removeAt: number;
+  /** Time at which its client has cancelled the batch; null if it has not. */
+  readonly cancelAt: number | null;
+  readonly progress: BatchProgress;
+}
+
+/** Bytes to add to a file. */
+export interface Appended {
+  readonly id: string;
+  readonly data: Buffer;
+}
+
+/** Page in the requested order. */
+export interface StoredPage<T> {
+  readonly items: readonly T[];
+  readonly hasMore: boolean;
+}
+
+/**
+ * Stores files in pieces, and batches. On a failure, all methods reject with `store_unavailable`. A file or a batch of
+ * another client is null, as if it did not exist.
+ */
+export interface FileStore {
+  /** Whether files survive a restart of the service. */
+  readonly isDurable: boolean;
+  usageOf(holder: string): Promise<FileUsage>;
+  /** Adds a file without bytes. */
+  create(file: StoredFile): Promise<void>;
+  /** Adds bytes at the end of files. A file that does not exist is skipped. */
+  append(pieces: readonly Appended[]): Promise<void>;
+  /** Shows the file to its client. Resolves with false if the file does not exist. */
+  complete(id: string, lines: number): Promise<boolean>;
+  find(id: string, client: string): Promise<StoredFile | null>;
+  /** Reads up to `filePieceBytes` bytes. Empty at the end of the file, and if the file does not exist. */
+  read(id: string, from: number): Promise<Buffer>;
+  /** Lists the whole files of a client with one of the purposes. */
+  list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>>;
+  remove(id: string): Promise<void>;
+  /** Removes files whose time has passed, files that are not whole since `brokenBefore`, and batches. */
+  expire(now: number, brokenBefore: number): Promise<void>;
+
+  addBatch(batch: StoredBatch): Promise<void>;
+  findBatch(id: string, client: string): Promise<StoredBatch | null>;
+  listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>>;
+  /** Lists the batches of a holder that have not ended, oldest first. */
+  openBatches(holder: string): Promise<readonly StoredBatch[]>;
+  /** Marks an open batch as cancelled; any other batch is unchanged. */
+  cancelBatch(id: string, at: number): Promise<void>;
+  removeBatch(id: string): Promise<void>;
+  /**
+   * Lists all batches that have not ended and that this host may run, oldest first. No other host gets them before
+   * `leaseMs` have passed.
+   */
+  leaseBatches(leaseMs: number): Promise<readonly StoredBatch[]>;
+  /**
+   * Stores the progress of a leased batch together with new results. Resolves with the stored `cancelAt`, or with
+   * `lost` if the batch was removed or another host runs it: then nothing was stored.
+   */
+  advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'>;
+}
+
+export function isOpenBatch({ progress: { status } }: Pick<StoredBatch, 'progress'>): boolean {
+  return status === 'waiting' || status === 'running';
+}

@@ -1,0 +1,159 @@
+import type { BatchApi, FilePurpose, PageOrder } from '../../../shared/files.js';
+import {
+  type Appended,
+  type BatchProgress,
+  type FileStore,
+  type FileUsage,
+  filePieceBytes,
+  isOpenBatch,
+  type StoredBatch,
+  type StoredFile,
+  type StoredPage,
+} from '../contract/files.js';
+
+/** A file with its bytes in blocks of `filePieceBytes`, the last of which may be shorter. */
+interface MemoryFile {
+  file: StoredFile;
+  readonly blocks: Buffer[];
+}
+
+/** Owns the files and batches of a service without a durable store. */
+export class MemoryFiles implements FileStore {
+  readonly isDurable = false;
+  /** Oldest first, as are the batches. */
+  readonly #files = new Map<string, MemoryFile>();
+  readonly #batches = new Map<string, StoredBatch>();
+
+  async usageOf(holder: string): Promise<FileUsage> {
+    const files = [...this.#files.values()].filter(({ file }) => file.holder === holder);
+    return { files: files.length, bytes: files.reduce((sum, { file }) => sum + file.bytes, 0) };
+  }
+
+  async create(file: StoredFile): Promise<void> {
+    this.#files.set(file.id, { file, blocks: [] });
+  }
+
+  async append(pieces: readonly Appended[]): Promise<void> {
+    for (const { id, data } of pieces) this.#append(id, data);
+  }
+
+  #append(id: string, data: Buffer): void {
+    const found = this.#files.get(id);
+    if (found === undefined) return;
+    const last = found.blocks.at(-1);
+    const room = last === undefined ? 0 : filePieceBytes - last.length;
+    if (last !== undefined && room > 0)
+      found.blocks[found.blocks.length - 1] = Buffer.concat([last, data.subarray(0, room)]);
+    for (let from = room; from < data.length; from += filePieceBytes)
+      found.blocks.push(Buffer.from(data.subarray(from, from + filePieceBytes)));
+    found.file = { ...found.file, bytes: found.file.bytes + data.length };
+  }
+
+  async complete(id: string, lines: number): Promise<boolean> {
+    const found = this.#files.get(id);
+    if (found === undefined) return false;
+    found.file = { ...found.file, lines, isWhole: true };
+    return true;
+  }
+
+  async find(id: string, client: string): Promise<StoredFile | null> {
+    const file = this.#files.get(id)?.file;
+    return file?.client === client ? file : null;
+  }
+
+  async read(id: string, from: number): Promise<Buffer> {
+    const block = this.#files.get(id)?.blocks[Math.floor(from / filePieceBytes)];
+    return block?.subarray(from % filePieceBytes) ?? Buffer.alloc(0);
+  }
+
+  async list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
+    const files = [...this.#files.values()].map(({ file }) => file);
+    return pageOf(
+      files.filter(({ client, isWhole, purpose }) => client === order.client && isWhole && purposes.includes(purpose)),
+      order,
+    );
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#files.delete(id);
+  }
+
+  async expire(now: number, brokenBefore: number): Promise<void> {
+    const open = new Set([...this.#batches.values()].filter(isOpenBatch).flatMap(filesOf));
+    for (const { file } of this.#files.values()) {
+      const isBroken = !file.isWhole && file.createdAt < brokenBefore && !open.has(file.id);
+      if (file.expiresAt <= now || isBroken) this.#files.delete(file.id);
+    }
+    for (const { id, removeAt } of this.#batches.values()) if (removeAt <= now) this.#batches.delete(id);
+  }
+
+  async addBatch(batch: StoredBatch): Promise<void> {
+    this.#batches.set(batch.id, batch);
+  }
+
+  async findBatch(id: string, client: string): Promise<StoredBatch | null> {
+    const batch = this.#batches.get(id);
+    return batch?.client === client ? batch : null;
+  }
+
+  async listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
+    return pageOf(
+      [...this.#batches.values()].filter(({ client, api }) => client === order.client && apis.includes(api)),
+      order,
+    );
+  }
+
+  async openBatches(holder: string): Promise<readonly StoredBatch[]> {
+    return [...this.#batches.values()].filter((batch) => batch.holder === holder && isOpenBatch(batch));
+  }
+
+  async cancelBatch(id: string, at: number): Promise<void> {
+    const batch = this.#batches.get(id);
+    if (batch !== undefined && isOpenBatch(batch))
+      this.#batches.set(id, { ...batch, cancelAt: batch.cancelAt ?? at });
+  }
+
+  async removeBatch(id: string): Promise<void> {
+    this.#batches.delete(id);
+  }
+
+  async leaseBatches(): Promise<readonly StoredBatch[]> {
+    return [...this.#batches.values()].filter(isOpenBatch);
+  }
+
+  async advance(
+    id: string,
+    progress: BatchProgress,
+    results: readonly Appended[],
+  ): Promise<number | null | 'lost'> {
+    const batch = this.#batches.get(id);
+    if (batch === undefined) return 'lost';
+    for (const { id: file, data } of results) this.#append(file, data);
+    this.#batches.set(id, { ...batch, progress });
+    return batch.cancelAt;
+  }
+
+  /** Removes the files and batches of a client. Returns their number. */
+  removeOf(client: string): number {
+    const files = [...this.#files.values()].filter(({ file }) => file.client === client);
+    for (const { file } of files) this.#files.delete(file.id);
+    const batches = [...this.#batches.values()].filter((batch) => batch.client === client);
+    for (const { id } of batches) this.#batches.delete(id);
+    return files.length + batches.length;
+  }
+}
+
+function filesOf({ inputFile, outputFile, errorFile }: StoredBatch): (string | null)[] {
+  return [inputFile, outputFile, errorFile];
+}
+
+/** Returns a page of entries, which are in the order of their creation. An unknown `after` leaves an empty page. */
+function pageOf<T extends { readonly id: string }>(
+  entries: readonly T[],
+  { after, limit, isAscending }: PageOrder,
+): StoredPage<T> {
+  const ordered = isAscending ? entries : entries.toReversed();
+  const at = after === null ? -1 : ordered.findIndex(({ id }) => id === after);
+  const rest = after !== null && at < 0 ? [] : ordered.slice(at + 1);
+  return { items: rest.slice(0, limit), hasMore: rest.length > limit };
+}

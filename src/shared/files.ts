@@ -1,0 +1,78 @@
+import { z } from 'zod';
+
+/** Files and batches as the primary reports them. Times are in milliseconds since the epoch. */
+
+/** Purposes of uploaded files. */
+export const uploadPurposes = ['batch', 'user_data'] as const;
+export type UploadPurpose = (typeof uploadPurposes)[number];
+
+/** `batch_output`: results of a batch of OpenAI's API. The requests and results of Anthropic's API are `message_batch`. */
+export const filePurposes = [...uploadPurposes, 'batch_output', 'message_batch'] as const;
+export type FilePurpose = (typeof filePurposes)[number];
+
+const time = z.number();
+
+export const fileView = z
+  .object({
+    id: z.string(),
+    purpose: z.enum(filePurposes),
+    name: z.string(),
+    mediaType: z.string(),
+    bytes: z.int(),
+    /** Number of lines that are not empty; 0 if the file is not for a batch. */
+    lines: z.int(),
+    createdAt: time,
+    expiresAt: time,
+  })
+  .readonly();
+export type FileView = z.infer<typeof fileView>;
+
+/** APIs whose requests a batch can contain. */
+export const batchApis = ['chat', 'responses', 'messages'] as const;
+export type BatchApi = (typeof batchApis)[number];
+
+/** How a line of a batch has ended. */
+export const lineOutcomes = ['succeeded', 'errored', 'canceled', 'expired'] as const;
+export type LineOutcome = (typeof lineOutcomes)[number];
+
+const count = z.int().nonnegative();
+export const lineCounts = z
+  .object({ succeeded: count, errored: count, canceled: count, expired: count })
+  .readonly();
+export type LineCounts = z.infer<typeof lineCounts>;
+
+/** `waiting`: an earlier batch of the client runs. `failed`: the file of the batch could not be read to its end. */
+export const batchStatuses = ['waiting', 'running', 'ended', 'failed'] as const;
+export type BatchStatus = (typeof batchStatuses)[number];
+
+export const batchView = z
+  .object({
+    id: z.string(),
+    api: z.enum(batchApis),
+    status: z.enum(batchStatuses),
+    inputFile: z.string(),
+    /** Files with results; null if they do not exist, or as long as the batch runs. */
+    outputFile: z.string().nullable(),
+    errorFile: z.string().nullable(),
+    metadata: z.record(z.string(), z.string()).nullable(),
+    total: count,
+    counts: lineCounts,
+    createdAt: time,
+    startedAt: time.nullable(),
+    cancelAt: time.nullable(),
+    endedAt: time.nullable(),
+    /** Time at which the remaining lines expire. */
+    expiresAt: time,
+  })
+  .readonly();
+export type BatchView = z.infer<typeof batchView>;
+
+/** Result of a line as JSON, without a line end. */
+export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
+export type LineResult = z.infer<typeof lineResult>;
+
+/** Order of a page of files or batches. `after`: id of the last entry of the previous page. */
+export const pageOrder = z
+  .object({ client: z.string(), after: z.string().nullable(), limit: z.int(), isAscending: z.boolean() })
+  .readonly();
+export type PageOrder = z.infer<typeof pageOrder>;

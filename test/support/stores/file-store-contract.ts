@@ -1,0 +1,174 @@
+import {
+  type BatchProgress,
+  filePieceBytes,
+  type FileStore,
+  type StoredBatch,
+  type StoredFile,
+} from '../../../src/primary/store/contract/files.js';
+import type { PageOrder } from '../../../src/shared/files.js';
+import { withStoresOf } from './delivery-store-contract.js';
+import type { StorePlaceForTests } from './store-contract.js';
+
+const now = Date.UTC(2026, 0, 1);
+const page: PageOrder = { client: 'key ada', after: null, limit: 2, isAscending: false };
+
+export function fileOf(id: string, more: Partial<StoredFile> = {}): StoredFile {
+  const owner = { client: 'key ada', holder: 'key ada' };
+  const kind = { purpose: 'batch', name: 'prompts.jsonl', mediaType: 'application/jsonl' } as const;
+  const size = { bytes: 0, lines: 0, isWhole: false };
+  return { id, ...owner, ...kind, ...size, createdAt: now, expiresAt: now + 1000, ...more };
+}
+
+export function batchOf(id: string, more: Partial<StoredBatch> = {}): StoredBatch {
+  const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
+  const progress = { status: 'waiting', cursor: 0, open: [], counts, startedAt: null, endedAt: null } as const;
+  const owner = { client: 'key ada', holder: 'key ada' };
+  const files = { inputFile: 'in', outputFile: 'out', errorFile: 'err' };
+  const times = { createdAt: now, expiresAt: now + 1000, removeAt: now + 2000, cancelAt: null };
+  return { id, ...owner, api: 'chat', ...files, metadata: { odd: 'ü🚀' }, total: 3, ...times, progress, ...more };
+}
+
+/** Returns all bytes of a file. */
+async function bytesOf(files: FileStore, id: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for (let from = 0; ; ) {
+    const piece = await files.read(id, from);
+    if (piece.length === 0) return Buffer.concat(pieces);
+    expect(piece.length).toBeLessThanOrEqual(filePieceBytes);
+    pieces.push(piece);
+    from += piece.length;
+  }
+}
+
+const ids = ({ items }: { readonly items: readonly { readonly id: string }[] }) => items.map(({ id }) => id);
+
+/** Tests the contract of all stores for files and batches. `isDurable`: both survive a restart. */
+export function describeFileStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
+  const withStore = withStoresOf(place);
+
+  describe(`Files in ${name}`, () => {
+    it('have the bytes that were added, in pieces of any size', () =>
+      withStore(async ({ files }, next) => {
+        await files.create(fileOf('a'));
+        const sizes = [1, filePieceBytes - 2, 0, 3, 2 * filePieceBytes + 5, filePieceBytes, 7];
+        const pieces = sizes.map((size, index) => Buffer.alloc(size, index + 250));
+        for (const data of pieces) await files.append([{ id: 'a', data }]);
+        const whole = Buffer.concat(pieces);
+        const stored = isDurable ? (await next()).files : files;
+        expect((await bytesOf(stored, 'a')).equals(whole)).toBe(true);
+        for (const from of [1, filePieceBytes, filePieceBytes + 1, whole.length - 1]) {
+          const piece = await stored.read('a', from);
+          expect(piece.equals(whole.subarray(from, from + piece.length)) && piece.length > 0).toBe(true);
+        }
+        expect((await stored.find('a', 'key ada'))?.bytes).toBe(whole.length);
+        expect(await stored.usageOf('key ada')).toEqual({ files: 1, bytes: whole.length });
+      }));
+
+    it('are found and listed only by their client, and listed only when they are whole', () =>
+      withStore(async ({ files }) => {
+        for (const id of ['a', 'b', 'c', 'd']) await files.create(fileOf(id));
+        await files.create(fileOf('data', { purpose: 'user_data' }));
+        await files.create(fileOf('x', { client: 'key ada/bob' }));
+        for (const id of ['a', 'b', 'c', 'data', 'x']) expect(await files.complete(id, 4)).toBe(true);
+        expect(await files.complete('missing', 4)).toBe(false);
+        expect(await files.find('a', 'key ada')).toEqual(fileOf('a', { lines: 4, isWhole: true }));
+        expect(await files.find('a', 'key ada/bob')).toBeNull();
+        const first = await files.list(page, ['batch']);
+        expect([ids(first), first.hasMore]).toEqual([['c', 'b'], true]);
+        const second = await files.list({ ...page, after: 'b' }, ['batch']);
+        expect([ids(second), second.hasMore]).toEqual([['a'], false]);
+        const ascending = await files.list({ ...page, isAscending: true, after: 'a' }, ['batch', 'user_data']);
+        expect([ids(ascending), ascending.hasMore]).toEqual([['b', 'c'], true]);
+        expect(ids(await files.list({ ...page, after: 'missing' }, ['batch']))).toEqual([]);
+        expect((await files.usageOf('key ada')).files).toBe(6);
+      }));
+
+    it('are removed with their bytes, when they expire, and when their upload was broken', () =>
+      withStore(async ({ files }) => {
+        await files.create(fileOf('old', { expiresAt: now }));
+        await files.create(fileOf('broken', { createdAt: now - 1 }));
+        await files.create(fileOf('new'));
+        await files.create(fileOf('gone'));
+        for (const id of ['old', 'gone']) await files.complete(id, 0);
+        await files.append([{ id: 'gone', data: Buffer.from('text') }]);
+        await files.remove('gone');
+        await files.remove('missing');
+        await files.expire(now, now);
+        await files.append([{ id: 'gone', data: Buffer.from('more') }]);
+        expect(await files.usageOf('key ada')).toEqual({ files: 1, bytes: 0 });
+        expect(await bytesOf(files, 'gone')).toEqual(Buffer.alloc(0));
+        expect(await files.find('new', 'key ada')).not.toBeNull();
+      }));
+
+    it('are purged with their client', () =>
+      withStore(async ({ files, upkeep }) => {
+        await files.create(fileOf('a'));
+        await files.append([{ id: 'a', data: Buffer.from('text') }]);
+        await files.create(fileOf('b', { client: 'key bob', holder: 'key bob' }));
+        await files.addBatch(batchOf('c'));
+        await upkeep.purge('key ada');
+        expect(await files.usageOf('key ada')).toEqual({ files: 0, bytes: 0 });
+        expect(await bytesOf(files, 'a')).toEqual(Buffer.alloc(0));
+        expect(await files.findBatch('c', 'key ada')).toBeNull();
+        expect(await files.find('b', 'key bob')).not.toBeNull();
+      }));
+  });
+
+  describe(`Batches in ${name}`, () => {
+    const running: BatchProgress = {
+      ...batchOf('a').progress,
+      status: 'running',
+      cursor: 12,
+      open: [{ jobId: 'j1', start: 0, end: 12, tries: 1 }],
+      startedAt: now,
+    };
+
+    it('store their progress together with their results', () =>
+      withStore(async ({ files }, next) => {
+        for (const id of ['out', 'err']) await files.create(fileOf(id, { purpose: 'batch_output' }));
+        await files.addBatch(batchOf('a'));
+        expect(await files.leaseBatches(1000)).toEqual([batchOf('a')]);
+        const results = [
+          { id: 'out', data: Buffer.from('one\n') },
+          { id: 'err', data: Buffer.from('two\n') },
+        ];
+        expect(await files.advance('a', running, results)).toBeNull();
+        await files.cancelBatch('a', now + 1);
+        await files.cancelBatch('a', now + 2);
+        expect(await files.advance('a', running, results.slice(0, 1))).toBe(now + 1);
+        const stored = isDurable ? (await next()).files : files;
+        expect(await stored.findBatch('a', 'key ada')).toEqual(batchOf('a', { progress: running, cancelAt: now + 1 }));
+        expect(await stored.findBatch('a', 'key bob')).toBeNull();
+        expect(String(await stored.read('out', 0))).toBe('one\none\n');
+        expect(String(await stored.read('err', 0))).toBe('two\n');
+      }));
+
+    it('are leased and counted until they have ended, and then unchanged', () =>
+      withStore(async ({ files }) => {
+        await files.addBatch(batchOf('a'));
+        await files.addBatch(batchOf('b', { api: 'messages', client: 'key ada/bob' }));
+        await files.addBatch(batchOf('c', { client: 'key bob', holder: 'key bob' }));
+        expect((await files.openBatches('key ada')).map(({ id }) => id)).toEqual(['a', 'b']);
+        expect((await files.leaseBatches(1000)).map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+        await files.advance('a', { ...running, status: 'ended', endedAt: now }, []);
+        await files.cancelBatch('a', now);
+        expect((await files.leaseBatches(1000)).map(({ id }) => id)).toEqual(['b', 'c']);
+        expect((await files.findBatch('a', 'key ada'))?.cancelAt).toBeNull();
+        expect(ids(await files.listBatches(page, ['chat']))).toEqual(['a']);
+        expect(ids(await files.listBatches({ ...page, client: 'key ada/bob' }, ['chat']))).toEqual([]);
+        await files.removeBatch('b');
+        expect(await files.advance('b', running, [])).toBe('lost');
+        await files.expire(now + 2000, now);
+        expect(await files.findBatch('a', 'key ada')).toBeNull();
+      }));
+
+    it('protect the files of their results until they end', () =>
+      withStore(async ({ files }) => {
+        for (const id of ['out', 'err'])
+          await files.create(fileOf(id, { createdAt: now - 9, expiresAt: now + 9000, purpose: 'batch_output' }));
+        await files.addBatch(batchOf('a'));
+        await files.expire(now, now);
+        expect((await files.usageOf('key ada')).files).toBe(2);
+      }));
+  });
+}
