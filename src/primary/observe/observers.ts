@@ -38,7 +38,7 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
     },
     attemptEnded: (request, end, bill) => {
       usage.jobEnded(request, end, bill);
-      logFailure(log, request, end);
+      logFailure(log, request, end, bill);
     },
     jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
