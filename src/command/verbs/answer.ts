@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { errorBody } from '../../shared/api/error.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { PassedModel } from '../../shared/job.js';
 import type { Client } from '../base/client.js';
 import type { CommandContext } from '../base/command.js';
 import { CommandError, exitCodes, jobCancelled, ServiceError } from '../base/errors.js';
@@ -9,6 +10,9 @@ import type { Terminal } from '../base/terminal.js';
 
 export interface JobAnswer {
   readonly response: string;
+  readonly model?: string | null;
+  /** Models that could not answer before this one. */
+  readonly fallback?: readonly PassedModel[] | undefined;
 }
 
 interface JobCall<T extends JobAnswer> {
@@ -109,11 +113,17 @@ export async function printAnswer<T extends JobAnswer>(
   try {
     const answer = await run(printer);
     await printer.finish(answer);
+    if (answer.fallback !== undefined) terminal.message(terminal.messagePaint.dim(fallbackNote(answer)));
     return answer;
   } catch (error) {
     await printer.cut();
     throw error;
   }
+}
+
+function fallbackNote({ model, fallback = [] }: JobAnswer): string {
+  const passed = fallback.map((each) => `${each.model} (${each.reason})`);
+  return `answered by ${model ?? 'another model'} instead of ${passed.join(' and ')}`;
 }
 
 const startedOver = '(The model started over. Ignore the text above.)';

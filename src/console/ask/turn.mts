@@ -44,7 +44,7 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
 
 /** Properties of an answer besides its text. The service stores only model and usage. */
 export type AnswerFigures = Pick<ChatResult, 'model' | 'usage'> &
-  Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured'>>;
+  Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured' | 'fallback'>>;
 
 /** The progress of an answer. Times are milliseconds since the epoch. */
 export type TurnState =

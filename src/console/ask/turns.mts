@@ -255,10 +255,17 @@ function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error:
 }
 
 /** Returns model, tokens, cost and times of an answer as texts. */
-function figuresOf({ model, usage, queue_ms: queueMs = 0, duration_ms: durationMs }: AnswerFigures): string[] {
+function figuresOf({
+  model,
+  fallback = [],
+  usage,
+  queue_ms: queueMs = 0,
+  duration_ms: durationMs,
+}: AnswerFigures): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
     ...(model === null ? [] : [model]),
+    ...fallback.map((passed) => `instead of ${passed.model} (${passed.reason})`),
     ...(input === null ? [] : [`${plural(input, 'token')} in`]),
     ...(output === null ? [] : [`${countText(output)} out`]),
     ...(cost === undefined ? [] : [costText(cost)]),

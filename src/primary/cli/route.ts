@@ -260,10 +260,11 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
    */
   fallbacks(first: Route<C>, request: RoutedRequest): Route<C>[] {
     const { client } = request;
-    if (!this.#optionsOf(client).mayFallBack) return [];
-    const choice = this.#choiceOf(client);
     const requested = request.fallbacks?.map((name) => ({ name, account: null }));
-    return (requested ?? this.names.fallbacksOf(first.publicModel)).flatMap(({ name, account }) => {
+    const models = requested ?? this.names.fallbacksOf(first.publicModel);
+    if (models.length === 0 || !this.#optionsOf(client).mayFallBack) return [];
+    const choice = this.#choiceOf(client);
+    return models.flatMap(({ name, account }) => {
       if (!isUsable(name, choice)) return [];
       const route = this.#routeTo(name, choice, account);
       const cli = this.#accounts === null ? route.cli : this.#chooseAccount(this.#accounts, route, request);
