@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { accountList } from '../src/shared/api/accounts.js';
-import { askRequest, askResult } from '../src/shared/api/ask.js';
+import { askRequest, askResult, callbackUrl } from '../src/shared/api/ask.js';
 import { auditLimitQuery, auditList } from '../src/shared/api/audit.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
@@ -98,7 +98,13 @@ const idempotencyKey = z.string().meta({
     'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. If the same client sends the request again within 24 hours, it receives the first answer, and no model runs.',
 });
 const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
-const preferring = { header: once.header.extend({ Prefer: prefer.optional() }) };
+const callbackHeader = callbackUrl.meta({
+  description:
+    'URL that gets a notice when the background job has ended, as `callback_url` of the native API. Only for a background job, and only for an API key whose option `webhooks` allows it.',
+});
+const preferring = {
+  header: once.header.extend({ Prefer: prefer.optional(), 'X-Callback-Url': callbackHeader.optional() }),
+};
 const idempotencyHeaders = {
   'Idempotency-Replayed': z.literal('true').optional().meta({
     description: 'Present if this is the stored answer to an earlier request with the same `Idempotency-Key`.',

@@ -131,7 +131,7 @@ export const origins = list.refine(
 
 /** Headers that clients, browsers or the service itself use for something else. */
 const usedHeaders =
-  /^(?:accept|authorization|connection|content|cookie|expect|host|idempotency-key|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
+  /^(?:accept|authorization|connection|content|cookie|expect|host|idempotency-key|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-callback-url|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
 
 /** Schema of the name of a header that only a proxy adds, in lower case. */
 export const headerName = z

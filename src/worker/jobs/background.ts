@@ -7,7 +7,7 @@ import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
 import { type CompletedAnswer, completed, cutsIn } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
-import { type RequestedJob, requestOf } from './job-request.js';
+import { callbackOf, type RequestedJob, requestOf } from './job-request.js';
 
 /** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;
@@ -44,9 +44,11 @@ export async function leaveJob(
   form: Omit<JobForm, 'isStructured'>,
   send: (accepted: AcceptedView) => Promise<void>,
 ): Promise<void> {
+  const callbackUrl = callbackOf(res, form.callbackUrl);
   const job = await requestOf({ ...requested, stream: true }, primary, res);
+  const ofJob = { ...form, isStructured: job.schema !== null, ...(callbackUrl !== undefined && { callbackUrl }) };
   await onceFor(res, 'background', async () => {
-    await send(await primary.call('accept', { job, form: { ...form, isStructured: job.schema !== null } }));
+    await send(await primary.call('accept', { job, form: ofJob }));
   });
 }
 

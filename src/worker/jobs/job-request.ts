@@ -147,6 +147,26 @@ function asyncPreference(req: Pick<Request, 'get'>): string | undefined {
   return unquoted.split(',').find((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
 }
 
+const callbackHeader = 'x-callback-url';
+
+/**
+ * Returns the URL that is told of the end of a background job: from the header, because most APIs have no field for it,
+ * or from the body of the native API.
+ */
+export function callbackOf({ req }: Pick<Reply, 'req'>, inBody: string | undefined): string | undefined {
+  const [url, ...others] = req.headersDistinct[callbackHeader] ?? [];
+  if (url === undefined) return inBody;
+  if (others.length > 0 || inBody !== undefined)
+    throw invalid(callbackHeader, 'must be sent once, and not beside callback_url in the body');
+  return url;
+}
+
+/** Throws `validation_error` if a request names a URL to call back, but gets its answer itself. */
+export function refuseCallback({ req }: Pick<Reply, 'req'>): void {
+  if (req.headers[callbackHeader] !== undefined)
+    throw invalid(callbackHeader, 'needs a background job: send Prefer: respond-async, or background in the body');
+}
+
 /** Request body of any API, checked and translated. */
 export interface ParsedRequest extends FailureWords {
   readonly job: RequestedJob;

@@ -27,7 +27,15 @@ import {
   slicesOf,
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
-import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback, setIgnored } from './job-request.js';
+import {
+  inWordsOf,
+  noteDroppedTools,
+  type ParsedRequest,
+  refuseCallback,
+  requestOf,
+  setFallback,
+  setIgnored,
+} from './job-request.js';
 
 /** Finished answer whose end the client does not have yet. */
 export interface UnsentAnswer {
@@ -64,6 +72,7 @@ export async function answerWithJob(
   format: AnswerFormat,
   whenWhole: (answer: UnsentAnswer, request: JobRequest) => Promise<void> = async () => {},
 ): Promise<void> {
+  refuseCallback(res);
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
   const request = await requestOf(parsed.job, parts.primary, res);

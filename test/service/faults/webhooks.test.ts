@@ -67,11 +67,38 @@ describe('A receiver of notices', () => {
       await ask(7, inBackground),
       await ask(`${receiver.url}/hooks/a`), // not in the background
     ];
+    const respond = (url: string, more: object) =>
+      service.post(
+        '/v1/responses',
+        { model: 'default', input: 'Hello', ...more },
+        { ...key.headers, 'X-Callback-Url': url },
+      );
+    const inOtherForm = [
+      await respond(`${receiver.url}/other`, { background: true }),
+      await respond(`${receiver.url}/hooks/b`, {}),
+      await service.post(
+        '/v1/chat/completions',
+        { model: 'default', messages: [{ role: 'user', content: 'Hello' }] },
+        {
+          ...key.headers,
+          'X-Callback-Url': `${receiver.url}/hooks/b`,
+        },
+      ),
+    ];
+    for (const refused of inOtherForm)
+      expect([refused.status, refused.body.error]).toMatchObject([
+        400,
+        { message: expect.stringMatching(/callback.url/) },
+      ]);
     for (const refused of refusals) {
       expect([refused.status, refused.body.error]).toEqual([400, 'validation_error']);
       expect(refused.body.message).toMatch(/^callback_url/);
     }
     expect(receiver.notices).toHaveLength(1);
+    const response = await respond(`${receiver.url}/hooks/b`, { background: true });
+    expect(response.status).toBe(202);
+    await until(() => receiver.notices.length === 2, 'the notice of the response');
+    expect(receiver.notices[1]).toMatchObject({ path: '/hooks/b', data: { job_id: response.body.job_id } });
   });
 
   it('that redirects gets the notice again, and no other receiver gets it', async () => {

@@ -63,6 +63,25 @@ describe('A background job', () => {
     expect(primary.calls).toEqual([{ name: 'accept', request: { job, form: { ...form, isStructured: false } } }]);
   });
 
+  it('calls back the URL of its header, or of the body', async () => {
+    const url = 'https://example.org/hooks/a';
+    const header = `X-Callback-Url: ${url}`;
+    const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
+    const accept =
+      (inBody?: string): AsyncHandler =>
+      (_req, res) =>
+        acceptJob(primary.asPrimary, res, order, { ...form, ...(inBody && { callbackUrl: inBody }) });
+    expect((await answerOf([accept()], [header])).status).toBe(202);
+    expect((await answerOf([accept(url)])).status).toBe(202);
+    const named = { form: { ...form, isStructured: false, callbackUrl: url } };
+    expect(primary.calls.map(({ request }) => request)).toMatchObject([named, named]);
+    const refusals = [await answerOf([accept()], [header, header]), await answerOf([accept(url)], [header])];
+    for (const { status, body } of refusals) {
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+      expect(body.message).toMatch(/^x-callback-url: must be sent once/);
+    }
+  });
+
   it('is not accepted if the primary refuses it', async () => {
     const refusal = new RelayError('concurrency_limited', 'too many', { retryAfterSeconds: 30 });
     const primary = new FakePrimary({ accept: refusal });
