@@ -54,7 +54,8 @@ import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
 import { Callbacks } from './webhooks/callbacks.js';
-import { Notices, needsNotice } from './webhooks/notices.js';
+import { JobNotices } from './webhooks/job-notices.js';
+import { Notices } from './webhooks/notices.js';
 import type { PostNotice } from './webhooks/post.js';
 import { Webhooks } from './webhooks/webhooks.js';
 import type { Addresses } from './workers/addresses.js';
@@ -158,11 +159,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
-  const { jobEnded } = noticesOfJobs(parts);
-  signals.on('job-lost', ({ id, client, operation, requestId, form, end }) => {
-    if (end !== null && needsNotice(form))
-      jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
-  });
+  signals.on('job-lost', (job) => parts.jobNotices.recordEnded(job));
   signals.on('slots-changed', () => {
     updateStandby();
     puller?.changed();
@@ -328,8 +325,10 @@ function createNotices(
 ) {
   const { webhookUrl: receiver, webhookSecret: secret } = config;
   const startOf = (client: string) => clients.optionsOf(client).webhooks;
-  if (secret === null || post === null)
-    return { webhooks: null, notices: null, callbacks: new Callbacks(null, startOf) };
+  if (secret === null || post === null) {
+    const refusing = new Callbacks(null, startOf);
+    return { webhooks: null, notices: null, callbacks: refusing, jobNotices: new JobNotices(null, refusing) };
+  }
   const { clock, log, random } = host;
   const webhooks = new Webhooks({
     receiver,
@@ -342,7 +341,7 @@ function createNotices(
     random,
   });
   const callbacks = new Callbacks(webhooks, startOf);
-  if (receiver === null) return { webhooks, notices: null, callbacks };
+  if (receiver === null) return { webhooks, notices: null, callbacks, jobNotices: new JobNotices(null, callbacks) };
   const notices = new Notices({
     send: (notice) => webhooks.send(notice),
     budgets: () => budgets.usesOf(clients.budgets),
@@ -350,7 +349,7 @@ function createNotices(
     clock,
     host: hostname(),
   });
-  return { webhooks, notices, callbacks };
+  return { webhooks, notices, callbacks, jobNotices: new JobNotices(notices, callbacks) };
 }
 
 function createJobs(parts: EarlierParts) {
@@ -358,7 +357,7 @@ function createJobs(parts: EarlierParts) {
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
   const { metrics, lastHour, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: noticesOfJobs(parts), log };
+  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: parts.jobNotices, log };
   const runner = new JobRunner(
     {
       room,
@@ -399,15 +398,6 @@ function createJobs(parts: EarlierParts) {
   const puller = hosts?.puller(background, clientJobs) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
   return { runner, storedJobs, background, clientJobs, puller, claims };
-}
-
-function noticesOfJobs({ notices, callbacks }: Notifying): Pick<Notices, 'jobEnded'> {
-  return {
-    jobEnded: (job) => {
-      notices?.jobEnded(job);
-      callbacks.jobEnded(job);
-    },
-  };
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {

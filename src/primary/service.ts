@@ -49,6 +49,7 @@ export class Service {
     await budgets.refresh(usageJournal).catch(() => {});
     await madeKeys.refresh();
     const jobs = await background.restore();
+    await this.#parts.jobNotices.repeatLast(store.jobs, host.clock.now()).catch(() => {}); // the store logs its failure
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 

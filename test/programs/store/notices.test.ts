@@ -55,6 +55,29 @@ describe('A receiver of notices', () => {
   });
 });
 
+describe('The notice of a job that ended just before a kill', () => {
+  it('is sent by the next service if the last one has not stored it, and only once', async () => {
+    await using folder = await temporaryFolder();
+    await using receiver = await Receiver.start();
+    const env = { MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+    let id: string;
+    {
+      await using service = await startService({ env }); // stores no notices
+      id = await askInBackground(service);
+      await until(async () => (await service.get(`/jobs/${id}`)).body.status === 'succeeded', 'the end of the job');
+      await kill(service);
+    }
+    for (const count of [1, 2]) {
+      await using service = await startService({ env: { ...env, ...receiver.env } });
+      const isDelivered = async () => (await deliveriesOf(service)).filter(({ status }) => status === 'delivered');
+      await until(async () => (await isDelivered()).length === count, 'the notices');
+      await askInBackground(service);
+      await until(() => receiver.notices.length === count + 1, 'the notice of another job');
+    }
+    expect(receiver.notices.filter((notice) => notice.id === `job_${id}`)).toHaveLength(1);
+  });
+});
+
 /** Time after which another host makes the attempt of a killed host: its lease, and the next check. */
 const takeOverMs = 60_000;
 
