@@ -29,13 +29,15 @@ import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
+import { isolationWarnings } from './cli/accounts.js';
 import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
+import { LoginFence, realPath } from './cli/process/login-fence.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
 import { Defects } from './lifecycle/defects.js';
-import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
+import { findFenceTools, findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import { ProcessEnd } from './lifecycle/process-end.js';
 import {
   checkSocketPath,
@@ -179,6 +181,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...config.warnings,
     ...startEnvironment.warnings,
     ...warnings,
+    ...isolationWarnings(accountsSource, host, names.clis),
     ...host.termination.warnings,
     ...host.systemd.warnings,
   ];
@@ -294,6 +297,7 @@ async function makeHost(
   const unitCgroups = role === 'service' ? null : role.cgroups;
   const settings = { cgroup: config.cgroup, unitCgroups, maxMemoryBytes: config.cliMemoryBytes };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
+  const fence = config.accountsFile === null ? null : await createFence(searchPath, env);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
   return {
     env,
@@ -301,6 +305,7 @@ async function makeHost(
     instance,
     callbacks: new CallbackServer(clock),
     termination,
+    ...(fence !== null && { fence }),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, clock),
     runtimeDirectory,
     workDirectory,
@@ -312,6 +317,12 @@ async function makeHost(
     exit: (code) =>
       void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void end.exit(code, known.log)),
   };
+}
+
+/** Creates what hides the logins of accounts from each other; null if the host cannot. */
+async function createFence(searchPath: string, { HOME: home }: Environment): Promise<LoginFence | null> {
+  const tools = await findFenceTools(searchPath);
+  return tools && new LoginFence(tools, home ? await realPath(home) : null);
 }
 
 /**

@@ -32,7 +32,7 @@ const optionFlags = {
     type: 'string',
     values: 'file',
     placeholder: '<folder>',
-    description: 'add: HOME with the login; default: beside the other accounts, else in /var/lib/prompt-relay/accounts',
+    description: 'add: HOME with the login; default: beside the other accounts, else in /var/lib/prompt-relay-accounts',
   },
   'token-file': {
     type: 'string',
@@ -157,7 +157,11 @@ const actions: Readonly<Record<string, AccountAction>> = {
 
 const accountsFile: LineFile = { command: 'accounts', faultsOf: (text) => readAccountsFile(text).faults };
 const noRestart = 'A running service reads the file within a second.';
-const defaultFolder = '/var/lib/prompt-relay/accounts';
+/**
+ * Not inside the HOME of the service: its processes must be able to create files there, so nothing in it can be hidden
+ * from them.
+ */
+const defaultFolder = '/var/lib/prompt-relay-accounts';
 
 function homeOf(account: AccountLine | null): string | null {
   return account?.home ?? null;

@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
-import { CliAccounts } from '../cli/accounts.js';
+import { CliAccounts, isolationWarnings } from '../cli/accounts.js';
 import { adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
 import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
@@ -60,7 +60,12 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     clis,
     commandOf: (cli) => cli.commandLine(),
     models,
-    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
+    warnings: [
+      ...config.warnings,
+      ...warnings,
+      ...isolationWarnings(source, host, names.clis),
+      ...host.termination.warnings,
+    ],
   });
   return trial === undefined ? report : { ...report, asked: trial };
 }

@@ -7,6 +7,7 @@ import type { Adapter } from './contract/adapter.js';
 import { type CliContext, type CliHost, ModelCli, sharedProgram } from './model-cli.js';
 import type { AtLeastOne } from './models.js';
 import type { Serials } from './process/launcher.js';
+import type { LoginPlace } from './process/login-fence.js';
 import type { CliProgram } from './process/program.js';
 import type { Secret } from './process/redactor.js';
 import type { ModelNames } from './route.js';
@@ -14,6 +15,8 @@ import type { ModelNames } from './route.js';
 /** Account with all that its instance of the model CLI needs. */
 export interface PreparedAccount {
   readonly line: AccountLine;
+  /** Its HOME without symbolic links; null if a file has the token. */
+  readonly realHome: string | null;
   /** Name of the model CLI. */
   readonly cli: string;
   readonly adapter: Adapter;
@@ -150,6 +153,7 @@ export class CliAccounts {
   /** Replaces the accounts. An account with the same login keeps its processes and its state. */
   replace(accounts: readonly PreparedAccount[]): void {
     const before = this.#named;
+    const hasNewPlaces = this.#parts.host.fence?.replacePlaces(this.#placesWith(accounts)) === true;
     this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
     const named = this.named;
     const inUse = this.#serviceClis.flatMap((cli) => {
@@ -166,7 +170,8 @@ export class CliAccounts {
       this.#started.delete(cli);
       void cli.retire();
     }
-    for (const { pool } of this.unused) void pool.endIdleProcesses();
+    // a waiting process may have been started before a login was to be hidden from it
+    for (const { pool } of hasNewPlaces ? this.all : this.unused) void pool.endIdleProcesses();
     if (this.#isStarted) this.start();
   }
 
@@ -214,14 +219,22 @@ export class CliAccounts {
     return { prepared, cli: known.cli };
   }
 
-  #create({ line, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
+  /** Returns where the logins are that other accounts must not read. */
+  #placesWith(accounts: readonly PreparedAccount[]): LoginPlace[] {
+    const homes = accounts.map(({ line, realHome }) => ({ account: line.name, path: realHome }));
+    const files = this.#serviceClis.map(({ adapter }) => ({ account: '', path: adapter.login?.path ?? null }));
+    if (homes.length === 0) return [];
+    return [...homes, ...files].flatMap(({ account, path }) => (path === null ? [] : [{ account, path }]));
+  }
+
+  #create({ line, realHome, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
     const { config, host, names, serials, context } = this.#parts;
     const { pool } = this.#serviceClis.find((each) => each.name === name) ?? this.#serviceClis[0];
     const program = this.#programs.get(name) ?? sharedProgram(adapter, host, pool);
     this.#programs.set(name, program);
     const accountConfig = { ...config, cliEnv, oauthToken: token };
     const accountHost = { ...host, env, log: accountLog(host.log, line.name) };
-    const account = { line, program, findFault };
+    const account = { line, realHome, program, findFault };
     return new ModelCli(accountConfig, accountHost, { name, adapter }, names, serials, context, account);
   }
 
@@ -237,6 +250,28 @@ export class CliAccounts {
       });
     cli.standby.start();
   }
+}
+
+/** Returns warnings about logins that are not hidden from the processes of other accounts. */
+export function isolationWarnings(
+  source: AccountsSource | null,
+  { fence }: Pick<CliHost, 'fence'>,
+  clis: readonly Pick<ModelCli, 'name'>[],
+): string[] {
+  const first = source?.first ?? [];
+  if (first.length === 0) return [];
+  if (fence === undefined)
+    return [
+      'MODEL_API_ACCOUNTS_FILE: the processes of one account can read the login of another, because this host has no Landlock (Linux 5.19) or no perl (docs/accounts.md).',
+    ];
+  const isShared = ({ name }: Pick<ModelCli, 'name'>) =>
+    !first.some(({ cli, line: { owners } }) => cli === name && owners.length === 0);
+  const around = first.filter(({ realHome }) => realHome !== null && fence.isInServiceHome(realHome));
+  if (around.length === 0 || !clis.some(isShared)) return [];
+  const names = around.map(({ line }) => line.name).join(', ');
+  return [
+    `MODEL_API_ACCOUNTS_FILE: the HOME of the service is around that of ${names}, so jobs with the login of the service can read it (docs/accounts.md).`,
+  ];
 }
 
 function startChecks({ health, login }: ModelCli): void {

@@ -18,6 +18,7 @@ import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
+import type { LoginFence } from './process/login-fence.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { ModelNames } from './route.js';
@@ -28,6 +29,8 @@ export interface CliHost {
   readonly env: Environment;
   readonly instance: Instance;
   readonly termination: Termination;
+  /** Hides the logins of accounts from each other; missing if the host cannot, or if there are no accounts. */
+  readonly fence?: LoginFence;
   readonly callbacks: CallbackServer;
   /** Private folder of the service, mode 0700. */
   readonly runtimeDirectory: string;
@@ -72,6 +75,8 @@ export interface AccountGate {
 /** Account of an instance of a model CLI, which shares what the service knows about the program. */
 export interface AccountPart {
   readonly line: AccountLine;
+  /** Its HOME without symbolic links; null if it has none. */
+  readonly realHome: string | null;
   readonly program: CliProgram;
   /** Returns why the login cannot be used, before the program is asked; null if nothing is known. */
   readonly findFault: () => Promise<string | null>;
@@ -133,7 +138,7 @@ export class ModelCli implements NamedAdapter {
     const observer = { ...context.observerOf(this), quotaReported };
     const renew = (isDone: Promise<void>) => this.#renewLogin(isDone);
     this.login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
-    const launcher = createLauncher(config, host, adapter, observer, serials, this.login);
+    const launcher = createLauncher(config, host, adapter, observer, serials, this.login, account);
     this.#launcher = launcher;
     const history = new LaunchHistory(model === null && adapter.needsModel ? null : this.#defaultLaunch);
     this.history = history;
@@ -317,11 +322,14 @@ function createLauncher(
   observer: CliObserver,
   serials: Serials,
   login: LoginKeeper | null,
+  account: AccountPart | null,
 ): Launcher {
-  const { instance, runtimeDirectory, workDirectory, termination, clock, log } = host;
+  const { instance, runtimeDirectory, workDirectory, termination, fence, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
   const context = { killTree: termination.killTree, clock, log, observer, login };
   const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
-  return new Launcher(settings, termination.containments, context);
+  const fencedAccount = account === null ? null : { name: account.line.name, home: account.realHome };
+  const containments = fence?.around(termination.containments, fencedAccount) ?? termination.containments;
+  return new Launcher(settings, containments, context);
 }

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
-import { freemem } from 'node:os';
+import { freemem, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LogStyle } from '../../shared/log/text.js';
 import type { ServiceExit } from '../../shared/phase.js';
 import type { Cgroup } from '../../shared/process/cgroup.js';
 import type { RuntimePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
+import { type FenceTools, fenced } from '../cli/process/login-fence.js';
 import { findProgram } from '../cli/process/program.js';
 import { tied } from '../cli/terminate/group-containment.js';
 import type { HostTools } from '../cli/terminate/termination.js';
@@ -51,6 +53,18 @@ export async function findHostTools(searchPath: string): Promise<HostTools> {
   const [setpriv, ps] = await Promise.all([findProgram('setpriv', searchPath), findProgram('ps', searchPath)]);
   const isSound = setpriv.kind === 'found' && (await endsWell(...tied(setpriv.path, setpriv.path, ['--version'])));
   return { setpriv: isSound ? setpriv.path : null, hasPs: ps.kind === 'found' };
+}
+
+/**
+ * Returns the programs that confine another one with Landlock; null if the host cannot. Only a trial shows this, because
+ * the kernel, a container or a systemd unit may lack Landlock.
+ */
+export async function findFenceTools(searchPath: string): Promise<FenceTools | null> {
+  const [env, perl] = await Promise.all([findProgram('env', searchPath), findProgram('perl', searchPath)]);
+  if (env.kind !== 'found' || perl.kind !== 'found') return null;
+  const tools = { env: env.path, perl: perl.path };
+  const trial = fenced(tools, [join(tmpdir(), 'hidden')], null, [perl.path, ['-e', '1']]);
+  return (await endsWell(...trial)) ? tools : null;
 }
 
 /**

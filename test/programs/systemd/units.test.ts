@@ -170,6 +170,30 @@ describeInLab()('Under a real systemd, the service', () => {
     expect(await answer).toMatch(/"response":"Hello"/);
   });
 
+  it('hides the HOME of an account and the environment of other processes from a job with another account', async () => {
+    const homes = '/var/lib/prompt-relay-accounts';
+    const lines = [`ada command home=${homes}/ada owners=key:default`, `bob command home=${homes}/bob owners=key:bob`];
+    const settings = {
+      MODEL_API_CLI: 'command',
+      MODEL_API_CLI_COMMAND: lab.program('shows-its-login.sh', '/dev/null'),
+    };
+    const peek = (path: string) => lab.ask(`peek ${path}`, key);
+    await lab.restartWith(settings);
+    await lab.shell(`
+      for home in ${homes}/ada ${homes}/bob /var/lib/prompt-relay; do
+        mkdir -m 700 -p $home; echo "login in $home" >$home/login; chown -R prompt-relay: $home
+      done
+      printf '%s\n' '${lines.join("' '")}' >/etc/prompt-relay/accounts`);
+    expect(await peek(`${homes}/bob/login`)).toContain(`login in ${homes}/bob`);
+    expect(await peek(`/proc/${await lab.mainPid()}/environ`)).toContain('NOTIFY_SOCKET');
+    await lab.restartWith({ ...settings, MODEL_API_ACCOUNTS_FILE: '/etc/prompt-relay/accounts' });
+    expect(await peek(`${homes}/ada/login`)).toContain(`login in ${homes}/ada`);
+    expect(await peek(`${homes}/bob/login`)).not.toContain('login in');
+    expect(await peek(`/proc/${await lab.mainPid()}/environ`)).not.toContain('NOTIFY_SOCKET');
+    expect(await lab.journal('"event":"config_warning".*ACCOUNTS_FILE')).toEqual([]);
+    await lab.run('rm', '/var/lib/prompt-relay/login');
+  });
+
   describe('with a cgroup for each CLI process', () => {
     it('runs in a child cgroup of its unit, and reports it', async () => {
       await lab.restartWith(demo);

@@ -1,5 +1,6 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findFenceTools } from '../../../src/primary/lifecycle/host.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -170,6 +171,31 @@ describe('Accounts', () => {
       return others.some((name) => JSON.stringify(record).includes(lab.homeOf(name)));
     });
     expect(mixed).toEqual([]);
+  });
+
+  it('keep their login from the processes of others, also from those of the login of the service', async () => {
+    const isPossible = (await findFenceTools(process.env.PATH ?? '')) !== null;
+    await using lab = await AccountsLab.start(
+      { ada: 'owners=key:ada', bob: 'owners=key:bob' },
+      { ada: '', bob: '', eve: '' },
+    );
+    const warnings = lab.service.logs.filter(({ warning }) => String(warning).startsWith('MODEL_API_ACCOUNTS_FILE'));
+    expect(warnings).toHaveLength(isPossible ? 0 : 1);
+    const peek = (person: string, account: string) => lab.ask(person, `peek ${lab.homeOf(account)}/login`);
+    for (const [person, account] of [
+      ['ada', 'bob'],
+      ['bob', 'ada'],
+      ['eve', 'ada'],
+    ] as const)
+      expect((await peek(person, account)).text.includes(`login of ${account}`)).toBe(!isPossible);
+    await lab.writeAccounts({ ada: 'owners=key:ada', bob: 'owners=key:bob', new: 'owners=key:eve' });
+    await lab.service.log('accounts_loaded');
+    expect((await peek('ada', 'new')).text.includes('login of new')).toBe(!isPossible);
+    for (const [person, account] of [
+      ['ada', 'ada'],
+      ['eve', 'new'],
+    ] as const)
+      expect(responseOf(await peek(person, account))).toBe(`login of ${account}`);
   });
 
   it('show nothing of their login to anybody else, however they fail', async () => {

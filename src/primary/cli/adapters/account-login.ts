@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
-import { access, lstat, realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { access, lstat } from 'node:fs/promises';
 import {
   type AccountLine,
   isWithin,
@@ -14,6 +13,7 @@ import { fileFault, meaningOf } from '../../../shared/text/system-error.js';
 import type { AccountsSource, PreparedAccount, PreparedAccounts } from '../accounts.js';
 import type { Adapter, PrivateHome } from '../contract/adapter.js';
 import type { AtLeastOne, NamedAdapter } from '../models.js';
+import { realPath } from '../process/login-fence.js';
 
 /** Creates the adapter of the CLI with this name for another configuration and environment. */
 export type CreateAccountAdapter = (name: string, config: Config, env: Environment) => Promise<Adapter>;
@@ -78,7 +78,7 @@ class LoginPlaces {
   /** Returns the places of the service itself. The HOMEs of the accounts may be in its HOME. */
   static async startWith({ env, clis }: AccountSettings): Promise<LoginPlaces> {
     const places = new LoginPlaces();
-    if (env.HOME !== undefined) places.#places.set(await realPath(env.HOME), 'the service');
+    if (env.HOME) places.#places.set(await realPath(env.HOME), 'the service');
     for (const { adapter } of clis) await places.addFile('the service', adapter);
     return places;
   }
@@ -102,12 +102,6 @@ class LoginPlaces {
   }
 }
 
-/** Returns the path without symbolic links. Its end need not exist. */
-async function realPath(path: string): Promise<string> {
-  const folder = dirname(path);
-  return realpath(path).catch(async () => (folder === path ? path : join(await realPath(folder), basename(path))));
-}
-
 /** Prepares an account. `place`: its HOME without symbolic links, so that a changed link changes no running account. */
 async function prepareAccount(
   line: AccountLine,
@@ -129,7 +123,7 @@ async function prepareAccount(
   }
   const findFault = async () => (line.home === null ? null : homeFault(line.name, place));
   return {
-    ...{ line, cli, env: accountEnv, cliEnv, token, findFault },
+    ...{ line, realHome: line.home === null ? null : place, cli, env: accountEnv, cliEnv, token, findFault },
     adapter: needsHome ? { ...adapter, home: emptyHome } : adapter,
   };
 }

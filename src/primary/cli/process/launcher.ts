@@ -240,11 +240,11 @@ export function spawnError(program: string, error: NodeJS.ErrnoException): Relay
 }
 
 /**
- * Whether `setpriv` or the shell could not execute the program in its place. Its stderr then begins with the name of
- * `setpriv` or the shell.
+ * Whether `setpriv`, the shell or the fence around logins could not execute the program in its place. Its stderr then
+ * begins with the name of one of these.
  */
 export function couldNotExecute({ code, stderr }: { readonly code: number | null; readonly stderr: string }): boolean {
-  return (code === 126 || code === 127) && /^(setpriv|prompt-relay-sh): /.test(stderr);
+  return (code === 126 || code === 127) && /^(setpriv|prompt-relay-(sh|fence)): /.test(stderr);
 }
 
 /** Environment variables, beside PATH, that a model CLI inherits from the service. */

@@ -21,6 +21,7 @@ function prepared(text: string): PreparedAccount[] {
   expect(faults).toEqual([]);
   return accounts.map((line) => ({
     line,
+    realHome: line.home,
     cli: line.cli,
     adapter: (named.find(({ name }) => name === line.cli) ?? named[0]).adapter,
     env: { HOME: line.home ?? '' },
