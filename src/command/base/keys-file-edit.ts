@@ -22,10 +22,12 @@ const maxEdits = 5;
 export interface LineFile {
   /** Name of the command, for its messages. */
   readonly command: string;
+  /** Mode of a new file. */
+  readonly mode: number;
   faultsOf(text: string): readonly string[];
 }
 
-const keysFile: LineFile = { command: 'keys', faultsOf: (text) => readKeysFile(text).faults };
+const keysFile: LineFile = { command: 'keys', mode: 0o600, faultsOf: (text) => readKeysFile(text).faults };
 
 /** Edits a keys file, see `editLines`. */
 export function editKeysFile(
@@ -85,7 +87,7 @@ async function replace(
   checkFaults(kind, edited, 'would have faults');
   const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
-    await write(command, draft, edited, before.stats);
+    await write(kind, draft, edited, before.stats);
     if (looksOf(await statOf(path)) !== looksOf(before.stats)) return false;
     await rename(draft, path);
   } finally {
@@ -131,12 +133,13 @@ function looksOf(stats: Stats | null): string {
   return stats === null ? '' : [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join(' ');
 }
 
-async function write(command: string, draft: string, text: string, like: Stats | null): Promise<void> {
+async function write({ command, mode }: LineFile, draft: string, text: string, like: Stats | null): Promise<void> {
   const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw refused(command, `cannot write in the folder ${dirname(draft)}: ${meaningOf(error)}`);
   });
   try {
-    if (like !== null) await takeOver(command, file, like);
+    if (like === null) await file.chmod(mode);
+    else await takeOver(command, file, like);
     await file.writeFile(text);
     await file.sync();
   } finally {

@@ -155,7 +155,12 @@ const actions: Readonly<Record<string, AccountAction>> = {
   },
 };
 
-const accountsFile: LineFile = { command: 'accounts', faultsOf: (text) => readAccountsFile(text).faults };
+/** A new file may be read by everybody: root makes it, the user of the service must read it, and it has no secrets. */
+const accountsFile: LineFile = {
+  command: 'accounts',
+  mode: 0o644,
+  faultsOf: (text) => readAccountsFile(text).faults,
+};
 const noRestart = 'A running service reads the file within a second.';
 /**
  * Not inside the HOME of the service: its processes must be able to create files there, so nothing in it can be hidden

@@ -18,6 +18,7 @@ describe('The command accounts', () => {
       `team claude home=${path('homes/team')}\nada claude home=${path('homes/ada')} owners=key:ada jobs=2\n`,
     );
     expect((await stat(path('homes/ada'))).mode & 0o777).toBe(0o700);
+    expect((await stat(path('accounts'))).mode & 0o777).toBe(0o644);
     const login = await run('login', 'ada', '--program', "sh -c 'pwd >login; echo $HOME >>login'");
     expect(login).toMatchObject({ code: 0, stderr: expect.stringContaining('accounts check') });
     expect(await readFile(path('homes/ada/login'), 'utf8')).toBe(`${path('homes/ada')}\n`.repeat(2));
