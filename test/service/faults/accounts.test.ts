@@ -1,4 +1,4 @@
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFenceTools } from '../../../src/primary/lifecycle/host.js';
 import { randomNumbers } from '../../support/basics/random.js';
@@ -92,6 +92,58 @@ describe('Accounts', () => {
     await lab.writeText('');
     await lab.service.log('accounts_loaded', (record) => record.accounts === 0);
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of the service');
+  });
+
+  it('leave the last good state if the file is removed, unreadable, cut off or too large', async () => {
+    await using lab = await AccountsLab.start({ ada: 'owners=key:ada', team: '' }, { ada: '', eve: '' });
+    const { service } = lab;
+    const file = join(lab.folder.path, 'accounts');
+    const good = await readFile(file, 'utf8');
+    const cutOff = good.slice(0, good.indexOf(' owners'));
+    const faults: [fault: string, cause: () => Promise<unknown>][] = [
+      ['there is no such file or folder', () => rm(file)],
+      ['it is a folder', () => mkdir(file)],
+      ['the line break at its end is missing', () => rm(file, { recursive: true }).then(() => lab.writeText(cutOff))],
+      ['it is larger than 256 KB', () => lab.writeText(`${good}#${'x'.repeat(300_000)}\n`)],
+      ['another account already has the name ada (line 1)', () => lab.writeText(good + good)],
+      ['bob has the login of ada', () => lab.writeText(`${good}bob command home=${lab.folder.path}/link\n`)],
+      ['bob has the login of ada (line 1)', () => lab.writeText(`${good}bob command home=${lab.homeOf('ada')}\n`)],
+    ];
+    await symlink(lab.homeOf('ada'), join(lab.folder.path, 'link'));
+    for (const [fault, cause] of faults) {
+      await cause();
+      await service.log('accounts_rejected', ({ error }) => String(error).includes(fault));
+      const answers = [responseOf(await lab.ask('ada', 'who')), responseOf(await lab.ask('eve', 'who'))];
+      expect([fault, ...answers]).toEqual([fault, 'login of ada', 'login of team']);
+    }
+    await lab.writeText(good);
+    await service.log('accounts_loaded');
+  });
+
+  it('finish a running job if they are removed meanwhile, and report a HOME that cannot be used', async () => {
+    await using lab = await AccountsLab.start(
+      { ada: 'owners=key:ada', team: '' },
+      { ada: '', root: 'scopes=ask+admin' },
+    );
+    const { service } = lab;
+    const release = await lab.holdAnswers('ada');
+    const running = lab.ask('ada', 'slowly');
+    await untilJobs(service, 1, 0);
+    await lab.writeAccounts({ team: '' });
+    await service.log('accounts_loaded');
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of team');
+    await release();
+    expect(responseOf(await running)).toBe('login of ada');
+    await lab.writeAccounts({ ada: 'owners=key:nobody', team: '' });
+    await service.log('accounts_loaded', ({ accounts }) => accounts === 2);
+    expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of team');
+    await chmod(lab.homeOf('ada'), 0o750);
+    await service.post('/health/recheck', '', lab.headers('root'));
+    const { body } = await service.get('/accounts', lab.headers('root'));
+    expect((body.accounts as { error?: string }[]).map(({ error }) => error)).toEqual([
+      'other users can enter the HOME of the account ada: chmod 700 it',
+      undefined,
+    ]);
   });
 
   it('refuse a client whose key names an account of another, or none that exists', async () => {

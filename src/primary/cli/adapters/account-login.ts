@@ -112,15 +112,16 @@ async function prepareAccount(
   if (line.tokenFile !== null && own.credentialVariable === null)
     throw new Error(`${cli} takes no token, so ${line.name} needs home=`);
   const token = line.tokenFile === null ? null : await readToken(line.tokenFile);
+  const { homeLogin = {} } = line.home === null ? {} : own;
+  if (homeLogin === null) {
+    const how = own.name === 'acp' ? ': name its files in MODEL_API_CLI_HOME_FILES' : '';
+    throw new Error(`${cli} has no login in its HOME, so ${line.name} cannot be an account of it${how}`);
+  }
   const { HOME: _, ...others } = env;
-  const accountEnv = line.home === null ? others : { ...others, HOME: place };
-  const cliEnv = config.cliEnv.filter((name) => !choosesLogin.test(name));
+  const accountEnv = line.home === null ? others : { ...others, ...homeLogin, HOME: place };
+  const cliEnv = [...config.cliEnv.filter((name) => !choosesLogin.test(name)), ...Object.keys(homeLogin)];
   const adapter = await create(cli, { ...config, cliEnv, oauthToken: token }, accountEnv);
   const needsHome = line.home === null && adapter.home === undefined;
-  if (line.home !== null && adapter.home?.links.length === 0) {
-    const how = adapter.name === 'acp' ? ': name its files in MODEL_API_CLI_HOME_FILES' : '';
-    throw new Error(`${cli} reads no login from its HOME, so ${line.name} cannot be an account of it${how}`);
-  }
   const findFault = async () => (line.home === null ? null : homeFault(line.name, place));
   return {
     ...{ line, realHome: line.home === null ? null : place, cli, env: accountEnv, cliEnv, token, findFault },

@@ -397,6 +397,8 @@ export interface Adapter {
   readonly env: Readonly<Record<string, string>>;
   /** Private folder for the files that the program writes. If absent, the program writes to the HOME of the service. */
   readonly home?: PrivateHome;
+  /** Variables with which the program uses the login in its HOME; none if absent, null if it has no login there. */
+  readonly homeLogin?: Readonly<Record<string, string>> | null;
   /** Login that the program renews itself; absent if the program gets a permanent credential or needs no login. */
   readonly login?: FileLogin;
   /** Models that a request may name, the default first; null if only the program knows them. */

@@ -42,6 +42,7 @@ export function acpAdapter(
     credentialVariable: null,
     env: preset.env,
     home: homeOf(preset, options),
+    homeLogin: preset.credentials.length + options.homeFiles.length === 0 ? null : (preset.homeLogin ?? {}),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
     learn: (consult) =>

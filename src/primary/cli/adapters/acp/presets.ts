@@ -19,6 +19,8 @@ export interface AcpPreset {
   readonly mode?: string;
   /** Files with the agent's login below the operator's HOME, to link into the private HOME. */
   readonly credentials: readonly string[];
+  /** Variables with which the agent uses these files; absent if it needs none. */
+  readonly homeLogin?: Readonly<Record<string, string>>;
   /** Pattern of the agent's model names, if they have a form. */
   readonly modelForm?: RegExp;
   /** Set if tests show that the agent calls the client's tools at the relay's MCP server, and no others. */
@@ -156,6 +158,7 @@ export const presets = {
       '.gemini/system.md': `${systemText}\n`,
     }),
     credentials: ['.gemini/oauth_creds.json', '.gemini/google_accounts.json'],
+    homeLogin: { GOOGLE_GENAI_USE_GCA: 'true' },
     modelForm: /^(?:gemini|gemma)-|^(?:auto|pro|flash|flash-lite)$/,
     tools: { ownArguments: ['wait_for_previous'] },
   },

@@ -61,6 +61,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     command,
     credentialVariable: null,
     env: {},
+    homeLogin: null,
     models: ['eliza', 'echo'],
     async learn(consult): Promise<ProgramVersion> {
       const { stdout } = await consult(['--version']);

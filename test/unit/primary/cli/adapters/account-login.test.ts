@@ -1,6 +1,7 @@
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type AccountSettings, prepareAccounts } from '../../../../../src/primary/cli/adapters/account-login.js';
+import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
 import { type Config, type Environment, loadConfig } from '../../../../../src/shared/config/config.js';
 import { echoCli } from '../../../../support/agents/model-clis.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
@@ -8,6 +9,8 @@ import { type TemporaryFolder, temporaryFolder } from '../../../../support/basic
 const kindless = echoCli('claude');
 const claude = { name: 'claude', adapter: { ...kindless.adapter, credentialVariable: 'A_TOKEN' } };
 const local = { name: 'local', adapter: { ...echoCli('local').adapter, name: 'command' } };
+const agent = { name: 'agent', adapter: { ...echoCli('agent').adapter, name: 'acp', homeLogin: null } };
+const google = { name: 'google', adapter: { ...echoCli('google').adapter, homeLogin: { USES_HOME: 'true' } } };
 
 /** Adapters that were created, with their configurations and environments. */
 type Created = [name: string, config: Config, env: Environment];
@@ -20,7 +23,7 @@ async function settingsIn(folder: TemporaryFolder): Promise<AccountSettings & { 
     created,
     config,
     env: { HOME: join(folder.path, 'service'), LANG: 'C.UTF-8' },
-    clis: [claude, local],
+    clis: [claude, local, agent, google],
     create: async (...asked) => {
       created.push(asked);
       return claude.adapter;
@@ -52,11 +55,63 @@ describe('The accounts of a file', () => {
     ]);
     await chmod(home, 0o750);
     expect(await accounts[0]?.findFault()).toBe('other users can enter the HOME of the account ada: chmod 700 it');
+    await rename(home, `${home}-elsewhere`);
+    await symlink(`${home}-elsewhere`, home);
+    expect(await accounts[0]?.findFault()).toBe('the HOME of the account ada is not a folder');
+  });
+
+  it('get the variables with which their CLI uses the login in its HOME', async () => {
+    await using folder = await temporaryFolder();
+    const settings = await settingsIn(folder);
+    const { accounts } = await prepareAccounts(`ada google home=${folder.path}/ada\n`, settings);
+    expect(accounts.map(({ env, cliEnv }) => [env.USES_HOME, cliEnv])).toEqual([
+      ['true', ['ANTHROPIC_BASE_URL', 'USES_HOME']],
+    ]);
+  });
+
+  it('stay in their HOME if a link to it changes', async () => {
+    await using folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    for (const name of ['one', 'two']) await mkdir(path(name));
+    await symlink(path('one'), path('ada'));
+    const settings = await settingsIn(folder);
+    const text = `ada claude home=${path('ada')}\n`;
+    const home = async () => (await prepareAccounts(text, settings)).accounts[0]?.env.HOME;
+    expect(await home()).toBe(path('one'));
+    await rm(path('ada'));
+    await symlink(path('two'), path('ada'));
+    expect(await home()).toBe(path('two'));
+  });
+
+  it('have no login twice, also through links in their HOMEs', async () => {
+    await using folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    for (const name of ['ada', 'bob', 'homes']) await mkdir(path(name));
+    await mkdir(path('ada/shared'));
+    await symlink(path('ada/shared'), path('bob/shared'));
+    await symlink(path('homes'), path('link'));
+    const settings = await settingsIn(folder);
+    const login = (home: string) => ({ path: join(home, 'shared', 'login') }) as FileLogin;
+    const create: AccountSettings['create'] = async (_, __, { HOME = '' }) => ({
+      ...claude.adapter,
+      login: login(HOME),
+    });
+    const faultsOf = async (...homes: string[]) => {
+      const lines = homes.map((home, index) => `a${index} claude home=${path(home)}\n`);
+      return (await prepareAccounts(lines.join(''), { ...settings, create })).faults;
+    };
+    expect(await faultsOf('ada', 'bob')).toEqual([
+      `line 2: a1 has the login of a0: both use ${path('ada/shared/login')}`,
+    ]);
+    expect(await faultsOf('homes/new', 'link/new')).toEqual(['line 2: a1 has the login of a0']);
+    expect(await faultsOf('homes', 'link/new')).toEqual(['line 2: a1 has the login of a0']);
+    expect(await faultsOf('homes/new', 'link/other')).toEqual([]);
   });
 
   it('are reported with the numbers of their lines if they cannot be used', async () => {
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'bad'), 'two words');
+    await writeFile(join(folder.path, 'large'), 'x'.repeat(300 * 1024));
     await mkdir(join(folder.path, 'a'));
     await symlink(join(folder.path, 'a'), join(folder.path, 'link'));
     const lines = [
@@ -67,16 +122,22 @@ describe('The accounts of a file', () => {
       `e claude home=${folder.path}/service`,
       `f claude home=${folder.path}/a`,
       `g claude home=${folder.path}/link`,
+      `h agent home=${folder.path}/agent`,
+      `i claude token-file=${folder.path}/large`,
+      `j claude token-file=${folder.path}`,
     ];
     const { faults } = await prepareAccounts(`${lines.join('\n')}\n`, await settingsIn(folder));
     const text = faults.join('\n');
     for (const fault of [
-      'line 1: the model CLI gpt of a is none of this service: claude, local',
+      'line 1: the model CLI gpt of a is none of this service: claude, local, agent, google',
       'line 2: the option token-file: ',
       `line 3: the option token-file: ${folder.path}/bad must contain only one token`,
       'line 4: local takes no token, so d needs home=',
       'line 5: e has the login of the service',
       'line 7: g has the login of f',
+      'line 8: agent has no login in its HOME, so h cannot be an account of it: name its files in MODEL_API_CLI_HOME_FILES',
+      `line 9: the option token-file: ${folder.path}/large: it is larger than 256 KB`,
+      `line 10: the option token-file: ${folder.path}: it is a folder`,
     ])
       expect(text).toContain(fault);
   });
