@@ -1,8 +1,11 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { runCommand } from '../../support/clients/command.js';
+import { canBecomeOthers, strangers } from '../../support/clients/other-users.js';
 import { AccountsLab } from '../../support/service/accounts-lab.js';
+
+const untouched = async () => {};
 
 describe('The command accounts', () => {
   it('adds accounts with their HOMEs, logs in, and removes them', async () => {
@@ -51,6 +54,60 @@ describe('The command accounts', () => {
     expect(found).toMatchObject({ code, stderr: expect.stringContaining(message) });
     expect(await readFile(file, 'utf8')).toBe(text);
   });
+
+  it.each([
+    ['a HOME that others can enter', 78, 'can be entered by other users', 'true', (home: string) => chmod(home, 0o755)],
+    [
+      'no folder',
+      78,
+      'home is not a folder',
+      'true',
+      (home: string) => rm(home, { recursive: true }).then(() => writeFile(home, '')),
+    ],
+    [
+      'no program',
+      78,
+      'no-such-cli is not on the PATH: name the program with --program',
+      'no-such-cli login',
+      untouched,
+    ],
+    ['a program that fails', 1, 'the login has ended with the code 3', "sh -c 'exit 3'", untouched],
+    ['a program that is ended', 1, 'the login has ended with the code SIGTERM', "sh -c 'kill -TERM $$'", untouched],
+    ['a program that is interrupted', 130, 'the login was cancelled', "sh -c 'kill -INT $$'", untouched],
+  ] as const)(
+    'says why a login with %s fails',
+    async (_, code, message, program, spoil: (home: string) => Promise<void>) => {
+      await using folder = await temporaryFolder();
+      const path = (name: string) => join(folder.path, name);
+      await mkdir(path('home'), { mode: 0o700 });
+      await writeFile(path('accounts'), `ada claude home=${path('home')}\nbroken\n`);
+      await spoil(path('home'));
+      const words = ['accounts', 'login', 'ada', '--file', path('accounts'), '--program', program];
+      expect(await runCommand(words)).toMatchObject({ code, stderr: expect.stringContaining(message) });
+      expect(await runCommand(['accounts', 'login', 'bob', '--file', path('accounts')])).toMatchObject({
+        code: 64,
+        stderr: expect.stringContaining('no account named bob, and has faults: line 2'),
+      });
+    },
+  );
+
+  (canBecomeOthers ? it : it.skip)(
+    'logs in as the user to whom the HOME belongs, and gives new HOMEs to it',
+    async () => {
+      await using folder = await temporaryFolder();
+      const path = (name: string) => join(folder.path, name);
+      await chmod(folder.path, 0o711);
+      await mkdir(path('homes'), { mode: 0o711 });
+      await chown(path('homes'), strangers.ada, strangers.ada);
+      const run = (...words: string[]) => runCommand(['accounts', ...words, '--file', path('accounts')]);
+      await run('add', 'ada', 'claude', '--home', path('homes/ada'));
+      expect((await stat(path('homes/ada'))).uid).toBe(strangers.ada);
+      await run('login', 'ada', '--program', "sh -c 'id -u >user; id -G >>user'");
+      expect(await readFile(path('homes/ada/user'), 'utf8')).toBe(`${strangers.ada}\n`.repeat(2));
+      const { stderr } = await run('add', 'bob', 'claude', '--home', path('bob'));
+      expect(stderr.replace(/\s+/g, ' ')).toContain(`${path('bob')} belongs to root`);
+    },
+  );
 
   it('shows the state of all accounts to an administrator, and of their own to others', async () => {
     const people = { root: 'scopes=ask+admin', ada: '', eve: '' };
