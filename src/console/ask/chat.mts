@@ -1,17 +1,17 @@
 import type { ChatResult, ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
-import type { ErrorBody } from '../../shared/api/error.js';
-import type { Api, StreamEvent } from '../base/api.mjs';
-import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
-import { DeltaBuffer, Observable } from '../base/observable.mjs';
-import { delay, type PageClock } from '../base/page-clock.mjs';
+import type { Api } from '../base/api.mjs';
+import { ApiError, asError, isAbort } from '../base/failures.mjs';
+import { Observable } from '../base/observable.mjs';
+import type { PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
+import { AnswerCancelled, AnswerLost, Asking } from './asking.mjs';
 import {
-  type ChatBody,
   ChatTurn,
   chatBodyOf,
   rememberTurns,
+  type TurnState,
   turnsOf,
   type UserMessage,
   withRemembered,
@@ -76,6 +76,7 @@ export class Chat {
   readonly #api: Api;
   readonly #clock: PageClock;
   readonly #memory: TabMemory;
+  readonly #asking: Asking;
   /** Conversation on the page. */
   #current = talkOf({});
   /** Conversations that the user left before their answers were stored. */
@@ -89,6 +90,7 @@ export class Chat {
     this.#api = api;
     this.#clock = clock;
     this.#memory = memory;
+    this.#asking = new Asking(api, clock, { onChange: () => this.#update(), onAccepted: () => this.remember() });
   }
 
   /** Sends a message. Does nothing while an answer is open in this conversation. */
@@ -102,21 +104,42 @@ export class Chat {
     const name = conversationId === null ? (local ?? `${this.#clock.now().toString(36)}-${turn.id}`) : local;
     const hasRoom = this.#leftTalks.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
     this.#show(talk, { turns: [...turns, turn], local: name, isInPlace: false });
-    try {
+    await this.#settle(talk, turn, async () => {
       if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
       const version = conversationId === null && origin !== null ? { version_of: origin } : {};
-      const body = { ...chatBodyOf(asked, conversationId), ...version, thoughts: true, stream: true };
-      const result = await this.#answerInTime(turn, body, signal);
+      const body = { ...chatBodyOf(asked, conversationId), ...version, thoughts: true };
+      return this.#asking.ask(turn, body, signal);
+    });
+  }
+
+  /** Continues with the open answer of a conversation that the tab has restored. */
+  async #resume(talk: Talk): Promise<void> {
+    const turn = talk.view.turns.find(({ isOpen }) => isOpen);
+    const job = turn?.job ?? null;
+    if (turn === undefined || job === null) return;
+    turn.state.set({ kind: 'sent', sinceMs: this.#clock.now() });
+    talk.request = new AbortController();
+    await this.#settle(talk, turn, () => this.#asking.follow(turn, job, talk.request.signal));
+  }
+
+  /** Waits for the answer of a turn, and shows its end. */
+  async #settle(talk: Talk, turn: ChatTurn, answer: () => Promise<ChatResult>): Promise<void> {
+    const { conversationId, local } = talk.view;
+    const { system: asked } = turn.question;
+    try {
+      const result = await answer();
       turn.state.set({ kind: 'done', result });
-      const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
+      const system = conversationId === null && asked.trim() !== '' ? asked : null;
       const { conversation_id: id, expires_at: expiresAt } = result;
-      rememberTurns(this.#memory, name, []); // the ID replaces the local name
-      if (name !== null) this.#ids.set(name, id);
+      rememberTurns(this.#memory, local, []); // the ID replaces the local name
+      if (local !== null) this.#ids.set(local, id);
       this.expiry.set(id, Date.parse(expiresAt));
       this.#show(talk, { conversationId: id, ...(system && { system }) });
     } catch (error) {
-      turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
+      turn.state.set(stateAfter(error));
     }
+    if (turn.job !== null) this.#asking.remove(turn.job); // the conversation has the answer, or the user wants none
+    turn.job = null;
     this.#remember(talk.view);
     if (turn.isStored) this.#leftTalks = this.#leftTalks.filter((other) => other !== talk);
     this.#update();
@@ -192,7 +215,7 @@ export class Chat {
       const same = left.view.turns.filter(({ isStored }) => isStored).slice(0, shared);
       const stored = [...same, ...turnsOf(messages, this.#takeId).slice(shared)];
       const turns = this.#withRemembered(id, stored);
-      this.#open(talkOf({ conversationId: id, turns, system: messages.system, isInPlace: true }));
+      void this.#resume(this.#open(talkOf({ conversationId: id, turns, system: messages.system, isInPlace: true })));
     } catch (error) {
       if (this.#current === left) this.#show(left, { state: { failure: withoutVersion(asError(error)) } });
     }
@@ -225,7 +248,7 @@ export class Chat {
     const id = this.#ids.get(local);
     if (id !== undefined) return await this.read(id);
     const turns = this.#withRemembered(local, []);
-    this.#open(talkOf({ turns, local: turns.length === 0 ? null : local }));
+    void this.#resume(this.#open(talkOf({ turns, local: turns.length === 0 ? null : local })));
   }
 
   /** Saves the turns that the service does not store, to be restored after a reload. */
@@ -256,6 +279,7 @@ export class Chat {
       const id = isThere ? conversationId : null;
       this.#show(talk, { conversationId: id, turns: this.#withRemembered(conversationId, []), state: { failure } });
     }
+    if (this.#current === talk) void this.#resume(talk);
   }
 
   #withRemembered(conversationId: string, stored: readonly ChatTurn[]): readonly ChatTurn[] {
@@ -288,79 +312,15 @@ export class Chat {
     this.talks.set([...(isShownToo || isAnswering(view) ? [view] : []), ...this.#leftTalks.map((other) => other.view)]);
     this.view.set(view);
   }
-
-  /**
-   * Sends the message. While the queue is full, sends it again after the delay that the service names, until the user
-   * stops it.
-   */
-  async #answerInTime(turn: ChatTurn, body: ChatBody, signal: AbortSignal): Promise<ChatResult> {
-    for (;;) {
-      try {
-        return await this.#answer(turn, body, signal);
-      } catch (error) {
-        const waitMs = retryMsOf(error);
-        if (waitMs === null) throw error;
-        turn.state.set({ kind: 'retrying', atMs: this.#clock.now() + waitMs, error: asError(error) });
-        this.#update();
-        await delay(this.#clock, waitMs, signal);
-        turn.state.set({ kind: 'sent', sinceMs: this.#clock.now() });
-        this.#update();
-      }
-    }
-  }
-
-  /** Reads the stream of one answer to its end. */
-  async #answer(turn: ChatTurn, body: ChatBody, signal: AbortSignal): Promise<ChatResult> {
-    const text = new DeltaBuffer(turn.text, this.#clock);
-    const thoughts = new DeltaBuffer(turn.thoughts, this.#clock);
-    try {
-      for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {
-        const result = this.#readEvent(turn, { text, thoughts }, event);
-        if (result !== null) return result;
-      }
-      throw new ServerGone(); // a complete stream ends with `done` or `error`
-    } finally {
-      text.close();
-      thoughts.close();
-    }
-  }
-
-  #readEvent(turn: ChatTurn, { text, thoughts }: TurnBuffers, { event, data }: StreamEvent): ChatResult | null {
-    const content = JSON.parse(data) as never;
-    const { value: state } = turn.state;
-    if (event === 'delta') text.add((content as { text: string }).text);
-    if (event === 'thought') thoughts.add((content as { text: string }).text);
-    if (event === 'queued')
-      turn.state.set({ kind: 'queued', sinceMs: sinceOf(state), ...(content as { position: number }) });
-    if (event === 'started') turn.state.set({ kind: 'running', sinceMs: this.#clock.now() });
-    if (event === 'queued' || event === 'started') this.#update();
-    if (event === 'error') throw new ApiError(200, content as ErrorBody);
-    if (event !== 'done') return null;
-    const result = content as ChatResult;
-    text.settle(result.response); // the final text may differ from the streamed pieces
-    return result;
-  }
 }
 
-/** Buffers of one answer. */
-interface TurnBuffers {
-  readonly text: DeltaBuffer;
-  readonly thoughts: DeltaBuffer;
-}
-
-/** Returns the milliseconds after which a message is sent again if the queue was full; null for any other error. */
-export function retryMsOf(error: unknown): number | null {
-  const body = error instanceof ApiError && error.status === 429 ? error.body : null;
-  if (body?.error !== 'concurrency_limited') return null;
-  return 1000 * (body.retry_after_seconds ?? 5);
+function stateAfter(error: unknown): TurnState {
+  if (isAbort(error) || error instanceof AnswerCancelled) return { kind: 'stopped' };
+  return error instanceof AnswerLost ? { kind: 'unfinished' } : { kind: 'failed', error: asError(error) };
 }
 
 /** Explains that a version was not found. The conversation on the page may still exist. */
 function withoutVersion(error: Error): Error {
   const isGone = error instanceof ApiError && error.status === 404;
   return isGone ? new Error('this version has expired, or was deleted') : error;
-}
-
-function sinceOf(state: ChatTurn['state']['value']): number {
-  return 'sinceMs' in state ? state.sinceMs : 0;
 }

@@ -68,6 +68,8 @@ export class ChatTurn {
   readonly text: Observable<string>;
   /** Thoughts of the model so far. The service does not store them. */
   readonly thoughts = new Observable('');
+  /** Id of the background job that answers; null if there is none, or before the service has accepted it. */
+  job: string | null = null;
 
   constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
     this.id = id;
@@ -109,6 +111,8 @@ function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[nu
 interface UnstoredTurn {
   readonly question: UserMessage;
   readonly answer: string;
+  /** Background job of an open answer; null for other turns. */
+  readonly job?: string | null;
   /** Whether the answer was still open when the user left the page: the service may have stored it since. */
   readonly wasOpen: boolean;
   /** Number of stored turns before this one. */
@@ -140,9 +144,17 @@ export function rememberTurns(memory: TabMemory, conversationId: string | null, 
   memory.remember(memoryName, [...otherViews, whole], [...otherViews, light], [light]);
 }
 
-function unstoredTurn({ question, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
+function unstoredTurn({ question, text, isOpen, job }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
   const keptBefore = before.filter(({ isStored }) => isStored).length;
-  return { question, answer: text.value, wasOpen: isOpen, keptBefore };
+  return { question, answer: text.value, job, wasOpen: isOpen, keptBefore };
+}
+
+/** Restores a turn. The text of a job that still runs is read again from its beginning. */
+function restoredTurn({ question, answer, job = null }: UnstoredTurn, id: number): ChatTurn {
+  if (job === null) return new ChatTurn(id, question, { kind: 'unfinished' }, answer);
+  const turn = new ChatTurn(id, question, { kind: 'sent', sinceMs: 0 });
+  turn.job = job;
+  return turn;
 }
 
 /** Inserts the remembered turns of a conversation between its stored ones, at their former positions. */
@@ -161,6 +173,6 @@ export function withRemembered(
   const before = (index: number) =>
     missing
       .filter(({ keptBefore }) => Math.min(keptBefore, stored.length) === index)
-      .map(({ question: asked, answer }) => new ChatTurn(nextId(), asked, { kind: 'unfinished' }, answer));
+      .map((turn) => restoredTurn(turn, nextId()));
   return [...stored.flatMap((turn, index) => [...before(index), turn]), ...before(stored.length)];
 }

@@ -7,18 +7,25 @@ import { ApiError, isAbort, ServerGone } from './failures.mjs';
 export interface StreamEvent {
   readonly event: string;
   readonly data: string;
+  readonly id?: string;
 }
 
-/** Yields the events of a response's body. Leaving the loop cancels the response. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+/** Yields the events of a response's body. Leaving the loop cancels the response. `onBytes` is called for each piece. */
+export async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  onBytes: () => void = () => {},
+): AsyncGenerator<StreamEvent> {
   const events: StreamEvent[] = [];
-  const parser = createParser({ onEvent: ({ event = 'message', data }) => events.push({ event, data }) });
+  const parser = createParser({
+    onEvent: ({ event = 'message', data, id }) => events.push({ event, data, ...(id !== undefined && { id }) }),
+  });
   const decoder = new TextDecoder();
   const reader = body.getReader(); // not every browser can iterate over a stream
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      onBytes();
       parser.feed(decoder.decode(value, { stream: true }));
       yield* events.splice(0);
     }
@@ -32,7 +39,13 @@ interface ApiRequest {
   /** Body of the request, sent as JSON. */
   readonly body?: object;
   readonly accept?: string;
-  readonly prefer?: 'respond-async';
+  readonly prefer?: 'respond-async' | 'respond-async; followed';
+  /** Idempotency-Key: a repeated request with this key gets the first answer. */
+  readonly once?: string;
+  /** Id of the last event that the page has. */
+  readonly after?: string;
+  /** Called whenever bytes of an event stream arrive. */
+  readonly onBytes?: () => void;
   readonly signal?: AbortSignal;
   /** Whether a 401 opens the key dialog (default). If false, a 401 is an error like any other. */
   readonly asksForKey?: boolean;
@@ -71,7 +84,7 @@ export class Api {
     const { body } = await this.#answer(path, { ...request, accept: 'text/event-stream' });
     if (body === null) return;
     try {
-      yield* readEvents(body);
+      yield* readEvents(body, request.onBytes);
     } catch (error) {
       throw this.#broken(error);
     }
@@ -111,7 +124,8 @@ export class Api {
   }
 }
 
-function initOf({ method = 'GET', body, accept = 'application/json', prefer, signal }: ApiRequest, key: string | null) {
+function initOf(request: ApiRequest, key: string | null) {
+  const { method = 'GET', body, accept = 'application/json', prefer, once, after, signal } = request;
   return {
     method,
     cache: 'no-store',
@@ -120,6 +134,8 @@ function initOf({ method = 'GET', body, accept = 'application/json', prefer, sig
       ...(key !== null && { 'X-API-Key': key }),
       ...(body && { 'Content-Type': 'application/json' }),
       ...(prefer && { Prefer: prefer }),
+      ...(once && { 'Idempotency-Key': once }),
+      ...(after && { 'Last-Event-ID': after }),
     },
     ...(body && { body: JSON.stringify(body) }),
     ...(signal && { signal }),

@@ -158,7 +158,7 @@ describe('A chat in the console', () => {
       expect(await ask.message.inputValue()).toBe('Typed before');
       await ask.button(/^Options$/).waitFor();
       const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Who am I?')]);
-      expect(request.postDataJSON()).toEqual({ message: 'Who am I?', thoughts: true, stream: true });
+      expect(request.postDataJSON()).toEqual({ message: 'Who am I?', thoughts: true });
       await ask.answer();
       await press('Options');
       await ask.page.getByLabel('JSON Schema of the answer').fill(schema);

@@ -48,11 +48,14 @@ async function begin(refusals: readonly object[] = []) {
   const clock = new FakeClock();
   const asked: object[] = [];
   const left = [...refusals];
+  const removed: string[] = [];
   const { promise: released, resolve: release } = withResolvers();
   const said = new Map<string, object[]>([['b', []]]);
+  const jobs = new Map<string, { readonly message: string }>();
   const api = {
-    async *events(_path: string, { body, signal }: { body: { message: string }; signal: AbortSignal }) {
-      asked.push(body);
+    async *events(path: string, { body: plain, signal }: { body?: { message: string }; signal: AbortSignal }) {
+      const body = plain ?? jobs.get(path.split('/')[2] ?? '') ?? { message: '' };
+      if (plain !== undefined) asked.push(plain);
       signal.throwIfAborted();
       const refusal = left.shift();
       if (refusal !== undefined) throw new ApiError(429, refusal);
@@ -63,21 +66,33 @@ async function begin(refusals: readonly object[] = []) {
       const result = { conversation_id: 'a', response: body.message, model: 'echo', usage: null, queue_ms: 0 };
       yield { event: 'done', data: JSON.stringify({ ...result, duration_ms: 1 }) };
     },
-    json: async (path: string, request: object) => {
+    json: async (path: string, request: { method?: string; body?: { message: string } } = {}) => {
+      if (path === '/chat' && request.body !== undefined) {
+        if (left.length > 0) throw new ApiError(429, full); // no background job may wait
+        asked.push(request.body);
+        jobs.set(`j${jobs.size}`, request.body);
+        return { job_id: `j${jobs.size - 1}` };
+      }
+      if (request.method === 'DELETE') return { deleted: removed.push(path) > 0 };
       asked.push({ path, ...request, signal: null });
       if (path === '/chat/gone/messages') throw new ApiError(404, { error: 'not_found', message: '' });
       if (path.endsWith('/messages')) return { system: null, messages: said.get(path.split('/')[2] ?? '') };
       return { conversation_id: 'fork' };
     },
   };
-  const pageClock = { now: () => clock.now(), after: (ms: number, call: () => void) => clock.after(ms, call) };
+  const pageClock = {
+    now: () => clock.now(),
+    after: (ms: number, call: () => void) => clock.after(ms, call),
+    every: (ms: number, call: () => void) => clock.every(ms, call),
+  };
   const items = new Map<string, string>();
   const storage = {
     getItem: (name: string) => items.get(name) ?? null,
     setItem: (name: string, value: string) => void items.set(name, value),
     removeItem: (name: string) => void items.delete(name),
   };
-  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked, said, release };
+  const load = () => new Chat(api, pageClock, new TabMemory(storage));
+  return { chat: load(), load, clock, asked, removed, said, release };
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
@@ -89,7 +104,7 @@ describe('A chat', () => {
   it('requests the thoughts of the model, and shows them apart from the text', async () => {
     const { chat, asked } = await begin();
     await chat.ask(message('think'));
-    expect(asked).toEqual([{ message: 'think', thoughts: true, stream: true }]);
+    expect(asked).toEqual([{ message: 'think', thoughts: true }]);
     expect(chat.view.value.turns.map(({ thoughts, text }) => [thoughts.value, text.value])).toEqual([
       ['Let me see.', 'think'],
     ]);
@@ -194,6 +209,32 @@ describe('A chat', () => {
     expect(shownBy(chat)).toEqual(['a fifth failed', 'a sixth done']);
   });
 
+  it('continues with an open answer after a reload, and removes its job at the end', async () => {
+    const { chat, load, removed, release } = await begin();
+    void chat.ask(message('slow'));
+    await settled();
+    const { local } = chat.view.value;
+    const again = load();
+    await again.recall(local ?? '');
+    await settled();
+    expect([shownBy(again), again.isBusy.value]).toEqual([['slow sent'], true]);
+    release();
+    await settled();
+    expect([shownBy(again), again.view.value.conversationId]).toEqual([['slow done'], 'a']);
+    expect(removed).toContain('/jobs/j0');
+  });
+
+  it('cancels the job of an answer that the reader stops, also after a reload', async () => {
+    const { chat, load, removed } = await begin();
+    void chat.ask(message('slow'));
+    await settled();
+    const again = load();
+    await again.recall(chat.view.value.local ?? '');
+    again.stop();
+    await settled();
+    expect([shownBy(again), removed]).toEqual([['slow stopped'], ['/jobs/j0']]);
+  });
+
   it('replaces a turn in a fork of the messages before it', async () => {
     const { chat, asked } = await begin();
     await chat.ask(message('one'));
@@ -243,7 +284,7 @@ describe('A chat', () => {
     const { chat, asked } = await begin();
     await chat.ask({ ...message('one'), system: 'Be brief.' });
     await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));
-    const body = { message: 'other', system: 'Be brief.', version_of: 'a', thoughts: true, stream: true };
+    const body = { message: 'other', system: 'Be brief.', version_of: 'a', thoughts: true };
     expect(asked.slice(1)).toEqual([body]);
   });
 });

@@ -3,6 +3,7 @@ import { consolePart } from '../../support/clients/console-parts.js';
 interface StreamEvent {
   readonly event: string;
   readonly data: string;
+  readonly id?: string;
 }
 interface Events {
   readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent>;
@@ -17,7 +18,7 @@ const events: StreamEvent[] = [
   { event: 'queued', data: '{"position":2}' },
   { event: 'delta', data: 'a\nb' },
   { event: 'message', data: '' },
-  { event: 'delta', data: 'Grüße 🙂: "x"' },
+  { event: 'delta', data: 'Grüße 🙂: "x"', id: '7' },
 ];
 
 function bodyOf(chunks: readonly Uint8Array[], onCancel = () => {}): ReadableStream<Uint8Array> {
