@@ -32,7 +32,7 @@ export function KeysPage(_: PageProps) {
     ${loaded.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the keys</p>`}
     ${loaded.state === 'failed' && html`<${ErrorNotice} error=${loaded.error} onRetry=${reload} />`}
     ${made !== null && html`<${MadeKeyNotice} made=${made} onClose=${() => setMade(null)} />`}
-    ${loaded.state === 'ready' && html`<div class="sections"><${KeyForm} onMade=${finish} /></div><${KeyTable} keys=${loaded.value.keys} onAsk=${setQuestion} />`}
+    ${loaded.state === 'ready' && html`<${KeyForm} onMade=${finish} /><${KeyTable} keys=${loaded.value.keys} onAsk=${setQuestion} />`}
     ${question !== null && html`<${Confirmation} key=${question.name} question=${question} onDone=${finish} onClose=${() => setQuestion(null)} />`}
   `;
 }

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { AccountList } from '../../shared/api/accounts.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad } from '../base/context.mjs';
-import { ApiError } from '../base/failures.mjs';
+import { ApiError, sentenceOf } from '../base/failures.mjs';
 import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { CodeBlock } from '../ui/controls.mjs';
@@ -20,8 +20,8 @@ export function SetupPage(_: PageProps) {
   return html`
     <h1>Set-up</h1>
     ${!isRead && html`<p class="muted row"><span class="spinner" />Reading the set-up</p>`}
-    ${isRead && setup.state === 'failed' && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
-    ${isRead && setup.state === 'failed' && isRefused(setup.error) && html`<${PersonBoard} accounts=${accounts} />`}
+    ${isRead && setup.state === 'failed' && !isForbidden(setup.error) && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
+    ${isRead && setup.state === 'failed' && isRefused(setup.error) && html`<${PersonBoard} error=${setup.error} accounts=${accounts} />`}
     ${isRead && setup.state === 'ready' && list.state === 'failed' && html`<${ErrorNotice} error=${list.error} onRetry=${reloadList} />`}
     ${isRead && setup.state === 'ready' && html`<${SetupBoard} setup=${setup.value} accounts=${accounts} />`}
   `;
@@ -60,15 +60,23 @@ function SetupBoard({ setup, accounts }: SetupProps & AccountsProps) {
 
 /** Whether the user may not read the set-up, which is for operators. Own accounts are shown anyway. */
 function isRefused(error: Error): boolean {
-  return error instanceof ApiError && (error.status === 401 || error.status === 403);
+  return isForbidden(error) || (error instanceof ApiError && error.status === 401);
+}
+
+/** Whether the user is known, but is no operator. */
+function isForbidden(error: Error): boolean {
+  return error instanceof ApiError && error.status === 403;
 }
 
 /** Shows what concerns a user who may not read the set-up: own accounts, and instructions for clients. */
-function PersonBoard({ accounts }: AccountsProps) {
-  return html`<div class="sections">
-    <${AccountCards} accounts=${accounts} />
-    <${Clients} setup=${{ needs_key: true, ollama_url: null }} />
-  </div>`;
+function PersonBoard({ error, accounts }: AccountsProps & { readonly error: Error }) {
+  return html`
+    ${isForbidden(error) && html`<p class="muted">The configuration of the service is for operators. ${sentenceOf(error)}</p>`}
+    <div class="sections">
+      <${AccountCards} accounts=${accounts} />
+      <${Clients} setup=${{ needs_key: true, ollama_url: null }} />
+    </div>
+  `;
 }
 
 interface SetupProps {

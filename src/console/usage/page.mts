@@ -145,20 +145,29 @@ function UsageView({ choices, period, query, setup }: ViewProps) {
 }
 
 const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
-  { title: 'Key or group', cell: ({ client }) => client, key: ({ client }) => client },
-  { title: 'Tokens', cell: ({ tokens }) => amountText(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
+  { title: 'Budget of', cell: ({ client }) => holderCell(client), key: ({ client }) => client },
+  { title: 'Tokens', cell: ({ tokens }) => amountCell(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
   {
     title: 'Cost',
-    cell: ({ cost_usd: cost }) => amountText(cost, costText),
+    cell: ({ cost_usd: cost }) => amountCell(cost, costText),
     key: ({ cost_usd: cost }) => cost?.used ?? 0,
   },
 ];
 
-function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => string): string {
-  return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)} a ${amount.period}`;
+/** Shows whose budget it is: a name that begins with @ is a group, or `@*` the whole service. */
+function holderCell(client: string) {
+  const note = client === '@*' ? 'the whole service' : client.startsWith('@') && 'group';
+  return html`${client} ${note && html`<small class="muted">${note}</small>`}`;
 }
 
-/** Shows the budgets; nothing if there is none. A name that begins with @ is a group, or `@*` the whole service. */
+function amountCell(amount: BudgetUse['tokens'], textOf: (value: number) => string) {
+  if (amount === null) return 'no limit';
+  const { used, max, period } = amount;
+  const text = `${textOf(used)} of ${textOf(max)} a ${period}`;
+  return used < max ? text : html`${text} <small class="fault">used up</small>`;
+}
+
+/** Shows the budgets; nothing if there is none. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`

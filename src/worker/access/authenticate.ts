@@ -95,7 +95,7 @@ function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Sco
   const subject = 'digest' in rights ? 'the API key' : `the access of ${rights.name}`;
   if (hasExpired(rights, clock)) throw unauthorized(`${subject} has expired: ask the operator for a new one`);
   if (scope === null || rights.scopes.includes(scope)) return;
-  const holder = 'digest' in rights ? 'this API key' : rights.name;
+  const holder = 'digest' in rights ? 'this API key' : subject;
   throw new RelayError('forbidden', `${holder} lacks the scope ${scope}: ask the operator for it`);
 }
 

@@ -67,7 +67,9 @@ describe('A person whom a trusted proxy has signed on', () => {
     expect(await status(ada, 'Remote-Groups: a')).toBe(403);
     expect(await status(ada, 'Remote-Groups: a,b')).toBe(200);
     expect(await status('Remote-User: eve', 'Remote-Groups: a')).toBe(200);
-    expect((await server.get(ada)).body.message).toBe('ada@example.org lacks the scope ask: ask the operator for it');
+    expect((await server.get(ada)).body.message).toBe(
+      'the access of ada@example.org lacks the scope ask: ask the operator for it',
+    );
   });
 
   it('is refused from the day on that its line names', async () => {
