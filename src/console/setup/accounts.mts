@@ -32,7 +32,7 @@ function AccountCard({ account, nowMs }: AccountProps) {
     <${Fact} name="State" page="accounts#what-each-account-has">
       <${StatusDot} ...${standingOf(account)} />
       ${breaker.until !== undefined && html`<p>The next job may start at ${momentText(breaker.until, nowMs)}.</p>`}
-      ${error !== undefined && html`<p class="fault">${error}</p>`}
+      ${error !== undefined && (breaker.state === 'closed' || account.needs_login) && html`<p class="fault">${error}</p>`}
       ${models.map((circuit) => html`<p class="fault" key=${circuit.model}>${blockedModelText(circuit, nowMs)}</p>`)}
     <//>
     ${account.needs_login && html`<${LoginHelp} account=${account} />`}
@@ -66,6 +66,7 @@ function blockedModelText({ model, reason, until }: BlockedModel, nowMs: number)
 }
 
 const windowTones = { allowed: 'good', warning: 'warn', rejected: 'bad' } as const;
+const windowTexts = { allowed: 'not used up', warning: 'nearly used up', rejected: 'used up' } as const;
 
 /** Shows the quota windows that the model CLI last reported. */
 function Quota({ windows, nowMs }: { readonly windows: BreakerBody['windows']; readonly nowMs: number }) {
@@ -73,7 +74,7 @@ function Quota({ windows, nowMs }: { readonly windows: BreakerBody['windows']; r
   return html`<ul class="plain">
     ${windows.map(
       ({ name, status, utilization, resets_at: resetsAt }) => html`<li key=${name}>
-        <${StatusDot} tone=${windowTones[status]} label=${`${name.replaceAll('_', ' ')}: ${utilization === null ? status : `${Math.round(100 * utilization)} % used`}`} />
+        <${StatusDot} tone=${windowTones[status]} label=${`${name.replaceAll('_', ' ')}: ${utilization === null ? windowTexts[status] : `${Math.round(100 * utilization)} % used`}`} />
         ${resetsAt !== null && html` <small class="muted">resets at ${momentText(resetsAt, nowMs)}</small>`}
       </li>`,
     )}
