@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type GeminiApi,
@@ -13,10 +13,12 @@ import {
   startGeminiApi,
 } from '../../support/agents/gemini-api-stub.js';
 import { geminiVersion, installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
-import { filesBelow } from '../../support/basics/folder.js';
+import { answerJson, TlsProxy } from '../../support/agents/tls-proxy.js';
+import { filesBelow, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { stream, textOf } from '../../support/clients/event-stream.js';
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 
 /** Returns the files below a folder that contain this text now. Links are not followed. */
 async function filesHolding(folder: string, text: string): Promise<string[]> {
@@ -133,6 +135,49 @@ describe('The service with the real gemini', () => {
       error: 'cli_error',
       reason: 'auth',
     });
+  });
+});
+
+describe('The accounts of gemini', () => {
+  it('have a Google login each', async () => {
+    await using folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    const asked: (string | undefined)[] = [];
+    const answers = new Map<RegExp, object>([
+      [/^\/tokeninfo/, { expires_in: 3000, scope: 'x' }],
+      [/:loadCodeAssist$/, { currentTier: { id: 'free-tier', name: 'Free' }, cloudaicompanionProject: 'project' }],
+    ]);
+    using proxy = await TlsProxy.start(folder.path, ['*.googleapis.com'], ({ url = '', headers }, _, response) => {
+      const answer = [...answers].find(([path]) => path.test(url))?.[1] ?? {};
+      if (!url.includes(':streamGenerateContent')) return answerJson(response, 200, answer);
+      asked.push(headers.authorization);
+      const content = { role: 'model', parts: [{ text: 'Hello' }] };
+      const data = JSON.stringify({ response: { candidates: [{ content, finishReason: 'STOP' }] } });
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${data}\n\n`);
+    });
+    const people = ['ada', 'bob'];
+    for (const name of people) {
+      await mkdir(path(name), { mode: 0o700 });
+      await mkdir(path(`${name}/.gemini`));
+      const login = { access_token: `token-of-${name}`, refresh_token: 'r', expiry_date: Date.now() + 3_600_000 };
+      await writeFile(path(`${name}/.gemini/oauth_creds.json`), JSON.stringify(login));
+    }
+    const lines = people.map((name) => `${name} gemini home=${path(name)} owners=key:${name}\n`);
+    await writeFile(path('accounts'), lines.join(''));
+    await writeFile(path('keys'), keysFileOf({ ada: '', bob: '' }), { mode: 0o600 });
+    await using service = await startWithGemini(api, {
+      env: {
+        ...proxy.env,
+        MODEL_API_CLI_ENV: 'GEMINI_API_KEY,HTTPS_PROXY,NODE_EXTRA_CA_CERTS',
+        MODEL_API_ACCOUNTS_FILE: path('accounts'),
+        MODEL_API_KEYS_FILE: path('keys'),
+      },
+    });
+    for (const name of people) {
+      const { body } = await service.post('/ask', { prompt: 'Hello' }, keyHeaders(name));
+      expect([body.response, asked.at(-1)]).toEqual(['Hello', `Bearer token-of-${name}`]);
+    }
+    expect(api.requests).toEqual([]); // which the key of the service would reach
   });
 });
 

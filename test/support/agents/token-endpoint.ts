@@ -1,15 +1,10 @@
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
-import { json } from 'node:stream/consumers';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
-import { promisify } from 'node:util';
 import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
+import { answerJson, TlsProxy } from './tls-proxy.js';
 
-const subject = ['-subj', '/CN=token-endpoint', '-addext', 'subjectAltName=DNS:*.anthropic.com,DNS:*.claude.com'];
+const hosts = ['*.anthropic.com', '*.claude.com'];
 
 export interface TokenEndpointOptions {
   /** Lifetime of the token with this number of a login, from 0. */
@@ -73,40 +68,30 @@ export class TokenEndpoint implements AsyncDisposable {
   readonly logins: readonly RenewedLogin[];
   readonly #options: TokenEndpointOptions;
   readonly #folder: TemporaryFolder;
-  readonly #proxy = createServer();
-  readonly #open = new Set<Socket>();
+  readonly #proxy: TlsProxy;
 
-  private constructor(options: TokenEndpointOptions, folder: TemporaryFolder, tls: TlsServer, inner: Server) {
+  private constructor(
+    options: TokenEndpointOptions,
+    folder: TemporaryFolder,
+    logins: readonly RenewedLogin[],
+    proxy: TlsProxy,
+  ) {
     this.#options = options;
     this.#folder = folder;
-    this.logins = (options.logins ?? ['']).map((name) => new RenewedLogin(name, join(folder.path, name)));
-    inner.on('request', (request, response) => void this.#serve(request, response).catch(() => response.destroy()));
-    tls.on('secureConnection', (socket) =>
-      inner.emit(
-        'connection',
-        socket.on('error', () => {}),
-      ),
-    );
-    tls.on('tlsClientError', () => {});
-    this.#proxy.on('connect', (_request: IncomingMessage, socket: Socket) => {
-      this.#open.add(socket.on('error', () => {}).on('close', () => this.#open.delete(socket)));
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      tls.emit('connection', socket);
-    });
+    this.logins = logins;
+    this.#proxy = proxy;
   }
 
   static async start(options: TokenEndpointOptions): Promise<TokenEndpoint> {
     const folder = await temporaryFolder();
-    const [key, cert] = [join(folder.path, 'key.pem'), join(folder.path, 'cert.pem')];
-    const newKey = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert];
-    await promisify(execFile)('openssl', [...newKey, ...subject]);
-    const tls = createTlsServer({ key: await readFile(key), cert: await readFile(cert) });
-    const endpoint = new TokenEndpoint(options, folder, tls, createServer());
-    await once(endpoint.#proxy.listen(0, '127.0.0.1'), 'listening');
-    for (const login of endpoint.logins) {
+    const { livesMs, logins: names = [''] } = options;
+    const logins = names.map((name) => new RenewedLogin(name, join(folder.path, name)));
+    for (const login of logins) {
       await mkdir(login.home, { recursive: true, mode: 0o700 });
-      await login.store(options.livesMs(0));
+      await login.store(livesMs(0));
     }
+    const proxy = await TlsProxy.start(folder.path, hosts, (...exchange) => endpoint.#serve(...exchange));
+    const endpoint: TokenEndpoint = new TokenEndpoint(options, folder, logins, proxy);
     return endpoint;
   }
 
@@ -129,44 +114,31 @@ export class TokenEndpoint implements AsyncDisposable {
 
   /** Variables that point a CLI to this endpoint. */
   get env(): Readonly<Record<string, string>> {
-    const cert = join(this.home, 'cert.pem');
-    const proxy = `http://127.0.0.1:${(this.#proxy.address() as AddressInfo).port}`;
-    return {
-      HOME: this.home,
-      HTTPS_PROXY: proxy,
-      NO_PROXY: '127.0.0.1',
-      NODE_EXTRA_CA_CERTS: cert,
-      SSL_CERT_FILE: cert,
-    };
+    return { HOME: this.home, ...this.#proxy.env };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#open) socket.destroy();
-    this.#proxy.close();
+    this.#proxy[Symbol.dispose]();
     await this.#folder[Symbol.asyncDispose]();
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url !== '/v1/oauth/token') return answer(response, 404, {});
-    const { refresh_token, code } = (await json(request)) as {
-      readonly refresh_token?: string;
-      readonly code?: string;
-    };
+  #serve(request: IncomingMessage, text: string, response: ServerResponse): void {
+    if (request.url !== '/v1/oauth/token') return answerJson(response, 404, {});
+    const { refresh_token, code } = JSON.parse(text) as { readonly refresh_token?: string; readonly code?: string };
     const isCode = code !== undefined;
     const login = this.logins.find((each) => (isCode ? each.code === code : each.refreshToken === refresh_token));
     if (login === undefined) {
       this.refused++;
-      return answer(response, 400, { error: 'invalid_grant', error_description: 'Refresh token not found or invalid' });
+      return answerJson(response, 400, {
+        error: 'invalid_grant',
+        error_description: 'Refresh token not found or invalid',
+      });
     }
     const delayMs = isCode ? 0 : this.#options.delayMs(login.refreshes++);
     const { accessToken: access_token, refreshToken } = login;
     const expires_in = this.#options.livesMs(login.refreshes) / 1000;
     const scope = 'user:inference user:profile';
     const body = { token_type: 'Bearer', access_token, refresh_token: refreshToken, expires_in, scope };
-    setTimeout(() => answer(response, 200, body), delayMs);
+    setTimeout(() => answerJson(response, 200, body), delayMs);
   }
-}
-
-function answer(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
