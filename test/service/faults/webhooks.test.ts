@@ -101,17 +101,18 @@ describe('A receiver of notices', () => {
     expect(receiver.notices[1]).toMatchObject({ path: '/hooks/b', data: { job_id: response.body.job_id } });
   });
 
-  it('that redirects gets the notice again, and no other receiver gets it', async () => {
+  it.each([
+    [307, 'it answered 307, a redirect'],
+    [500, 'it answered 500'],
+  ])('that answers %d gets the notice again, and no other receiver gets it', async (code, error) => {
     await using elsewhere = await Receiver.start();
     await using receiver = await Receiver.start();
     await using service = await startService({ env: receiver.env });
-    receiver.answer = (res) => void res.writeHead(307, { location: elsewhere.url }).end();
+    receiver.answer = (res) => void res.writeHead(code, { location: elsewhere.url }).end();
     const id = await askInBackground(service);
     const hasFailed = async () => (await deliveriesOf(service))[0]?.attempts === 1;
     await until(hasFailed, 'a failed attempt');
-    expect(await deliveriesOf(service)).toMatchObject([
-      { id: `job_${id}`, status: 'pending', error: 'it answered 307, a redirect' },
-    ]);
+    expect(await deliveriesOf(service)).toMatchObject([{ id: `job_${id}`, status: 'pending', error }]);
     receiver.answer = (res) => void res.writeHead(204).end();
     await until(async () => (await deliveriesOf(service))[0]?.status === 'delivered', 'the second attempt');
     expect(receiver.notices.map((notice) => [notice.id, notice.isSigned])).toEqual(Array(2).fill([`job_${id}`, true]));
