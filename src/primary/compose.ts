@@ -380,7 +380,9 @@ function createJobs(parts: EarlierParts) {
     config,
   );
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const storedJobs = hosts?.remoteJobs(config.jobTtlMs, dismiss) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
+  const recordEnded = (record: JobRecord) => parts.jobNotices.recordEnded(record);
+  const storedJobs =
+    hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const observer = observeBackground(listeners);
   const resources = {
     runner,

@@ -1,7 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/values.js';
-import type { JobRequest } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -23,7 +22,7 @@ import { linkTo, readScripts } from './redis-link.js';
 import { RedisMadeKeys } from './redis-made-keys.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisUsage } from './redis-usage.js';
-import { RemoteJobs } from './remote-jobs.js';
+import { RemoteJobs, type WaitingJobListener } from './remote-jobs.js';
 
 /** Longest wait for Redis at the start of the service. */
 const firstAnswerMs = 2000;
@@ -49,12 +48,9 @@ export class Hosts {
     return new ConversationReplica(conversations, this.store.conversations, this.#clock, onStale);
   }
 
-  /**
-   * Creates the access to stored jobs and to jobs of other hosts. `dismiss` is called for each job that is cancelled
-   * while it waits.
-   */
-  remoteJobs(ttlMs: number, dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
-    return new RemoteJobs(this.store.jobs, ttlMs, dismiss, this.#clock);
+  /** Creates the access to stored jobs and to jobs of other hosts. */
+  remoteJobs(ttlMs: number, listener: WaitingJobListener): RemoteJobs {
+    return new RemoteJobs(this.store.jobs, ttlMs, listener, this.#clock);
   }
 
   puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {

@@ -4,6 +4,7 @@ import { storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import { refusedEnd } from '../jobs/job.js';
 import { jobCancelled, StoredJobs, viewOf } from '../jobs/stored-jobs.js';
+import type { JobRecord } from '../store/contract/jobs.js';
 import type { SharedJobs } from './redis-jobs.js';
 
 /** Interval at which the end of a cancelled job is checked. */
@@ -13,17 +14,22 @@ const cancelLimitMs = 12_000;
 /** Interval at which the message to the host of the job is repeated. */
 const repeatMs = 1000;
 
+/** Listener for jobs that are cancelled while they wait. */
+export interface WaitingJobListener {
+  dismiss(request: JobRequest, reason: Error): void;
+  recordEnded(record: JobRecord): void;
+}
+
 /** Background jobs that this host does not run, if several hosts share a store: they may wait or run. */
 export class RemoteJobs extends StoredJobs {
   readonly #store: SharedJobs;
-  readonly #dismiss: (request: JobRequest, reason: Error) => void;
+  readonly #listener: WaitingJobListener;
   readonly #clock: Clock;
 
-  /** Calls `dismiss` for each job that is cancelled while it waits. */
-  constructor(store: SharedJobs, ttlMs: number, dismiss: (request: JobRequest, reason: Error) => void, clock: Clock) {
+  constructor(store: SharedJobs, ttlMs: number, listener: WaitingJobListener, clock: Clock) {
     super(store, ttlMs, clock);
     this.#store = store;
-    this.#dismiss = dismiss;
+    this.#listener = listener;
     this.#clock = clock;
   }
 
@@ -39,14 +45,21 @@ export class RemoteJobs extends StoredJobs {
     const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;
+    let hasWaited = false;
     for (let sentMs = -Infinity; ; ) {
       if (this.#clock.monotonicMs() - sentMs >= repeatMs) {
         const cancelling = await this.#store.cancel(id, ended, by);
-        if (cancelling.was === 'queued') this.#dismiss(cancelling.request, reason);
+        if (cancelling.was === 'queued') {
+          hasWaited = true;
+          this.#listener.dismiss(cancelling.request, reason);
+        }
         sentMs = this.#clock.monotonicMs();
       }
       const record = await this.find(id, client);
-      if (record.end !== null) return viewOf(record);
+      if (record.end !== null) {
+        if (hasWaited) this.#listener.recordEnded(record);
+        return viewOf(record);
+      }
       if (this.#clock.monotonicMs() >= lastMs) throw storeUnavailable();
       await delay(this.#clock, checkMs);
     }

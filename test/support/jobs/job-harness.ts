@@ -303,7 +303,12 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
   const stored =
     sharedJobs === undefined
       ? new StoredJobs(store, jobTtlMs, clock)
-      : new RemoteJobs(sharedJobs, jobTtlMs, (request, reason) => void runner.dismiss(request, reason), clock);
+      : new RemoteJobs(
+          sharedJobs,
+          jobTtlMs,
+          { dismiss: (request, reason) => void runner.dismiss(request, reason), recordEnded: () => {} },
+          clock,
+        );
   const observer = {
     ended: ({ background }: BackgroundJob, end: JobEnd) =>
       void state.backgroundEnds.push({ id: background.accepted.id, end }),

@@ -1,8 +1,9 @@
 import { JobPuller } from '../../../../src/primary/hosts/job-puller.js';
 import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
 import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
+import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import type { JobEvent } from '../../../../src/shared/job.js';
+import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 import { all, hangs, jobHarness } from '../../../support/jobs/job-harness.js';
@@ -14,7 +15,11 @@ async function withJob() {
   const store = new SharedMemoryJobs();
   await store.accept(acceptedJob('one', clock.now()));
   const dismissed: string[] = [];
-  const elsewhere = new RemoteJobs(store, 60_000, ({ requestId }) => dismissed.push(requestId), clock);
+  const listener = {
+    dismiss: ({ requestId }: JobRequest) => void dismissed.push(requestId),
+    recordEnded: ({ id, end }: JobRecord) => void dismissed.push(`${id} has ended: ${end?.outcome}`),
+  };
+  const elsewhere = new RemoteJobs(store, 60_000, listener, clock);
   const heard: JobEvent[] = [];
   const follow = async () => {
     for await (const event of elsewhere.events('one', 'a', new AbortController().signal)) heard.push(event);
@@ -43,7 +48,7 @@ describe('A job of another host', () => {
   it('is cancelled while it waits, and counted', async () => {
     const { elsewhere, dismissed } = await withJob();
     expect(await elsewhere.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
-    expect(dismissed).toEqual(['request of one']);
+    expect(dismissed).toEqual(['request of one', 'one has ended: cancelled']);
   });
 
   it('is cancelled by its host, which receives the request again until it does so', async () => {
