@@ -1,4 +1,5 @@
-import { type SdkFace, sdkLab } from '../../support/clients/sdk-lab.js';
+import type { SdkAnswer } from '../../support/clients/sdk-client.js';
+import { keys, type SdkFace, sdkLab } from '../../support/clients/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
@@ -29,6 +30,13 @@ const responses: SdkFace = {
   has: ['helper', 'requestId'],
 };
 
+/** Answer of a background response whose stream was cut. */
+interface Survived extends SdkAnswer {
+  readonly numbers: readonly number[];
+  /** Deltas of a helper that begins in the middle. */
+  readonly later: string;
+}
+
 const lab = sdkLab('openai');
 
 it('The client runs under Node 24', () => {
@@ -45,6 +53,17 @@ describe('chat.completions of openai', () => {
 });
 
 describe('responses of openai', () => {
+  it.each([{}, { thinks: true }])('continue their background stream after each cut: %j', async (more) => {
+    const prompt = 'drip 60 10';
+    const input = { prompt, model: 'default', key: keys.all, ...more };
+    const { result } = await lab.client.call<Survived>(lab.strict, 'responses', 'survive', input);
+    const { numbers, text, streamed, later, finish } = result;
+    const words = Array.from({ length: 60 }, (_, index) => `${index + 1} `).join('');
+    expect([text, streamed, finish]).toEqual([words, words, 'completed']);
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    expect(words.endsWith(later)).toBe(true);
+  });
+
   describeAnswers(lab, responses);
   describeClaude(lab, responses);
   describeFailures(lab, responses);

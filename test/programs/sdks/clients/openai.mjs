@@ -200,6 +200,30 @@ const responses = {
     return { ...toldOfResponse(await stream.finalResponse()), streamed: texts.join('') };
   },
 
+  /** Cuts the stream of a background response again and again, and continues it after the last event. */
+  async survive(input) {
+    const { responses } = clientOf(input);
+    const events = [];
+    const read = async (stream) => {
+      for await (const event of stream) {
+        events.push(event);
+        if (events.length % 4 === 0) break; // closes the connection
+      }
+    };
+    await read(await responses.create({ ...responseOf(input), background: true, stream: true }));
+    const { id } = events[0].response;
+    while (events.at(-1).type !== 'response.completed') {
+      await read(await responses.retrieve(id, { stream: true, starting_after: events.at(-1).sequence_number }));
+    }
+    const texts = [];
+    const helper = responses.stream({ response_id: id, starting_after: 5 });
+    helper.on('response.output_text.delta', ({ delta }) => texts.push(delta));
+    const told = toldOfResponse(await helper.finalResponse());
+    const deltas = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : []));
+    const numbers = events.map((event) => event.sequence_number);
+    return { ...told, numbers, streamed: deltas.join(''), later: texts.join('') };
+  },
+
   async thoughts(input) {
     const messages = [];
     const turns = [];
