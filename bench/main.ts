@@ -28,6 +28,7 @@ import { login } from './login.js';
 import { memory } from './memory.js';
 import { ollama } from './ollama.js';
 import { reading } from './reading.js';
+import { resumedStreams } from './resumed-streams.js';
 import { scrape } from './scrape.js';
 import { slowClients } from './slow-clients.js';
 import { stores } from './stores.js';
@@ -67,6 +68,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'local-users': localUsers,
   chat,
   'first-delta': firstDelta,
+  'resumed-streams': resumedStreams,
   claude,
   'claude-load': claudeLoad,
   'client-tools': clientTools,
