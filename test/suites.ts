@@ -10,6 +10,7 @@ export const packages = {
   ip: 'iproute2',
   lintian: 'lintian',
   nginx: 'nginx-light',
+  pdftotext: 'poppler-utils',
   pip3: 'python3-pip',
   prometheus: 'prometheus',
   promtool: 'prometheus',
@@ -85,7 +86,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     timeLimitMs: 30_000,
     workers: 4,
     processors: 2,
-    needs: ['curl', 'fish', 'promtool', 'ps', 'setpriv', 'zsh'],
+    needs: ['curl', 'fish', 'pdftotext', 'promtool', 'ps', 'setpriv', 'zsh'],
   },
   /** What becomes of the processes of the model CLI. Its limits of time are the promises. */
   processes: { files: ['service/processes/.*'], timeLimitMs: 30_000, workers: 2, processors: 2, needs: ['setpriv'] },
@@ -95,7 +96,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     timeLimitMs: 120_000,
     workers: 3,
     processors: 2,
-    needs: ['faketime', 'redis-server', 'setpriv', 'strace'],
+    needs: ['faketime', 'pdftotext', 'redis-server', 'setpriv', 'strace'],
   },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
   agents: { files: ['programs/agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.75 },

@@ -18,7 +18,14 @@ import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { type AccountsSource, accountsListener, CliAccounts } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
-import { type CliContext, closeClis, createModelClis, forgetConversation, type ModelCli } from './cli/model-cli.js';
+import {
+  type CliContext,
+  closeClis,
+  createModelClis,
+  createPdfReader,
+  forgetConversation,
+  type ModelCli,
+} from './cli/model-cli.js';
 import type { WaitingJob } from './cli/pool/standby-keeper.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
@@ -314,7 +321,8 @@ function createModels(
           clock,
           accountsSource.read,
         );
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels };
+  const pdfs = createPdfReader(host, serials);
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, pdfs };
 }
 
 /** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
@@ -355,7 +363,7 @@ function createNotices(
 function createJobs(parts: EarlierParts) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, usageCounter, tokens, schemas } = parts;
+  const { metrics, lastHour, usageCounter, tokens, schemas, pdfs } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: parts.jobNotices, log };
   const runner = new JobRunner(
@@ -368,6 +376,7 @@ function createJobs(parts: EarlierParts) {
       journal: store.conversations,
       responses,
       schemas,
+      pdfs,
       knownModels,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs }),
       redactor,

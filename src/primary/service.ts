@@ -59,13 +59,14 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile } = this.#parts;
+    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, pdfs } = this.#parts;
     logStart(this.#parts);
     workers.start(workerProgram, handlersOf(this.#parts));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
     accounts.start();
+    void pdfs.findReader();
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();

@@ -36,9 +36,7 @@ export const lineOutcomes = ['succeeded', 'errored', 'canceled', 'expired'] as c
 export type LineOutcome = (typeof lineOutcomes)[number];
 
 const count = z.int().nonnegative();
-export const lineCounts = z
-  .object({ succeeded: count, errored: count, canceled: count, expired: count })
-  .readonly();
+export const lineCounts = z.object({ succeeded: count, errored: count, canceled: count, expired: count }).readonly();
 export type LineCounts = z.infer<typeof lineCounts>;
 
 /** `waiting`: an earlier batch of the client runs. `failed`: the file of the batch could not be read to its end. */

@@ -49,11 +49,37 @@ const image = z
   .readonly();
 export type Image = z.infer<typeof image>;
 
-const images = z.array(image).readonly();
+export const documentTypes = ['application/pdf', 'text/plain'] as const;
 
-/** Returns the total length of the images in base64, which equals their bytes because base64 is ASCII. */
-export function bytesOfImages(images: readonly Image[] = []): number {
-  return images.reduce((sum, { data }) => sum + data.length, 0);
+const fileDocument = z
+  .object({
+    ...image.unwrap().omit({ mediaType: true }).shape,
+    mediaType: z.enum(documentTypes),
+    /** Name of the file; may be empty. */
+    name: z.string(),
+    /** SHA-256 of the file, in base64. */
+    digest: z.string(),
+    /** Number of pages of a PDF; absent for a text. */
+    pages: z.int().positive().optional(),
+    /** Present if the client asks for citations, which only some model CLIs support. */
+    citations: z.literal(true).optional(),
+  })
+  .readonly();
+/** Document for the model, such as a PDF. `data` is base64 for every type. */
+export type FileDocument = z.infer<typeof fileDocument>;
+
+export type Attachment = Image | FileDocument;
+
+/** Images and documents of a message, in the field `images`, whose name stores have kept since before documents. */
+const attachments = z.array(z.union([image, fileDocument])).readonly();
+
+export function isDocument(attachment: Attachment): attachment is FileDocument {
+  return 'name' in attachment;
+}
+
+/** Returns the total length of the attachments in base64, which equals their bytes because base64 is ASCII. */
+export function bytesOfImages(attachments: readonly Attachment[] = []): number {
+  return attachments.reduce((sum, { data }) => sum + data.length, 0);
 }
 
 /** Call of a client's tool by the model. The client runs the tool. `input` is the JSON written by the model. */
@@ -62,7 +88,7 @@ export type ToolCall = z.infer<typeof toolCall>;
 
 /** Result of the client's tool for the call with this id. */
 const toolResult = z
-  .object({ id: z.string(), text: z.string(), images: images.optional(), isError: z.boolean() })
+  .object({ id: z.string(), text: z.string(), images: attachments.optional(), isError: z.boolean() })
   .readonly();
 export type ToolResult = z.infer<typeof toolResult>;
 
@@ -71,7 +97,7 @@ export const message = z
   .object({
     role: z.enum(['user', 'assistant']),
     text: z.string(),
-    images: images.optional(),
+    images: attachments.optional(),
     calls: z.array(toolCall).readonly().optional(),
     results: z.array(toolResult).readonly().optional(),
   })
@@ -182,7 +208,7 @@ export const jobRequest = z
     /** Conversation whose first message a new conversation replaces, for `chat`. */
     versionOf: z.string().optional(),
     text: z.string(),
-    images,
+    images: attachments,
     /** Results of the client's tools for all open calls of the last message in `history`. They come before the text. */
     results: z.array(toolResult).readonly().optional(),
     system: z.string().nullable(),

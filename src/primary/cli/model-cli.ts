@@ -9,7 +9,7 @@ import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/evidence.js';
 import { type Adapter, type LaunchOptions, plainLaunch, type QuotaWindow } from './contract/adapter.js';
-import type { CliObserver } from './contract/observer.js';
+import { type CliObserver, noObserver } from './contract/observer.js';
 import { LoginKeeper } from './login/login-keeper.js';
 import type { AtLeastOne, NamedAdapter } from './models.js';
 import { type CliLease, type PoolSettings, ProcessPool } from './pool/process-pool.js';
@@ -19,6 +19,7 @@ import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
 import type { LoginFence } from './process/login-fence.js';
+import { PdfReader } from './process/pdf-reader.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { ModelNames } from './route.js';
@@ -313,6 +314,14 @@ function poolSettings(config: Config): PoolSettings {
   const { maxOutputBytes, killGraceMs: graceMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, stallMs };
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
+}
+
+/** Creates the reader of PDFs, whose programs get none of the variables of model CLIs. */
+export function createPdfReader(host: CliHost, serials: Serials): PdfReader {
+  const { instance, runtimeDirectory, workDirectory, termination, searchPath, clock, log } = host;
+  const settings = { instance, serials, runtimeDirectory, workDirectory, env: { PATH: searchPath }, home: null };
+  const context = { killTree: termination.killTree, clock, log, observer: noObserver };
+  return new PdfReader(new Launcher(settings, termination.containments, context), searchPath, clock);
 }
 
 function createLauncher(

@@ -2,7 +2,8 @@ import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
-import { type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
+import { isDocument, type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
+import { attachmentsIn } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
@@ -95,9 +96,17 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
 /** Returns the feature that a request needs and the program lacks; null if there is none. */
 export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
   const messages = [request, ...request.history];
-  const hasImages = request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.length > 0);
+  const hasImages =
+    request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.some((each) => !isDocument(each)));
   if (extras.image === undefined && hasImages) return 'images';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
+}
+
+/** Whether the service must read the text of a PDF in this request: see `withDocumentTexts`. */
+export function needsPdfText(extras: Capabilities, request: JobRequest): boolean {
+  const messages = [request, ...request.history];
+  const readParts = extras.document === undefined ? messages : messages.map(({ results }) => ({ results }));
+  return attachmentsIn(readParts).some(({ mediaType }) => mediaType === 'application/pdf');
 }
 
 /**

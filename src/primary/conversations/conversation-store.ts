@@ -10,7 +10,7 @@ import {
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
-import type { Image } from '../../shared/job.js';
+import type { Attachment } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
 import { LinkedList } from '../fairness/linked-list.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
@@ -229,7 +229,7 @@ export class ConversationStore {
     conversation: Conversation,
     texts: readonly [user: string, assistant: string],
     tokens: number,
-    images: readonly Image[],
+    images: readonly Attachment[],
     figures: StoredText | null,
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {

@@ -1,5 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import type { Image, JobRequest } from '../../shared/job.js';
+import type { Attachment, JobRequest } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange } from '../store/contract/conversations.js';
@@ -9,7 +9,13 @@ import type { ConversationStore } from './conversation-store.js';
 import { noLock, type TurnGate, type TurnLock } from './turn-gate.js';
 
 /** Data that a turn adds to its conversation. */
-type Added = [user: string, assistant: string, tokens: number, images?: readonly Image[], figures?: StoredText | null];
+type Added = [
+  user: string,
+  assistant: string,
+  tokens: number,
+  images?: readonly Attachment[],
+  figures?: StoredText | null,
+];
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 

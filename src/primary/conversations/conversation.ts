@@ -1,5 +1,5 @@
 import { type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
-import { bytesOfImages, type Image } from '../../shared/job.js';
+import { type Attachment, bytesOfImages } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
@@ -29,7 +29,7 @@ export class Conversation {
   /** Texts of the finished turns: user, assistant, user, and so on. */
   texts: StoredText[] = [];
   /** Images by index of their message; null for a conversation without images. */
-  #images: Map<number, readonly Image[]> | null = null;
+  #images: Map<number, readonly Attachment[]> | null = null;
   /** Figures of each turn, see `StoredTurn`. */
   #figures: (StoredText | null)[] = [];
   /** Total tokens after each turn except the last; null for a single turn. */
@@ -102,7 +102,7 @@ export class Conversation {
   }
 
   /** Adds a finished turn. Texts and images never change afterwards, so that forks can share them. */
-  add(texts: StoredTurn['texts'], tokens: number, images: readonly Image[], figures: StoredText | null): void {
+  add(texts: StoredTurn['texts'], tokens: number, images: readonly Attachment[], figures: StoredText | null): void {
     if (this.texts.length > 0) this.#keepTokens();
     if (images.length > 0) this.#keepImages(this.texts.length, images);
     this.texts.push(...texts);
@@ -133,7 +133,7 @@ export class Conversation {
     this.#earlierTokens.push(this.tokens);
   }
 
-  #keepImages(index: number, images: readonly Image[]): void {
+  #keepImages(index: number, images: readonly Attachment[]): void {
     this.#images ??= new Map();
     this.#images.set(index, images);
     this.bytes += bytesOfImages(images);
@@ -144,7 +144,7 @@ export class Conversation {
     return this.#system;
   }
 
-  imagesAt(index: number): readonly Image[] {
+  imagesAt(index: number): readonly Attachment[] {
     return this.#images?.get(index) ?? [];
   }
 

@@ -1,6 +1,6 @@
 import { type ConversationPage, rootOf, type TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
-import type { Image, TurnFigures } from '../../shared/job.js';
+import { type Attachment, isDocument, type TurnFigures } from '../../shared/job.js';
 import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
@@ -114,16 +114,23 @@ function figuresAt(conversation: Conversation, message: number): { figures?: Tur
 }
 
 function imageAt(conversation: Conversation, place: TranscriptPlace, withData: boolean): PartsRead {
-  const { mediaType, data } = conversation.imagesAt(place.message)[place.image] as Image;
+  const attachment = conversation.imagesAt(place.message)[place.image] as Attachment;
+  const { data } = attachment;
   const parts: TranscriptPart[] = [];
-  if (place.at === 0) parts.push({ type: 'image', mediaType, bytes: Buffer.byteLength(data, 'base64') });
+  if (place.at === 0) parts.push(headOf(attachment));
   if (!withData) return { parts, next: after(place, conversation) };
   const end = place.at + pieceBytes;
   parts.push({ type: 'image-data', data: data.slice(place.at, end) });
   return { parts, next: end < data.length ? { ...place, at: end } : after(place, conversation) };
 }
 
-/** Returns the place of the next image of the message, otherwise of the next message. */
+function headOf(attachment: Attachment): TranscriptPart {
+  const bytes = Buffer.byteLength(attachment.data, 'base64');
+  if (!isDocument(attachment)) return { type: 'image', mediaType: attachment.mediaType, bytes };
+  return { type: 'document', mediaType: attachment.mediaType, name: attachment.name, bytes };
+}
+
+/** Returns the place of the next image or document of the message, otherwise of the next message. */
 function after(place: TranscriptPlace, conversation: Conversation): TranscriptPlace {
   const { message, image } = place;
   const hasMore = image + 1 < conversation.imagesAt(message).length;

@@ -10,7 +10,7 @@ import {
 import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { responsePieceBytes } from '../../shared/ipc/protocol.js';
-import type { Image, Message } from '../../shared/job.js';
+import type { Attachment, Message } from '../../shared/job.js';
 import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
 import { firstWordsOf, foundPage } from '../conversations/transcript.js';
 import { pieceOf } from '../store/contract/answers.js';
@@ -347,7 +347,7 @@ function decodeTurn(turn: Buffer): StoredTurn {
   const [totalTokens = 0, imageBytes = 0, questionBytes = 0] = words.slice(0, 3).map(Number);
   const question = start + imageBytes;
   const answer = question + questionBytes;
-  const images = imageBytes === 0 ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Image[]);
+  const images = imageBytes === 0 ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Attachment[]);
   return {
     texts: [storedText(turn.subarray(question, answer)), storedText(turn.subarray(answer))],
     images,

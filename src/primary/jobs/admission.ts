@@ -5,8 +5,9 @@ import type { JobRequest, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import { dropsTools, unsupported } from '../cli/models.js';
+import { dropsTools, needsPdfText, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
+import { type PdfReader, readerMissing } from '../cli/process/pdf-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
@@ -23,6 +24,8 @@ export interface AdmissionResources {
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
+  /** Reads PDFs for model CLIs that take none. */
+  readonly pdfs: Pick<PdfReader, 'isMissing'>;
   readonly clock: Clock;
 }
 
@@ -160,6 +163,9 @@ export class Admission {
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const launch = launchOf(request, route);
+    const { extras } = route.cli.program;
+    if (extras !== null && needsPdfText(extras, request) && this.#resources.pdfs.isMissing)
+      throw invalid('files', readerMissing);
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;

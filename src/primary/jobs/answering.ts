@@ -3,11 +3,13 @@ import type { RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js'
 import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
+import type { PdfReader } from '../cli/process/pdf-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
 import type { Charges } from './charges.js';
+import { documentReader, withDocumentTexts } from './document-texts.js';
 import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
 import type { Job } from './job.js';
 import type { JobProcesses } from './job-processes.js';
@@ -36,6 +38,7 @@ interface AnswerMemory {
 export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly pdfs: Pick<PdfReader, 'readText'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
@@ -94,7 +97,7 @@ export class Answering {
     const { route, request } = this.#job;
     await this.#turns.processes.acquireProcess();
     checkExtras(this.#turns.extras, this.#job);
-    const first = sampling.fit(this.#turn(), route, this.#turns.extras);
+    const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
@@ -118,6 +121,13 @@ export class Answering {
     const run = isStrict ? strictTurns(turns) : turns.run;
     if (launch.schema === null) return answerWithText(turns, fitting, run);
     return answerWithValue(turns, fitting, run, launch.schema);
+  }
+
+  /** Returns the turn. If the program does not support documents, their texts replace them. */
+  #turnWithTexts(): Promise<Turn> {
+    const { request, signal } = this.#job;
+    const read = documentReader(this.#parts.pdfs, request.client, signal);
+    return withDocumentTexts(this.#turn(), this.#turns.extras.document !== undefined, read);
   }
 
   #turn(): Turn {

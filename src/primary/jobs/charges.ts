@@ -1,4 +1,4 @@
-import { messageTexts } from '../../shared/text/turns.js';
+import { attachmentsIn, attachmentTokens, messageTexts } from '../../shared/text/turns.js';
 import type { Adapter, Turn } from '../cli/contract/adapter.js';
 import type { TurnUse } from '../cli/process/open-turn.js';
 import type { Charge } from '../store/contract/usage.js';
@@ -27,8 +27,6 @@ const noRounds: OpenRounds = { inputTokens: 0, outputTokens: 0, costUsd: 0, toke
 
 /** Price until a model CLI with cost reports has reported one: $10 per million tokens. */
 const assumedUsdPerToken = 10 / 1_000_000;
-/** Estimated tokens of an image, if the model CLI reports none. */
-const tokensPerImage = 1600;
 
 /** Owns the last known price of each model, and the estimates charged before a model CLI reports. */
 export class Charges {
@@ -81,9 +79,6 @@ function dueOf(reported: number | null, openBefore: number, estimate: () => numb
 function tokensIn({ system, schema, offer, history, ...message }: Turn): number {
   const tools = (offer?.tools ?? []).flatMap(({ description, schema: input }) => [description, input]);
   const messages = [message, ...history];
-  const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
-  const images = shown.reduce((sum, { images = [] }) => sum + images.length, 0);
-  return (
-    estimateTokens([system ?? '', schema ?? '', ...tools, ...messages.flatMap(messageTexts)]) + images * tokensPerImage
-  );
+  const inTexts = estimateTokens([system ?? '', schema ?? '', ...tools, ...messages.flatMap(messageTexts)]);
+  return attachmentsIn(messages).reduce((sum, each) => sum + attachmentTokens(each), inTexts);
 }

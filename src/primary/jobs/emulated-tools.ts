@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import { movedTo } from '../../shared/text/json-schema.js';
-import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
+import type { Attachment, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 import type { AnswerTurns, StrategyEnd } from './answer-turns.js';
 import { readValue, valueEnd } from './structured.js';
 
@@ -91,7 +91,7 @@ export function callsAsText(history: readonly Message[]): Message[] {
 type NamesById = Map<string, string>;
 
 type AnyMessage = Pick<Message, 'role' | 'text'> & {
-  readonly images?: readonly Image[] | undefined;
+  readonly images?: readonly Attachment[] | undefined;
   readonly calls?: readonly ToolCall[] | undefined;
   readonly results?: readonly ToolResult[] | undefined;
 };
@@ -101,7 +101,7 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
     ({ name, input }) => `{"kind": "call", "name": ${JSON.stringify(name)}, "arguments": ${input}}`,
   );
   let whole = '';
-  const shown: Image[] = [];
+  const shown: Attachment[] = [];
   const parts = [
     ...results.map((result) => resultText(result, names)),
     { text, images },

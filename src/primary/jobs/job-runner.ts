@@ -14,6 +14,7 @@ import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
+import type { PdfReader } from '../cli/process/pdf-reader.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
@@ -66,6 +67,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
   /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
   readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
   readonly responses: Pick<StoredResponses, 'text'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
@@ -433,14 +435,14 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, countTokens, observer } = this.#resources;
+    const { schemas, pdfs, countTokens, observer } = this.#resources;
     const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, countTokens, record, hasFallback, onFirstOutput, memory: this.#memory };
+    const parts = { processes, schemas, pdfs, countTokens, record, hasFallback, onFirstOutput, memory: this.#memory };
     return new Answering(job, parts);
   }
 

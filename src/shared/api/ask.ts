@@ -21,7 +21,7 @@ const beginLength = 32;
  * Whether a text is base64. It searches for one wrong character, because a pattern for the whole text would backtrack
  * over megabytes and overflow the stack.
  */
-function isBase64(data: string): boolean {
+export function isBase64(data: string): boolean {
   const padding = data.endsWith('==') ? 2 : Number(data.endsWith('='));
   return data.length > padding && data.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(data.slice(0, -padding || undefined));
 }
@@ -53,6 +53,29 @@ export const requestImages = z
   .array(requestImage, 'must be a list')
   .max(maxImages, `must be at most ${maxImages} images`)
   .meta({ description: 'Images for the model, before the text. 400 if the model CLI does not accept images.' });
+
+export const maxFiles = 20;
+
+const requestFile = z
+  .strictObject({
+    name: z.string('must be a string').optional().meta({ description: 'Name of the file, which the model sees.' }),
+    media_type: z.string('must be a string').optional().meta({
+      description: 'application/pdf, or a type of text. Default: application/pdf with `data`, text/plain with `text`.',
+    }),
+    data: z.string('must be a string').optional().meta({ description: 'The file in base64.' }),
+    text: z.string('must be a string').optional().meta({ description: 'The text of the file, instead of `data`.' }),
+  })
+  .refine(({ data, text }) => (data === undefined) !== (text === undefined), 'must have either data or text')
+  .meta({ id: 'File' });
+
+/** Documents before the text. */
+export const requestFiles = z
+  .array(requestFile, 'must be a list')
+  .max(maxFiles, `must be at most ${maxFiles} files`)
+  .meta({
+    description:
+      'Documents for the model, before the prompt: PDFs of at most 32 MB and 100 pages, and texts. A model CLI that takes no PDFs gets their text. 400 if pdftotext is not installed.',
+  });
 
 /** Converts images for a job, which places them before its text. */
 export function leadingImages(images: z.infer<typeof requestImages> = []): Image[] {
@@ -130,6 +153,7 @@ export const askRequest = z
     model: model.optional(),
     schema: answerSchema.optional(),
     images: requestImages.optional(),
+    files: requestFiles.optional(),
     effort: effort.optional(),
     thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { imageTypes } from '../job.js';
+import { documentTypes, imageTypes } from '../job.js';
 import { usageBody } from './ask.js';
 import { conversationBody } from './chat.js';
 
@@ -30,6 +30,10 @@ const spokenMessage = z.strictObject({
   role: z.enum(['user', 'assistant']),
   content: z.string(),
   images: z.array(z.strictObject({ media_type: z.enum(imageTypes), data: z.string() })).optional(),
+  files: z
+    .array(z.strictObject({ name: z.string(), media_type: z.enum(documentTypes), data: z.string() }))
+    .optional()
+    .meta({ description: 'The documents, in base64.' }),
   model: z
     .string()
     .optional()

@@ -14,7 +14,16 @@ import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } fr
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
-import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
+import {
+  continuedText,
+  documentTypes,
+  imageTypes,
+  jobDone,
+  jobEvent,
+  jobRequest,
+  message,
+  turnFigures,
+} from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -131,8 +140,8 @@ const usageOrder = z.object({
 });
 
 /**
- * Part of a transcript. Each message begins with its role, then come its text and its images. The system text comes
- * first.
+ * Part of a transcript. Each message begins with its role, then come its text, its images and its documents. The system
+ * text comes first.
  */
 const transcriptPart = z.discriminatedUnion('type', [
   z
@@ -146,12 +155,16 @@ const transcriptPart = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string() }).readonly(),
   /** `bytes`: size of the image itself. */
   z.object({ type: z.literal('image'), mediaType: z.enum(imageTypes), bytes: z.int() }).readonly(),
-  /** Base64 of the preceding image. */
+  /** `bytes`: size of the file itself. */
+  z
+    .object({ type: z.literal('document'), mediaType: z.enum(documentTypes), name: z.string(), bytes: z.int() })
+    .readonly(),
+  /** Base64 of the preceding image or document. */
   z.object({ type: z.literal('image-data'), data: z.string() }).readonly(),
 ]);
 export type TranscriptPart = z.infer<typeof transcriptPart>;
 
-/** Position of a reader: index of the message (-1: system text), index of the image in it (-1: text), and offset. */
+/** Position of a reader: index of the message (-1: system text), index of the image or document in it (-1: text), and offset. */
 const transcriptPlace = z
   .object({
     message: z.int(),

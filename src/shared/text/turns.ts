@@ -1,4 +1,4 @@
-import { bytesOfImages, type JobRequest, type Message } from '../job.js';
+import { type Attachment, bytesOfImages, isDocument, type JobRequest, type Message } from '../job.js';
 
 /** Separator of two texts in one message. */
 export const blankLine = '\n\n';
@@ -93,10 +93,32 @@ export function bytesOfMessages(messages: readonly Message[]): number {
 /** Size of a message in addition to its texts, which also limits the number of messages. */
 const overheadBytes = 64;
 
+type AttachedParts = { readonly [field in 'images' | 'results']?: Message[field] | undefined };
+
+/** Returns the images and documents of messages, also of tool results. */
+export function attachmentsIn(messages: readonly AttachedParts[]): Attachment[] {
+  return messages.flatMap(({ images = [], results = [] }) => [
+    ...images,
+    ...results.flatMap((result) => result.images ?? []),
+  ]);
+}
+
 export function haveImages(messages: readonly Message[]): boolean {
-  return messages.some(({ images, results = [] }) =>
-    [{ images }, ...results].some((part) => part.images !== undefined),
-  );
+  return attachmentsIn(messages).some((each) => !isDocument(each));
+}
+
+/** Tokens of an image at the largest size that Anthropic's models do not scale down. */
+const tokensOfImage = 1600;
+/** Tokens of a page, by Anthropic's documentation. */
+const tokensOfPage = 2000;
+/** Bytes of a token, for English text. */
+const bytesOfToken = 4;
+
+/** Estimates the tokens of an image or a document. */
+export function attachmentTokens(attachment: Attachment): number {
+  if (!isDocument(attachment)) return tokensOfImage;
+  const { pages, data } = attachment;
+  return pages === undefined ? Math.ceil((data.length * 3) / 4 / bytesOfToken) : pages * tokensOfPage;
 }
 
 /** Returns the number of messages before the text of a request. */

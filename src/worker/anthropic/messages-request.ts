@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { issueWords } from '../../shared/text/issue-words.js';
 import { inTurns } from '../../shared/text/turns.js';
-import { mustBeSent } from '../http/body.js';
 import {
+  type AttachmentFields,
   fieldsOf,
   ignoredIn,
   type ParsedRequest,
@@ -21,7 +20,6 @@ import {
   callsOfResults,
   foreignParts,
   foreignTypes,
-  imageOf,
   instructed,
   joined,
   lastOfUser,
@@ -36,6 +34,7 @@ import {
   type WithoutText,
 } from '../jobs/message-parts.js';
 import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
+import { attachmentOf } from './attachments.js';
 
 /** Block of a message's content. The type decides which other fields it has. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -189,7 +188,7 @@ function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkR
       ...ignoredInMessages(body),
     ],
     effortField: effort.field,
-    imageField: imageFieldOf(body),
+    ...attachmentFieldsOf(body),
     schemaWish: null,
   });
 }
@@ -246,14 +245,14 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
   return { path: `${path}.schema`, value: format.schema };
 }
 
-/** Returns the field of the first image, which may be in a result, or null if the request has no images. */
-function imageFieldOf({ messages }: MessagesRequest): string | null {
+/** Returns the fields of the first image and the first document, which may be in a result; null if no block is one. */
+function attachmentFieldsOf({ messages }: MessagesRequest): AttachmentFields {
   const contents = messages.flatMap(({ content }, at) => {
     const field = `messages.${at}.content`;
     const inner = blocksIn([{ content }]).map((block, index) => [`${field}.${index}.content`, block.content] as const);
     return [[field, content] as const, ...inner];
   });
-  return partFieldIn(contents, 'image');
+  return { imageField: partFieldIn(contents, 'image'), documentField: partFieldIn(contents, 'document') };
 }
 
 /** Blocks that are dropped: earlier thoughts are not sent to the model again. */
@@ -261,9 +260,19 @@ const thoughts = new Set(['thinking', 'redacted_thinking']);
 
 const knownOfMessage = new Set(['role', 'content']);
 const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
-const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...callFields]);
+const documentFields = ['title', 'citations'];
+const knownOfBlock = new Set([
+  'type',
+  'text',
+  'source',
+  'thinking',
+  'signature',
+  'data',
+  ...documentFields,
+  ...callFields,
+]);
 
-const knownTypes = new Set(['text', 'image', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
+const knownTypes = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 
 /** Returns fields and blocks of the messages that the service ignores. */
 function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
@@ -278,7 +287,9 @@ function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
     ...ignoredIn('messages', messages, knownOfMessage),
     ...ignoredIn('messages.content', knownBlocks, knownOfBlock),
     ...foreignTypes('messages.content', [...blocks, ...resultBlocks], knownTypes),
-    ...(modelBlocks.some(({ type }) => type === 'image') ? ['messages.content.image'] : []),
+    ...['image', 'document'].flatMap((type) =>
+      modelBlocks.some((block) => block.type === type) ? [`messages.content.${type}`] : [],
+    ),
   ];
 }
 
@@ -324,14 +335,6 @@ function clientToolOf(type: string | null | undefined): ClientTool | undefined {
   const [, name = ''] = /^(bash|text_editor|memory)_\d+$/.exec(type ?? '') ?? [];
   return typedTools[name];
 }
-
-const imageBlock = z.looseObject({
-  source: z.looseObject({
-    type: z.literal('base64', 'must be base64: the service does not fetch images, and stores no files'),
-    media_type: z.string('must be a string'),
-    data: z.string('must be a string'),
-  }),
-});
 
 const asCalls: CallForm<Block> = {
   calls: (block, at) => {
@@ -379,7 +382,7 @@ function countedConversation(body: MessagesRequest): SdkRequest['conversation'] 
   return { system, question: { role: 'user', text: '' }, history: turns };
 }
 
-/** Translates all messages. `question`: the message in which each block must have a text or an image. */
+/** Translates all messages. `question`: the message in which each block must have a text, an image or a document. */
 function messagesIn({ system, messages }: MessagesRequest, form: CallForm<Block>, question?: SentMessage) {
   const pieces = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
@@ -422,13 +425,12 @@ function partsOf<P extends Part>(
   return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
 }
 
-const mustBeUserBlock = 'must be text, image or tool_result';
+const mustBeUserBlock = 'must be text, image, document or tool_result';
 
 function partsOfUser(block: Block, at: string, form: CallForm<Block>, withoutText: WithoutText): Part[] {
   if (block.type === 'tool_result') return form.result(block, resultContent(block, at), at);
   if (block.type === 'tool_use') return refuse(at, mustBeUserBlock);
-  const shown = shownPart(block, at);
-  return shown === null ? (foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock)) : [shown];
+  return shownParts(block, at) ?? foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock);
 }
 
 function partsOfAssistant(block: Block, at: string, form: CallForm<Block>): Part[] {
@@ -443,13 +445,13 @@ function resultContent({ content }: Block, at: string): ShownPart[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
   return partsOf(data, `${at}.content`, (block, path) => {
-    const shown = shownPart(block, path) ?? foundTool(block, path);
-    return shown === null ? (foreignParts(block, 'a-note') ?? []) : [shown];
+    return shownParts(block, path) ?? foundTool(block, path) ?? foreignParts(block, 'a-note') ?? [];
   });
 }
 
-function shownPart(block: Block, at: string): ShownPart | null {
-  return textPart(block, at) ?? imagePart(block, at);
+function shownParts(block: Block, at: string): ShownPart[] | null {
+  const text = textPart(block, at);
+  return text === null ? attachmentOf(block, at) : [text];
 }
 
 function textPart(block: Block, at: string): ShownPart | null {
@@ -457,15 +459,9 @@ function textPart(block: Block, at: string): ShownPart | null {
 }
 
 /** Returns a note about a tool that Claude Code has found by search, and now offers in the same request. */
-function foundTool({ type, tool_name: name }: Block, at: string): ShownPart | null {
+function foundTool({ type, tool_name: name }: Block, at: string): ShownPart[] | null {
   if (type !== 'tool_reference') return null;
-  return { type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` };
-}
-
-function imagePart(block: Block, at: string): ShownPart | null {
-  if (block.type !== 'image') return null;
-  const { media_type: mediaType, data } = imageSourceIn(block, at);
-  return imageOf(mediaType, data, `${at}.source`);
+  return [{ type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` }];
 }
 
 function inputText({ input }: Block, at: string): string {
@@ -478,15 +474,4 @@ function inputText({ input }: Block, at: string): string {
 
 function refuse(at: string, message: string): never {
   throw invalid(`${at}.type`, message);
-}
-
-function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['source'] {
-  const result = imageBlock.safeParse(block, { reportInput: true, error: issueWords });
-  if (result.success) return result.data.source;
-  const [issue] = result.error.issues;
-  const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
-  throw invalid(
-    [at, ...(issue?.path ?? [])].join('.'),
-    isMissing ? mustBeSent : (issue?.message ?? 'must be an image'),
-  );
 }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import type { JobRequest, Message, ThoughtEnd } from '../../shared/job.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
+import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -18,14 +19,7 @@ import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '..
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
-import {
-  type Block,
-  blocksIn,
-  type MessagesRequest,
-  messagesRequest,
-  parseCountedMessages,
-  parseMessages,
-} from './messages-request.js';
+import { type MessagesRequest, messagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 function messageFormat(input: number): AnswerFormat {
@@ -175,7 +169,7 @@ export function postMessages(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
     const parsed = parseMessages(body);
-    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat(estimateOf(parsed.job, body)));
+    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat(estimateOf(parsed.job)));
     await answerWithNothing(parts, res, parsed);
   };
 }
@@ -204,7 +198,7 @@ export function postCountTokens(parts: JobParts): AsyncHandler {
     const parsed = parseCountedMessages(body);
     const tokens = await tokensOf(await requestOf(parsed.job, parts.primary, res), parts.primary);
     setIgnored(res, parsed.ignored);
-    sendJson(res, { input_tokens: tokens + tokensOfDocuments(blocksIn(body.messages)) });
+    sendJson(res, { input_tokens: tokens });
   };
 }
 
@@ -215,10 +209,10 @@ async function tokensOf(request: JobRequest, primary: JobParts['primary']): Prom
 }
 
 /** Estimates the tokens of a prompt. The tokenizer would delay the answer. */
-function estimateOf({ schema, ...job }: RequestedJob, { messages }: MessagesRequest): number {
+function estimateOf({ schema, ...job }: RequestedJob): number {
   const texts = textsOf({ ...job, schema: schema && JSON.stringify(schema.value) });
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages(job) + tokensOfDocuments(blocksIn(messages));
+  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages(job);
   return Math.max(1, tokens);
 }
 
@@ -250,25 +244,7 @@ function textsIn({
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
-/** Approximate tokens of an image, at the largest size that Anthropic's models do not scale down. */
-const tokensOfImage = 1600;
-
-function tokensOfImages({ history = [], images = [], results = [] }: PromptParts): number {
-  const shown = [...history, ...history.flatMap(({ results = [] }) => results), ...results];
-  const count = shown.reduce((sum, part) => sum + (part.images?.length ?? 0), images.length);
-  return count * tokensOfImage;
-}
-
-/** Tokens of a PDF page, by Anthropic's documentation, and its approximate length in base64. */
-const tokensOfPage = 2000;
-const lengthOfPage = 100_000;
-
-function tokensOfDocuments(blocks: readonly Block[]): number {
-  const files = [...blocks, ...blocks.flatMap(({ content }) => blocksIn([{ content }]))].map(base64In);
-  return files.reduce((sum, length) => sum + Math.ceil(length / lengthOfPage) * tokensOfPage, 0);
-}
-
-function base64In({ type, source }: Block): number {
-  const { type: form, data } = Object(source) as { readonly type?: unknown; readonly data?: unknown };
-  return type === 'document' && form === 'base64' && typeof data === 'string' ? data.length : 0;
+function tokensOfImages({ history = [], ...question }: PromptParts): number {
+  const attachments = attachmentsIn([...history, question]);
+  return attachments.reduce((sum, each) => sum + attachmentTokens(each), 0);
 }

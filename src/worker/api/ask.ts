@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { type AskRequest, type AskResult, askRequest, leadingImages, usageOf } from '../../shared/api/ask.js';
 import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
-import type { WaitReason } from '../../shared/job.js';
+import type { FileDocument, WaitReason } from '../../shared/job.js';
 import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -15,6 +15,7 @@ import {
   thoughtText,
 } from '../jobs/answer-format.js';
 import { acceptJob } from '../jobs/background.js';
+import { documentOf, textDocument } from '../jobs/documents.js';
 import { followsJob, ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { figuresOf } from './conversations.js';
@@ -42,13 +43,27 @@ function commonFields(req: Request, body: Omit<AskRequest, 'prompt'>) {
   return {
     system,
     model,
-    images: leadingImages(body.images),
+    images: [...leadingImages(body.images), ...leadingDocuments(body.files)],
     schema: body.schema && { path: 'schema', value: body.schema },
     effort,
     isEffortNeeded: true,
     thinking: thoughts === true ? ('summarized' as const) : undefined,
     stream: wantsStream(req, body.stream),
   };
+}
+
+/** Checks documents for a job, which places them before its text. Throws `validation_error`. */
+function leadingDocuments(files: AskRequest['files'] = []): FileDocument[] {
+  return files.map(({ name, media_type: mediaType, data, text }, index) => {
+    const at = `files.${index}`;
+    if (text !== undefined && mediaType?.startsWith('application/pdf'))
+      throw invalid(`${at}.text`, 'must not be sent for a PDF: send its data');
+    const document =
+      text === undefined
+        ? documentOf(mediaType ?? 'application/pdf', data ?? '', `${at}.data`, { name })
+        : textDocument(text, `${at}.text`, { name });
+    return { ...document, at: 0 };
+  });
 }
 
 async function answer(

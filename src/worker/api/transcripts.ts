@@ -8,7 +8,7 @@ export interface TranscriptWriter {
   readonly type: string;
   /** Extension of a file name. */
   readonly extension: string;
-  /** Whether the content of images is included. */
+  /** Whether the content of images and documents is included. */
   readonly withImages: boolean;
   head(): string;
   write(part: TranscriptPart): string;
@@ -34,14 +34,15 @@ export async function* written(
 }
 
 /** Place in the JSON written so far: the field whose string has no closing quote yet, or `none`. */
-type OpenPart = 'none' | 'system' | 'content' | 'image';
+type OpenPart = 'none' | 'system' | 'content' | 'images' | 'files';
 
 /** Text that closes an open part before the next message or the end of the list. */
 const closing: Readonly<Record<OpenPart, string>> = {
   none: 'null,"messages":[',
   system: '","messages":[',
   content: '"}',
-  image: '"}]}',
+  images: '"}]}',
+  files: '"}]}',
 };
 
 /** Writes a conversation as the body `ConversationMessages`. */
@@ -65,7 +66,8 @@ export class JsonTranscript implements TranscriptWriter {
   write(part: TranscriptPart): string {
     if (part.type === 'text') return JSON.stringify(part.text).slice(1, -1);
     if (part.type === 'image-data') return part.data;
-    if (part.type === 'image') return this.#image(part.mediaType);
+    if (part.type === 'image') return this.#attachment('images', { media_type: part.mediaType });
+    if (part.type === 'document') return this.#attachment('files', { name: part.name, media_type: part.mediaType });
     return part.role === 'system' ? this.#system() : this.#message(headOf(part));
   }
 
@@ -85,14 +87,16 @@ export class JsonTranscript implements TranscriptWriter {
     return `${before}${JSON.stringify(head).slice(0, -1)},"content":"`;
   }
 
-  #image(mediaType: string): string {
-    const before = this.#open === 'image' ? '"},' : '","images":[';
-    this.#open = 'image';
-    return `${before}{"media_type":"${mediaType}","data":"`;
+  /** Writes the fields of an image or a document before its data. The images of a message come before its documents. */
+  #attachment(list: 'images' | 'files', fields: object): string {
+    const end = this.#open === 'images' ? '"}],' : '",';
+    const before = this.#open === list ? '"},' : `${end}"${list}":[`;
+    this.#open = list;
+    return `${before}${JSON.stringify(fields).slice(0, -1)},"data":"`;
   }
 }
 
-/** Returns the fields of a message except its text and images. */
+/** Returns the fields of a message except its text, images and documents. */
 function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
   const { model = null, usage } = figures ?? {};
   const used = usage === undefined ? null : usageOf(usage);
@@ -128,6 +132,8 @@ export class MarkdownTranscript implements TranscriptWriter {
   write(part: TranscriptPart): string {
     if (part.type === 'text') return this.#quoted(part.text);
     if (part.type === 'image') return `\n\n*Image: ${part.mediaType}, ${part.bytes} bytes, left out here.*`;
+    if (part.type === 'document')
+      return `\n\n*File: ${part.name.replace(/[`*_[\]<>\\]/g, '\\$&')}, ${part.mediaType}, ${part.bytes} bytes, left out here.*`;
     if (part.type === 'image-data') return '';
     this.#endsWithReturn = false;
     return `\n\n## ${headings[part.role]}\n\n> `;

@@ -3,9 +3,9 @@ import { schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
+  Attachment,
   ContinuedText,
   Effort,
-  Image,
   JobRequest,
   Message,
   Operation,
@@ -34,7 +34,7 @@ export interface RequestedJob {
   /** Conversation whose first message this new conversation replaces. */
   readonly versionOf?: string | undefined;
   readonly text: string;
-  readonly images?: readonly Image[] | undefined;
+  readonly images?: readonly Attachment[] | undefined;
   readonly results?: readonly ToolResult[] | undefined;
   readonly system?: string | undefined;
   /** Model, or several separated by commas: the next one answers if those before it cannot. */
@@ -184,26 +184,34 @@ export interface ParsedRequest extends FailureWords {
   readonly effortField: string | null;
 }
 
-/** Details of a request that error messages refer to. */
-export interface FailureWords {
-  /** Field of the first image; null if the request has no images. */
+/** Fields of a request that error messages name; null if it has no such part, or if the primary knows the field. */
+export interface AttachmentFields {
+  /** Field of the first image. */
   readonly imageField: string | null;
+  /** Field of the first document. */
+  readonly documentField: string | null;
+}
+
+/** Details of a request that error messages refer to. */
+export interface FailureWords extends AttachmentFields {
   /** How the client can send a schema, for a request that requires a JSON object without one; else null. */
   readonly schemaWish: string | null;
 }
 
 /** Rephrases an error for this request: names the field that the client sent, or the schema that is missing. */
-export function inWordsOf({ imageField, schemaWish }: FailureWords, thrown: unknown): unknown {
+export function inWordsOf({ imageField, documentField, schemaWish }: FailureWords, thrown: unknown): unknown {
   if (!(thrown instanceof RelayError)) return thrown;
-  if (imageField !== null && isOfImages(thrown))
+  if (imageField !== null && isOfField(thrown, 'images'))
     return invalid(imageField, 'the model CLI of this service does not accept images');
+  if (documentField !== null && isOfField(thrown, 'files'))
+    return invalid(documentField, thrown.details?.[0]?.message ?? thrown.message);
   if (schemaWish === null || thrown.reason !== 'schema_mismatch') return thrown;
   const wish = `json_object does not describe the object: name its fields in the prompt, or send a schema as ${schemaWish}`;
   return fromWire({ ...toWire(thrown), message: `${thrown.message}. ${wish}` });
 }
 
-function isOfImages({ code, details }: RelayError): boolean {
-  return code === 'validation_error' && details?.[0]?.path === 'images';
+function isOfField({ code, details }: RelayError, field: 'images' | 'files'): boolean {
+  return code === 'validation_error' && details?.[0]?.path === field;
 }
 
 /** Returns the field of the first part that has this type, such as `messages.0.content.1`, or null if there is none. */
@@ -225,12 +233,12 @@ export function partFieldIn(
 export function ownRequest(job: RequestedJob): ParsedRequest {
   const { model = '' } = job;
   const nothing = { forms: {}, droppedTools: [], wishFields: {}, ignored: [] };
-  return { job, model, ...nothing, effortField: null, imageField: null, schemaWish: null };
+  return { job, model, ...nothing, effortField: null, imageField: null, documentField: null, schemaWish: null };
 }
 
 /** Request body of an SDK's API, with its parts translated. */
 export interface SdkRequest
-  extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'imageField' | 'schemaWish'> {
+  extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'schemaWish' | keyof AttachmentFields> {
   readonly body: SentFields & { readonly model: string };
   /** Fields of the body that the service supports, or that `ignored` has. */
   readonly known: ReadonlySet<string>;

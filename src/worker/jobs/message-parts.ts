@@ -2,17 +2,19 @@ import { z } from 'zod';
 import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelChoices } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
-import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
+import type { Attachment, Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
 import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
 import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
+import type { SentDocument } from './documents.js';
 
 /** Part of a message in a form that all compatibility APIs share. */
 export type Part = ShownPart | ({ readonly type: 'call' } & ToolCall) | ResultPart;
 /** Part that may also stand in a tool result. */
 export type ShownPart =
   | { readonly type: 'text'; readonly text: string }
-  | ({ readonly type: 'image' } & Omit<Image, 'at'>);
+  | ({ readonly type: 'image' } & Omit<Image, 'at'>)
+  | ({ readonly type: 'document' } & SentDocument);
 type ResultPart = { readonly type: 'result' } & ToolResult;
 
 const noString = 'must be a string';
@@ -57,13 +59,16 @@ export function joined(texts: readonly string[]): string | undefined {
   return spoken.length === 0 ? undefined : spoken.join(blankLine);
 }
 
-/** Builds a message: joins its texts with blank lines, and records the position of each image in the joined text. */
+/**
+ * Builds a message: joins its texts with blank lines, and records the position of each image and document in the joined
+ * text.
+ */
 export function messageOf(role: Message['role'], parts: readonly Part[]): Message {
   const calls = parts.flatMap((part) =>
     part.type === 'call' ? [{ ...withoutType(part), input: wellFormedJson(part.input) }] : [],
   );
   const results = parts.flatMap((part) => (part.type === 'result' ? [withoutType(part)] : []));
-  const shown = parts.filter((part) => part.type === 'text' || part.type === 'image');
+  const shown = parts.filter((part) => part.type !== 'call' && part.type !== 'result');
   return { role, ...contentOf(shown), ...(calls.length > 0 && { calls }), ...(results.length > 0 && { results }) };
 }
 
@@ -71,7 +76,7 @@ function withoutType<T extends { readonly type: string }>({ type: _, ...rest }: 
   return rest;
 }
 
-/** Builds the result of a call, with texts and images as in a message. */
+/** Builds the result of a call, with texts, images and documents as in a message. */
 export function resultOf(id: string, parts: readonly ShownPart[], isError: boolean): ResultPart {
   return { type: 'result', id, ...contentOf(parts), isError };
 }
@@ -79,9 +84,9 @@ export function resultOf(id: string, parts: readonly ShownPart[], isError: boole
 function contentOf(parts: readonly ShownPart[]): Pick<Message, 'text' | 'images'> {
   let text = '';
   let isAfterText = false;
-  const images: Image[] = [];
+  const images: Attachment[] = [];
   for (const part of parts) {
-    if (part.type === 'image') images.push({ mediaType: part.mediaType, data: part.data, at: text.length });
+    if (part.type !== 'text') images.push({ ...withoutType<typeof part>(part), at: text.length } as Attachment);
     else text += isAfterText && part.text !== '' ? blankLine + part.text : part.text;
     isAfterText = part.type === 'text' && text !== '';
   }
@@ -132,9 +137,15 @@ const maxHeadLength = 500;
  * `validation_error`.
  */
 export function imageOfUrl(url: string, path: string): ShownPart {
+  const found = dataUrlIn(url);
+  if (found === null) throw invalid(path, 'must be a data URL with base64: images are not fetched');
+  return imageOf(found.mediaType.replace('image/jpg', 'image/jpeg'), found.data, path);
+}
+
+/** Splits a data URL with base64; returns null for any other text. */
+export function dataUrlIn(url: string): { readonly mediaType: string; readonly data: string } | null {
   const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, maxHeadLength)) ?? [];
-  if (head === '') throw invalid(path, 'must be a data URL with base64: images are not fetched');
-  return imageOf(mediaType.toLowerCase().replace('image/jpg', 'image/jpeg'), url.slice(head.length), path);
+  return head === '' ? null : { mediaType: mediaType.toLowerCase(), data: url.slice(head.length) };
 }
 
 const functionName = /^[\w.-]{1,128}$/;
@@ -173,7 +184,7 @@ export function callsOfResults<Call, Result>(sent: readonly CallOrResult<Call, R
 /** Returns a result as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {
   const what = typeof name === 'string' && functionName.test(name) ? name : 'the function';
-  const end: ShownPart[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // adds a blank line
+  const end: ShownPart[] = (result.at(-1)?.type ?? 'text') !== 'text' ? [{ type: 'text', text: '' }] : []; // adds a blank line
   return [{ type: 'text', text: `${isError ? 'Error' : 'Result'} of ${what}:` }, ...result, ...end];
 }
 

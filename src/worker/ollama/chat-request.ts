@@ -165,6 +165,7 @@ export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
       ...ignoredIn('tools', body.tools ?? [], knownOfTool),
     ],
     imageField: imageFieldOf(messages),
+    documentField: null,
   });
 }
 

@@ -36,5 +36,6 @@ export function parseOllamaGenerate(body: OllamaGenerateRequest): ParsedRequest 
     job,
     ...wishes,
     imageField: shown.length > 0 ? 'images.0' : null,
+    documentField: null,
   });
 }

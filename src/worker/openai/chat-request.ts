@@ -5,10 +5,10 @@ import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 import {
+  type AttachmentFields,
   fieldsOf,
   ignoredIn,
   type ParsedRequest,
-  partFieldIn,
   type RequestedSchema,
   sdkRequest,
 } from '../jobs/job-request.js';
@@ -43,6 +43,7 @@ import {
   wrappedText,
 } from '../jobs/tool-offer.js';
 import {
+  attachmentFieldsOf,
   content,
   effortOf,
   jsonSchema,
@@ -142,6 +143,7 @@ const chatParts: PartForms = {
     urlIn: ({ image_url: image }) => (isObject(image) ? image.url : image),
     urlField: 'image_url.url',
   },
+  file: { type: 'file', fileIn: ({ file }) => file, path: '.file' },
 };
 
 /** Returns the conversation of a request. Throws `validation_error` that names the field. */
@@ -235,23 +237,24 @@ function callsOrResult(message: ChatMessage): CallOrResult<z.infer<typeof toolCa
   return role === 'assistant' ? (calls ?? []).map((call) => ({ key: call.id, call })) : [];
 }
 
-/** Returns the field of the first image, or null if the request has no images. */
-function imageFieldOf({ messages }: ChatCompletionRequest): string | null {
+/** Returns the fields of the first image and of the first file of a request; null if there is none. */
+function requestAttachments({ messages }: ChatCompletionRequest): AttachmentFields {
   const contents = messages.map(({ content }, at) => [`messages.${at}.content`, content] as const);
-  return partFieldIn(contents, chatParts.image.type);
+  return attachmentFieldsOf(contents, chatParts);
 }
 
 const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call', 'tool_call_id', 'reasoning_content']);
 const knownOfResult = new Set([...knownOfMessage, 'name']);
-const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
+const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url', 'file']);
 
-const knownPartTypes = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
+const knownPartTypes = new Set([...Object.keys(chatParts.texts), chatParts.image.type, chatParts.file.type]);
 
 /** Returns fields and parts of the messages that the service ignores. */
 function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
   const isResult = ({ role }: ChatMessage) => role === 'tool' || role === 'function';
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
   const images = parts.map(({ image_url: image }) => (isObject(image) ? image : null));
+  const files = parts.map(({ file }) => (isObject(file) ? file : null));
   const assistantParts = messages.flatMap(({ role, content }) =>
     role === 'assistant' && Array.isArray(content) ? content : [],
   );
@@ -268,10 +271,11 @@ function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
       knownOfPart,
     ),
     ...ignoredIn('messages.content.image_url', images, new Set(['url'])),
+    ...ignoredIn('messages.content.file', files, new Set(['file_data', 'filename'])),
     ...foreignTypes('messages.content', parts, knownPartTypes),
     ...foreignTypes(
       'messages.content',
-      assistantParts.filter(({ type }) => type === chatParts.image.type),
+      assistantParts.filter(({ type }) => type === chatParts.image.type || type === chatParts.file.type),
       new Set(),
     ),
   ];
@@ -369,7 +373,7 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
     },
     ignored: [...ignored, ...ineffectiveFields(body, schema !== undefined), ...ignoredInMessages(body)],
     effortField: 'reasoning_effort',
-    imageField: imageFieldOf(body),
+    ...requestAttachments(body),
     schemaWish: isBare ? schemaWish : null,
   });
   return { ...request, wantsUsage: body.stream_options?.include_usage === true, isLegacyCall: tools.isLegacy };

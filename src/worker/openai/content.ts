@@ -1,8 +1,17 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
-import type { RequestedSchema } from '../jobs/job-request.js';
-import { foreignParts, imageOfUrl, joined, type ShownPart, textAt, type WithoutText } from '../jobs/message-parts.js';
+import { documentOf } from '../jobs/documents.js';
+import { type AttachmentFields, partFieldIn, type RequestedSchema } from '../jobs/job-request.js';
+import {
+  dataUrlIn,
+  foreignParts,
+  imageOfUrl,
+  joined,
+  type ShownPart,
+  textAt,
+  type WithoutText,
+} from '../jobs/message-parts.js';
 
 export const streamField = z.boolean('must be true or false').nullish();
 export const stringField = z.string('must be a string');
@@ -53,9 +62,11 @@ export interface PartForms {
   /** Field with the text, for each type that is text. */
   readonly texts: Readonly<Record<string, string>>;
   readonly image: { readonly type: string; readonly urlIn: (part: SentPart) => unknown; readonly urlField: string };
+  /** `fileIn` returns the object with the file, which is at `path` in the part; undefined if it is missing. */
+  readonly file: { readonly type: string; readonly fileIn: (part: SentPart) => unknown; readonly path: string };
 }
 
-/** Whether content may have images, and how to replace an unknown part that has no text. */
+/** Whether content may have images and files, and how to replace an unknown part that has no text. */
 export interface ContentRules {
   readonly mayShow: boolean;
   readonly withoutText: WithoutText;
@@ -73,13 +84,14 @@ export function partsOf(content: SentContent, path: string, forms: PartForms, ru
   if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
   return content.flatMap((each, index) => {
     const at = `${path}.${index}`;
-    const { texts, image } = forms;
+    const { texts, image, file } = forms;
     const field = Object.hasOwn(texts, each.type) ? texts[each.type] : undefined;
     if (field !== undefined) return { type: 'text', text: textAt(each[field], `${at}.${field}`) };
     if (each.type === image.type && rules.mayShow) return imageIn(each, at, image);
+    if (each.type === file.type && rules.mayShow) return fileIn(file.fileIn(each), at + file.path);
     const parts = foreignParts(each, rules.withoutText);
     if (parts !== null) return parts;
-    const types = [...Object.keys(texts), ...(rules.mayShow ? [image.type] : [])];
+    const types = [...Object.keys(texts), ...(rules.mayShow ? [image.type, file.type] : [])];
     throw invalid(`${at}.type`, `must be one of ${types.join(', ')}`);
   });
 }
@@ -89,6 +101,32 @@ function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['ima
   if (url == null) throw invalid(path, 'must be sent as a data URL: the service stores no files');
   if (typeof url !== 'string') throw invalid(path, 'must be a string');
   return imageOfUrl(url, path);
+}
+
+/** Data of a file without the head of a data URL: `%PDF` in base64. */
+const pdfStart = 'JVBERi';
+
+/** Returns a document from its data URL, or from its base64, as older clients send it. Throws `validation_error`. */
+function fileIn(file: unknown, at: string): ShownPart {
+  if (typeof file !== 'object' || file === null) throw invalid(at, 'must be a file');
+  const { file_data: data, filename: name, file_id: id, file_url: url } = file as Readonly<Record<string, unknown>>;
+  if (id != null) throw invalid(`${at}.file_id`, 'can not be used: this service stores no files, so send file_data');
+  if (url != null)
+    throw invalid(`${at}.file_url`, 'can not be used: the service does not fetch files, so send file_data');
+  if (typeof data !== 'string') throw invalid(`${at}.file_data`, data == null ? 'must be sent' : 'must be a string');
+  const found = dataUrlIn(data);
+  if (found === null && data.startsWith('data:')) throw invalid(`${at}.file_data`, 'must be a data URL with base64');
+  const bare = { mediaType: data.startsWith(pdfStart) ? 'application/pdf' : 'text/plain', data };
+  const { mediaType, data: base64 } = found ?? bare;
+  return { type: 'document', ...documentOf(mediaType, base64, `${at}.file_data`, { name }) };
+}
+
+/** Returns the fields of the first image and of the first file; null if there is none. */
+export function attachmentFieldsOf(
+  contents: readonly (readonly [field: string, content: unknown])[],
+  { image, file }: PartForms,
+): AttachmentFields {
+  return { imageField: partFieldIn(contents, image.type), documentField: partFieldIn(contents, file.type) };
 }
 
 /** Returns content that may only be text. */

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { limitQuery } from '../../shared/api/conversations.js';
 import { invalid } from '../../shared/errors.js';
-import type { Image, Message } from '../../shared/job.js';
+import { type Attachment, isDocument, type Message } from '../../shared/job.js';
 import type { Reply } from '../http/exchange.js';
 import { sendBody, untilGone } from '../http/responses.js';
 import { AnswerText } from '../jobs/answer-text.js';
@@ -77,10 +77,12 @@ function itemsOf({ role, text, images = [], results = [], calls = [] }: Message,
   const resultItems = results.map(({ id, text: output, images: shown = [] }) => ({
     type: 'function_call_output',
     call_id: id,
-    output: shown.length === 0 ? output : [inputText(output), ...shown.map(inputImage)],
+    output: shown.length === 0 ? output : [inputText(output), ...shown.map(inputAttachment)],
   }));
   const content =
-    role === 'assistant' ? [textPart(text)] : [...(text === '' ? [] : [inputText(text)]), ...images.map(inputImage)];
+    role === 'assistant'
+      ? [textPart(text)]
+      : [...(text === '' ? [] : [inputText(text)]), ...images.map(inputAttachment)];
   const callItems = calls.map(({ id, name, input }) => ({
     type: 'function_call',
     call_id: id,
@@ -98,6 +100,9 @@ function inputText(text: string): object {
   return { type: 'input_text', text };
 }
 
-function inputImage({ mediaType, data }: Image): object {
-  return { type: 'input_image', image_url: `data:${mediaType};base64,${data}`, detail: 'auto' };
+function inputAttachment(attachment: Attachment): object {
+  const { mediaType, data } = attachment;
+  const url = `data:${mediaType};base64,${data}`;
+  if (isDocument(attachment)) return { type: 'input_file', filename: attachment.name, file_data: url };
+  return { type: 'input_image', image_url: url, detail: 'auto' };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText } from '../../shared/job.js';
-import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
+import { type AttachmentFields, ignoredIn } from '../jobs/job-request.js';
 import {
   askedModel,
   type CallForm,
@@ -20,7 +20,17 @@ import {
   textAt,
 } from '../jobs/message-parts.js';
 import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
-import { content, jsonSchema, type PartForms, partsOf, rulesOf, streamField, stringField, textOf } from './content.js';
+import {
+  attachmentFieldsOf,
+  content,
+  jsonSchema,
+  type PartForms,
+  partsOf,
+  rulesOf,
+  streamField,
+  stringField,
+  textOf,
+} from './content.js';
 
 const tool = z.looseObject({
   type: stringField,
@@ -95,6 +105,7 @@ export interface ToolList {
 const responseParts: PartForms = {
   texts: { input_text: 'text', output_text: 'text', text: 'text', refusal: 'refusal' },
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
+  file: { type: 'input_file', fileIn: (part) => part, path: '' },
 };
 
 const asCalls: CallForm<InputItem> = {
@@ -215,21 +226,25 @@ export function toolLists({ tools, input }: ResponsesRequest): ToolList[] {
   return [{ path: 'tools', tools: tools ?? [] }, ...laterLists];
 }
 
-/** Returns the field of the first image, or null if the request has no images. */
-export function imageFieldOf({ input }: ResponsesRequest): string | null {
+/** Returns the fields of the first image and of the first file of a request; null if there is none. */
+export function requestAttachments({ input }: ResponsesRequest): AttachmentFields {
   const items = typeof input === 'string' ? [] : input;
   const contents = items.flatMap(({ content: sent, output }, at) => [
     [`input.${at}.content`, sent] as const,
     [`input.${at}.output`, output] as const,
   ]);
-  return partFieldIn(contents, responseParts.image.type);
+  return attachmentFieldsOf(contents, responseParts);
 }
 
 const answerFields = ['id', 'status', 'call_id', 'name', 'namespace']; // fields of answer items that clients send back
 const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', 'tools', ...answerFields]);
-const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
+const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url', 'file_data', 'filename']);
 
-const knownPartTypes = new Set([...Object.keys(responseParts.texts), responseParts.image.type]);
+const knownPartTypes = new Set([
+  ...Object.keys(responseParts.texts),
+  responseParts.image.type,
+  responseParts.file.type,
+]);
 const calls = ['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'];
 const knownItemTypes = new Set(['message', 'reasoning', 'item_reference', additionalTools, ...calls]);
 

@@ -6,8 +6,8 @@ import { effortOf, schemaOf } from './content.js';
 import {
   conversationIn,
   ignoredInInput,
-  imageFieldOf,
   type ResponsesRequest,
+  requestAttachments,
   responsesRequest,
   type ToolList,
   toolLists,
@@ -50,7 +50,7 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
       ...ignoredInInput(body),
     ],
     effortField,
-    imageField: imageFieldOf(body),
+    ...requestAttachments(body),
     schemaWish: isBare(body) ? schemaWish : null,
   });
 }

@@ -1,7 +1,14 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Image, type LaunchOptions, plainLaunch, type Turn } from '../../../src/primary/cli/contract/adapter.js';
+import {
+  type FileDocument,
+  type Image,
+  type LaunchOptions,
+  type Message,
+  plainLaunch,
+  type Turn,
+} from '../../../src/primary/cli/contract/adapter.js';
 import { claudeVersion, installClaude } from '../../support/agents/claude-service.js';
 import {
   apiKey,
@@ -23,6 +30,7 @@ import {
   startMessagesApi,
   systemOf,
 } from '../../support/agents/messages-api-stub.js';
+import { pdfOf } from '../../support/basics/pdf.js';
 
 /** Oldest version, which needs arguments for what later versions receive over stdin. */
 const isOlder = claudeVersion === '2.1.197';
@@ -68,7 +76,7 @@ describe('This version of claude', () => {
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
     else expect(full).toEqual({ ...plain, files: [] });
     expect(Object.keys(known.programVersion.extras).toSorted()).toEqual([
-      ...['effort', 'fitSampling', 'image', 'schema', 'thoughts', 'toolChoice', 'tools', 'wishes'],
+      ...['document', 'effort', 'fitSampling', 'image', 'schema', 'thoughts', 'toolChoice', 'tools', 'wishes'],
     ]);
   });
 
@@ -192,6 +200,31 @@ describe('Images', () => {
     const [first, second] = lastRequest().body.messages.filter(({ role }) => role === 'user');
     expect(first?.content.slice(-4)).toEqual([image, text('look '), image, text('here')]);
     expect(second?.content.slice(-2)).toEqual([image, text('\n/cost')]);
+  });
+});
+
+describe('Documents', () => {
+  it('reach the model as blocks, also from the history', async () => {
+    const claude = await lab.start();
+    const file = pdfOf({ pages: 2 }).toString('base64');
+    const pdf: FileDocument = { mediaType: 'application/pdf', data: file, digest: 'a', name: 'a.pdf', pages: 2, at: 0 };
+    const data = Buffer.from('grüße').toString('base64');
+    const plain: FileDocument = { mediaType: 'text/plain', data, digest: 'b', name: '', at: 5, citations: true };
+    const history: Message[] = [
+      { role: 'user', text: 'look', images: [pdf] },
+      { role: 'assistant', text: 'Seen.' },
+    ];
+    await claude.turn(asked('look here', { images: [plain], history }));
+    const pdfBlock = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: file } };
+    const source = { type: 'text', media_type: 'text/plain', data: 'grüße' };
+    const text = (words: string) => expect.objectContaining({ type: 'text', text: words });
+    const [first, second] = lastRequest().body.messages.filter(({ role }) => role === 'user');
+    expect(first?.content.slice(-2)).toEqual([expect.objectContaining({ ...pdfBlock, title: 'a.pdf' }), text('look')]);
+    expect(second?.content.slice(-3)).toEqual([
+      text('look '),
+      expect.objectContaining({ type: 'document', source, citations: { enabled: true } }),
+      text('here'),
+    ]);
   });
 });
 

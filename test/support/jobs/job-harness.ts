@@ -25,7 +25,7 @@ import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.j
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import type { JobListOrder } from '../../../src/shared/background.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
-import type { JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
+import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
 import { spanTexts } from '../../../src/shared/trace/span.js';
 import { healthOf } from '../agents/cli-health.js';
 import { FakeClock } from '../basics/fake-clock.js';
@@ -155,6 +155,8 @@ function harnessState(extras: Capabilities) {
       read: async (_schema: string, text: string): Promise<SchemaFinding> =>
         text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
     },
+    /** Reader of PDFs; each has the text `text of NAME`. */
+    pdfs: { isMissing: false, readText: async ({ name }: FileDocument) => `text of ${name}` },
     countTokens: async (texts: readonly string[]) => texts.join('').length,
     journal: noJournal as Pick<ConversationJournal, 'commit'>,
     launches: [] as LaunchOptions[],
@@ -281,6 +283,7 @@ function scriptedRunner(
     isStoreUp: () => state.isStoreUp,
     journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
     schemas: state.schemas,
+    pdfs: state.pdfs,
     countTokens: (texts: readonly string[]) => state.countTokens(texts),
     responses: { text: async () => state.earlier },
     knownModels: { explain: async (error: RelayError) => error },

@@ -2,10 +2,13 @@ import type { ModelEntry } from '../../../shared/api/models.js';
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
 import {
+  type Attachment,
   type CallDelta,
   type CallStart,
   type Effort,
+  type FileDocument,
   type Image,
+  isDocument,
   type Message,
   type ModelRefusal,
   type OptionalWish,
@@ -23,9 +26,11 @@ import {
 } from '../../../shared/job.js';
 
 export type {
+  Attachment,
   CallDelta,
   CallStart,
   Effort,
+  FileDocument,
   Image,
   Message,
   ModelEntry,
@@ -43,7 +48,7 @@ export type {
   ToolResult,
   Usage,
 };
-export { optionalWishes, quotaWindowNames };
+export { isDocument, optionalWishes, quotaWindowNames };
 
 /**
  * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
@@ -72,7 +77,8 @@ export interface CommandLine {
 /** A message to send to the model, with its options. `history` holds the earlier messages, oldest first. */
 export interface Turn extends LaunchOptions {
   readonly text: string;
-  readonly images?: readonly Image[];
+  /** Images, and documents if `Capabilities.document` is set. */
+  readonly images?: readonly Attachment[];
   /**
    * Results of the client's tools for the calls of the last message in `history`, or for the open calls of this
    * process.
@@ -274,10 +280,11 @@ export interface Protocol {
 
 /**
  * Features of a program beside text, and how a turn encodes them. If one is missing, the program does not support it:
- * images and an effort are then refused, and a schema is written into the prompt.
+ * images and an effort are then refused, a document is replaced by its text, and a schema is written into the prompt.
  */
 export interface Capabilities {
   readonly image?: (image: Image) => unknown;
+  readonly document?: (document: FileDocument) => unknown;
   /** `schema` is JSON. Returns undefined for a schema that the program does not support. */
   readonly schema?: (schema: string) => unknown;
   readonly effort?: (effort: Effort) => unknown;

@@ -31,6 +31,21 @@ export interface CliObserver {
   textIgnored(): void;
 }
 
+/** Observer of programs that are no model CLI. */
+export const noObserver: CliObserver = {
+  exited: () => {},
+  killed: () => {},
+  orphansReaped: () => {},
+  output: () => {},
+  startedUp: () => {},
+  standbyTaken: () => {},
+  liveSessionTaken: () => {},
+  toolsHeld: () => {},
+  quotaReported: () => {},
+  requestRefused: () => {},
+  textIgnored: () => {},
+};
+
 /** Maps the error that aborted a job to the reason for which its process ends. */
 export function endReasonOf({ code }: RelayError): EndReason {
   return code === 'timeout' || code === 'shutting_down' || code === 'cancelled' ? code : 'done';

@@ -1,4 +1,4 @@
-import type { Image } from '../../../shared/job.js';
+import type { Attachment } from '../../../shared/job.js';
 import type { StoredText } from './stored-text.js';
 
 /** A conversation in the store. Times are milliseconds since the epoch. */
@@ -18,7 +18,7 @@ export interface StoredConversation {
 
 export interface StoredTurn {
   readonly texts: readonly [user: StoredText, assistant: StoredText];
-  readonly images: readonly Image[];
+  readonly images: readonly Attachment[];
   /** Model and usage as JSON, see `storedFigures`; null if unknown, as for turns that earlier versions stored. */
   readonly figures: StoredText | null;
   /** Tokens of this turn and all earlier turns. */
@@ -37,7 +37,7 @@ export interface TurnChange {
   readonly messageCount: number;
   readonly user: string;
   readonly assistant: string;
-  readonly images: readonly Image[];
+  readonly images: readonly Attachment[];
   readonly figures: StoredText | null;
   readonly totalTokens: number;
   /** Set only for the first turn of a conversation that is a version of another one, from its first message on. */

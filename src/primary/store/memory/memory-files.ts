@@ -109,8 +109,7 @@ export class MemoryFiles implements FileStore {
 
   async cancelBatch(id: string, at: number): Promise<void> {
     const batch = this.#batches.get(id);
-    if (batch !== undefined && isOpenBatch(batch))
-      this.#batches.set(id, { ...batch, cancelAt: batch.cancelAt ?? at });
+    if (batch !== undefined && isOpenBatch(batch)) this.#batches.set(id, { ...batch, cancelAt: batch.cancelAt ?? at });
   }
 
   async removeBatch(id: string): Promise<void> {
@@ -121,11 +120,7 @@ export class MemoryFiles implements FileStore {
     return [...this.#batches.values()].filter(isOpenBatch);
   }
 
-  async advance(
-    id: string,
-    progress: BatchProgress,
-    results: readonly Appended[],
-  ): Promise<number | null | 'lost'> {
+  async advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'> {
     const batch = this.#batches.get(id);
     if (batch === undefined) return 'lost';
     for (const { id: file, data } of results) this.#append(file, data);

@@ -31,6 +31,7 @@ function joined(items: Iterable<readonly TranscriptPart[]>): string[] {
   for (const part of [...items].flat()) {
     if (part.type === 'message') told.push(`${part.role}: `);
     else if (part.type === 'image') told.push(`${part.mediaType} of ${part.bytes}: `);
+    else if (part.type === 'document') told.push(`${part.name} of ${part.bytes}: `);
     else told.push(`${told.pop()}${part.type === 'text' ? part.text : part.data}`);
   }
   return told;

@@ -6,6 +6,7 @@ import {
   parseMessages,
 } from '../../../../src/worker/anthropic/messages-request.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
+import { pdfOf } from '../../../support/basics/pdf.js';
 import {
   assistant,
   plainJob,
@@ -53,6 +54,8 @@ const choosing = (tool_choice: object | null, ...tools: object[]) => ({
   ...{ tools: tools.length > 0 ? tools : [weather], tool_choice },
 });
 const thinks = (budget_tokens: number) => ({ type: 'enabled', budget_tokens });
+const pdfData = pdfOf({ pages: 2 }).toString('base64');
+const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdfData } };
 const says = (...parts: unknown[]) => ({ messages: [user(parts)] });
 const sends = (source: unknown) => says({ type: 'image', source });
 const reminder = '<system-reminder>\n99 left\n</system-reminder>';
@@ -279,6 +282,27 @@ describe('A request to the Messages API', () => {
     expect(asked(fields).ignored).toEqual(expected);
   });
 
+  it('passes documents on in their places', () => {
+    const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' }, title: 'a.txt' };
+    const parts = { type: 'content', content: [text('one'), image, text('two')] };
+    const cited = { ...pdf, title: 'b.pdf', citations: { enabled: true } };
+    const { job, ignored, documentField } = asked(says(text('a'), plain, cited, { type: 'document', source: parts }));
+    const data = (content: string) => Buffer.from(content).toString('base64');
+    expect(job.text).toBe('a');
+    expect(job.images).toMatchObject([
+      { mediaType: 'text/plain', data: data('Hi'), name: 'a.txt', at: 1 },
+      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, citations: true, at: 1 },
+      { mediaType: 'text/plain', data: data('one\n\ntwo'), name: '', at: 1 },
+      { mediaType: 'image/png', at: 1 },
+    ]);
+    expect([ignored, documentField]).toEqual([[], 'messages.0.content.1']);
+    const inResult = asked({ ...afterCalls([call('1')], [result('1', [pdf])]) }).job.results;
+    expect(inResult).toMatchObject([{ id: '1', text: '', images: [{ pages: 2 }] }]);
+    expect(asked({ messages: [user([{ ...pdf, context: 'x' }]), assistant([pdf]), user('Hi')] }).ignored).toEqual([
+      ...['messages.content.context', 'messages.content.document'],
+    ]);
+  });
+
   it('records the field of its first image', () => {
     expect(asked(following('Hi', [text('a'), image])).imageField).toBe('messages.2.content.1');
     expect(asked(says(text('a'), result('1', [image]))).imageField).toBe('messages.0.content.1.content.0');
@@ -298,7 +322,15 @@ describe('A request to the Messages API', () => {
     ['messages', following('I')],
     ['messages.0.role', { messages: [{ role: 'tool', content: 'x' }] }],
     ['messages.0.content.0.text', says({ type: 'text' })],
-    ['messages.0.content.0.type', says({ type: 'document', source: {} })],
+    ['messages.0.content.0.source.type', says({ type: 'document', source: {} })],
+    ['messages.0.content.0.source', says({ type: 'document' })],
+    ['messages.0.content.0.source.file_id', says({ type: 'document', source: { type: 'file', file_id: 'x' } })],
+    ['messages.0.content.0.source.url', says({ type: 'document', source: { type: 'url', url: 'http://x' } })],
+    ['messages.0.content.0.source.data', says({ type: 'document', source: { ...pdf.source, data: 'aGVsbG8=' } })],
+    [
+      'messages.0.content.0.source.content.0.type',
+      says({ type: 'document', source: { type: 'content', content: [{ type: 'x' }] } }),
+    ],
     ['messages.0.content.0.content', says({ type: 'tool_result', content: 5 })],
     ['messages.1.content.0.type', following([{ type: 'tool_result' }], '?')],
     ['messages.0.content.0.source', sends(undefined)],

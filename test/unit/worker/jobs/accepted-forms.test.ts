@@ -69,7 +69,6 @@ describe('A token count', () => {
   it.each<[string, object[]]>([
     ['an answer at the end', [...hi, assistant('Hello')]],
     ['an open call', [...hi, assistant([{ type: 'tool_use', id: 'a', name: 'b', input: {} }])]],
-    ['a document', [user([{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }])]],
     ['a result without a call', [user([{ type: 'tool_result', tool_use_id: 'a', content: 'x' }])]],
   ])('accepts a conversation with %s', (_, said) => {
     expect(() => parseCountedMessages(message({ messages: said }))).not.toThrow();

@@ -110,8 +110,8 @@ describe('Omitted tools', () => {
 });
 
 describe('A failure of a request to an SDK endpoint', () => {
-  const words = { imageField: 'messages.2.content.1', schemaWish: 'FORMAT' };
-  const plain = { imageField: null, schemaWish: null };
+  const words = { imageField: 'messages.2.content.1', documentField: null, schemaWish: 'FORMAT' };
+  const plain = { imageField: null, documentField: null, schemaWish: null };
 
   it('names the field of the image in the request', () => {
     const refusal = invalid('images', 'the model CLI of this service takes none');

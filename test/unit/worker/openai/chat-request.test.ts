@@ -1,4 +1,5 @@
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
+import { pdfOf } from '../../../support/basics/pdf.js';
 import { always, answerEvents, begun, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { assistant, plainJob, png, pngAt, system, textPart, user } from '../../../support/doors/sdk-messages.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
@@ -53,10 +54,28 @@ describe('A chat completion asks for', () => {
       ignored: ['messages.name', 'messages.content.image_url.detail'],
       effortField: 'reasoning_effort',
       imageField: 'messages.4.content.1',
+      documentField: null,
       schemaWish: null,
       wantsUsage: false,
       isLegacyCall: false,
     });
+  });
+
+  it('an answer to a question with files', () => {
+    const data = pdfOf({ pages: 2 }).toString('base64');
+    const file = (fields: object) => ({ type: 'file', file: { filename: 'a', ...fields } });
+    const files = [
+      file({ file_data: `data:application/pdf;base64,${data}`, file_id: null }),
+      file({ file_data: 'SGk=' }),
+    ];
+    const { job, ignored, documentField } = asked({
+      messages: [{ role: 'user', content: [...files, { type: 'text', text: 'a' }] }],
+    });
+    expect(job).toMatchObject({
+      text: 'a',
+      images: [{ data, name: 'a', pages: 2, at: 0 }, { mediaType: 'text/plain' }],
+    });
+    expect([ignored, documentField]).toEqual([[], 'messages.0.content.0']);
   });
 
   it('an answer after the results of calls, which are text if there are no tools', () => {
@@ -299,7 +318,17 @@ describe('A chat completion is rejected, with the field named,', () => {
     [asks([{ type: 'text' }]), 'messages[0].content[0].text', 'must be sent'],
     [asks([{ type: 'text', text: 5 }]), 'messages[0].content[0].text', 'must be a string'],
     [asks([{ type: 'input_audio', input_audio: {} }]), part, 'must be one of text, refusal, image_url'],
-    [asks([{ type: 'file', file: { file_id: 'x' } }]), part, 'must be one of'],
+    [
+      asks([{ type: 'file', file: { file_id: 'x' } }]),
+      `messages[0].content[0].file.file_id`,
+      'this service stores no files',
+    ],
+    [asks([{ type: 'file' }]), `messages[0].content[0].file`, 'must be a file'],
+    [
+      asks([{ type: 'file', file: { file_data: 'data:application/pdf,x' } }]),
+      `messages[0].content[0].file.file_data`,
+      'must be a data URL',
+    ],
     [asks([{ type: 'toString' }]), part, 'must be one of'],
     [sendsImage(), url, 'must be sent as a data URL'],
     [sendsImage({ url: 5 }), url, 'must be a string'],

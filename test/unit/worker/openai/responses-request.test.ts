@@ -1,6 +1,7 @@
 import type { ContinuedText } from '../../../../src/shared/job.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
+import { pdfOf } from '../../../support/basics/pdf.js';
 import { always, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { assistant, plainJob, png, pngAt, system, user } from '../../../support/doors/sdk-messages.js';
 import { headOf } from '../../../support/stores/response-store-contract.js';
@@ -30,6 +31,10 @@ function parsedAfter(body: object, earlier: ContinuedText) {
   return parseResponses(responsesRequest.parse({ model: 'eliza', ...body }), earlier);
 }
 
+const pdfData = pdfOf({ pages: 2 }).toString('base64');
+const file = { type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdfData}` };
+const pdf = { mediaType: 'application/pdf', data: pdfData, name: 'a.pdf', pages: 2, at: 1 };
+
 describe('A response asks for', () => {
   it('one answer to a text', () => {
     expect(asked({})).toEqual({
@@ -41,6 +46,7 @@ describe('A response asks for', () => {
       ignored: [],
       effortField: 'reasoning.effort',
       imageField: null,
+      documentField: null,
       schemaWish: null,
     });
   });
@@ -137,6 +143,13 @@ describe('A response asks for', () => {
     ],
     [{ input: [{ ...hi, phase: 'x' }] }, {}, ['input.phase']],
     [{ input: [user([inputText('a'), image])] }, { imageField: 'input.0.content.1' }, ['input.content.detail']],
+    [{ input: [user([inputText('a'), file])] }, { documentField: 'input.0.content.1', images: [pdf] }, []],
+    [{ input: [user([inputText('a'), { ...file, file_data: pdfData }])] }, { images: [pdf] }, []],
+    [
+      { input: [user([inputText('a'), { ...file, file_data: 'SGk=' }])] },
+      { images: [{ mediaType: 'text/plain' }] },
+      [],
+    ],
     [{ reasoning: { effort: 'high', summary: 'auto' } }, { effort: 'high', thinking: 'summarized' }, []],
     [{ reasoning: { effort: 'high' } }, { effort: 'high', thinking: 'omitted' }, []],
     [{ reasoning: { summary: 'concise' } }, { effort: undefined, thinking: 'summarized' }, []],
@@ -210,7 +223,9 @@ describe('A response is rejected, with the field named,', () => {
     [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].id', 'of a stored response'],
     [items(hi, { type: 'computer_call_output' }), 'input[1].type', 'must be message'],
     [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
-    [asks([{ type: 'input_file', file_id: 'x' }]), part, 'must be one of'],
+    [asks([{ type: 'input_file', file_id: 'x' }]), `input[0].content[0].file_id`, 'this service stores no files'],
+    [asks([{ type: 'input_file', file_url: 'http://x' }]), `input[0].content[0].file_url`, 'does not fetch files'],
+    [asks([{ type: 'input_file', filename: 'a.pdf' }]), `input[0].content[0].file_data`, 'must be sent'],
     [asks([{ type: 'input_image', file_id: 'x' }]), imageUrl, 'the service stores no files'],
     [asks([{ ...image, image_url: 'https://example.com' }]), imageUrl, 'images are not fetched'],
     [asks([inputText(null)]), 'input[0].content[0].text', 'must be a string'],

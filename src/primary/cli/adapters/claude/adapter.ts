@@ -22,7 +22,15 @@ import {
   profileFor,
   toolsOpenedBy,
 } from './launch.js';
-import { ClaudeWriter, controlLine, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
+import {
+  ClaudeWriter,
+  controlLine,
+  documentBlock,
+  fitSampling,
+  imageBlock,
+  type SettablePart,
+  schemaOf,
+} from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -103,6 +111,7 @@ function usesApiKey({ givenVariables: given, hasToken }: ClaudeOptions): boolean
 function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>): Capabilities {
   return {
     image: imageBlock,
+    document: documentBlock,
     thoughts: true,
     ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes, fitSampling }),
     ...(settable.has('schema') && { schema: schemaOf }),

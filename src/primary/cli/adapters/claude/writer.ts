@@ -1,16 +1,18 @@
-import type {
-  Effort,
-  Image,
-  LaunchOptions,
-  Sampling,
-  ToolCall,
-  ToolResult,
-  Turn,
-  TurnInput,
-  TurnWriter,
+import {
+  type Effort,
+  type FileDocument,
+  type Image,
+  isDocument,
+  type LaunchOptions,
+  type Sampling,
+  type ToolCall,
+  type ToolResult,
+  type Turn,
+  type TurnInput,
+  type TurnWriter,
 } from '../../contract/adapter.js';
 import { isObject } from '../common/lines.js';
-import { type MessageContent, piecesOf } from '../common/transcript.js';
+import { attachedPieces, type MessageContent } from '../common/transcript.js';
 import { nameForCli, ToolServer } from './tool-server.js';
 
 /**
@@ -52,7 +54,7 @@ export class ClaudeWriter implements TurnWriter {
     return this.#currentTurn;
   }
 
-  /** Clears the turn at its end, so that an idle process holds no images. */
+  /** Clears the turn at its end, so that an idle process holds no images or documents. */
   answered(): void {
     this.#currentTurn = null;
   }
@@ -195,6 +197,18 @@ export function imageBlock({ mediaType, data }: Image) {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
 }
 
+/** Returns the document as a block of the Messages API. */
+export function documentBlock({ mediaType, data, name, citations }: FileDocument) {
+  const source =
+    mediaType === 'text/plain'
+      ? { type: 'text', media_type: mediaType, data: Buffer.from(data, 'base64').toString() }
+      : { type: 'base64', media_type: mediaType, data };
+  return {
+    ...{ type: 'document', source, ...(name !== '' && { title: name }) },
+    ...(citations && { citations: { enabled: true } }),
+  };
+}
+
 /**
  * Guards a system text. The first system block of a request describes the CLI, and a system text of the same form would
  * replace it.
@@ -234,11 +248,12 @@ function contentOf(message: MessageContent) {
   return (message.images ?? []).length === 0 ? guarded(message.text, slashCommand) : blocksOf(message);
 }
 
-/** Splits the message into blocks at the positions of its images. */
+/** Splits the message into blocks at the positions of its images and documents. */
 function blocksOf(message: MessageContent): readonly object[] {
-  return piecesOf(message).flatMap((piece): readonly object[] =>
-    typeof piece === 'string' ? textBlocks(piece) : [imageBlock(piece)],
-  );
+  return attachedPieces(message).flatMap((piece): readonly object[] => {
+    if (typeof piece === 'string') return textBlocks(piece);
+    return [isDocument(piece) ? documentBlock(piece) : imageBlock(piece)];
+  });
 }
 
 /** Returns a text block; an empty list for blank text, which the API rejects. */

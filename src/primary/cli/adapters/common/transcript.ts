@@ -1,4 +1,12 @@
-import type { Image, Message, ToolCall, ToolResult, Turn } from '../../contract/adapter.js';
+import {
+  type Attachment,
+  type Image,
+  isDocument,
+  type Message,
+  type ToolCall,
+  type ToolResult,
+  type Turn,
+} from '../../contract/adapter.js';
 
 /** Text or image of a prompt, in order. */
 export type PromptPiece = string | Image;
@@ -71,10 +79,21 @@ function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiec
 const answer = 'Answer the last message as the assistant, with the answer alone.';
 const goOn = 'The last results have come. Continue as the assistant, with the next message alone.';
 
-/** Splits the text at the positions of its images. Pieces of text may be empty. */
-export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {
+/**
+ * Splits the text at the positions of its images. Pieces of text may be empty. Throws for a document, which the service
+ * replaces by its text for a program that does not support documents.
+ */
+export function piecesOf(message: MessageContent): readonly PromptPiece[] {
+  return attachedPieces(message).map((piece) => {
+    if (typeof piece !== 'string' && isDocument(piece)) throw new Error('this program does not support documents');
+    return piece;
+  });
+}
+
+/** Splits the text at the positions of its images and documents. Pieces of text may be empty. */
+export function attachedPieces({ text, images = [] }: MessageContent): readonly (string | Attachment)[] {
   const sorted = images.toSorted((a, b) => a.at - b.at);
-  const pieces = sorted.flatMap((image, index) => [text.slice(sorted[index - 1]?.at ?? 0, image.at), image]);
+  const pieces = sorted.flatMap((each, index) => [text.slice(sorted[index - 1]?.at ?? 0, each.at), each]);
   return [...pieces, text.slice(sorted.at(-1)?.at ?? 0)];
 }
 

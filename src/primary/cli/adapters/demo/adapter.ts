@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { cliReasons } from '../../../../shared/errors.js';
 import {
   type Adapter,
+  type Attachment,
   type CommandLine,
   type Consult,
   type Decoder,
   type DecoderEvent,
-  type Image,
   type LaunchOptions,
   type ModelEntry,
   type ProgramVersion,
@@ -78,7 +78,7 @@ const extras = {
   tools: 'parallel',
   toolChoice: true,
   thoughts: true,
-  image: ({ mediaType, data }: Image) => ({ media_type: mediaType, data }),
+  image: ({ mediaType, data }: Attachment) => ({ media_type: mediaType, data }),
   schema: (schema: string): unknown => JSON.parse(schema),
 } as const;
 

@@ -235,7 +235,12 @@ const adapterShape = z.object({
 
 const versionShape = z.object({
   version: z.string().nullable(),
-  extras: z.object({ image: does.optional(), schema: does.optional(), effort: does.optional() }),
+  extras: z.object({
+    image: does.optional(),
+    document: does.optional(),
+    schema: does.optional(),
+    effort: does.optional(),
+  }),
   plan: does,
   check: does,
   listModels: does,

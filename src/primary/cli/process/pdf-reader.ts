@@ -1,0 +1,148 @@
+import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
+import { cliError, type RelayError } from '../../../shared/errors.js';
+import type { FileDocument } from '../../../shared/job.js';
+import type { ProcessTree } from '../terminate/process-tree.js';
+import type { Launcher } from './launcher.js';
+import { findProgram } from './program.js';
+
+/** Program that prints the text of a PDF, and its package. */
+const program = 'pdftotext';
+const packageName = 'poppler-utils';
+
+/** How to send a PDF to a model CLI that supports none. */
+export const readerMissing = `a PDF needs ${program} on this host, because the model CLI takes none: the operator can install the package ${packageName}`;
+
+const limitMs = 20_000;
+/** Address space of the program, KiB. A PDF of 32 MB needs less than a third. */
+const memoryKib = 512 * 1024;
+const maxPages = 100;
+/** Largest text, bytes: far more than the context of any model. */
+const maxTextBytes = 4 * 1024 * 1024;
+
+/** Runs the program with its limits: memory, processor time, no files, no core dump. */
+const limited = `ulimit -v ${memoryKib}; ulimit -t ${limitMs / 1000}; ulimit -f 0; ulimit -c 0; exec "$0" "$@"`;
+const options = ['-q', '-enc', 'UTF-8', '-l', String(maxPages), '-', '-'];
+
+/** Number of texts that are remembered, and their total length. */
+const maxTexts = 64;
+const maxRemembered = 16 * 1024 * 1024;
+
+/**
+ * Reads the text of PDFs for model CLIs that take none. Each PDF is read by a separate process in a separate containment.
+ * The reader remembers texts by client, because clients send the same documents again with every request.
+ */
+export class PdfReader {
+  readonly #launcher: Pick<Launcher, 'launch'>;
+  readonly #searchPath: string;
+  readonly #clock: Clock;
+  /** Texts by client and digest, least recently used first. */
+  readonly #texts = new Map<string, string>();
+  #length = 0;
+  #isMissing = false;
+
+  constructor(launcher: Pick<Launcher, 'launch'>, searchPath: string, clock: Clock) {
+    this.#launcher = launcher;
+    this.#searchPath = searchPath;
+    this.#clock = clock;
+  }
+
+  /** Whether the program was missing at the last look. If so, looks again for later requests. */
+  get isMissing(): boolean {
+    if (this.#isMissing) void this.findReader();
+    return this.#isMissing;
+  }
+
+  /** Returns the path of the program; null if it is not installed. */
+  async findReader(): Promise<string | null> {
+    const found = await findProgram(program, this.#searchPath);
+    this.#isMissing = found.kind !== 'found';
+    return found.kind === 'found' ? found.path : null;
+  }
+
+  /** Returns the text of a PDF. Rejects with `cli_error` if no text was found, or a limit was exceeded. */
+  async readText(pdf: FileDocument, client: string, signal: AbortSignal): Promise<string> {
+    const key = `${client}\0${pdf.digest}`;
+    const text = this.#texts.get(key) ?? (await this.#run(pdf, signal));
+    this.#remember(key, text);
+    return text;
+  }
+
+  #remember(key: string, text: string): void {
+    this.#forget(key);
+    this.#texts.set(key, text);
+    this.#length += text.length;
+    for (const oldest of this.#texts.keys()) {
+      if (this.#texts.size <= maxTexts && this.#length <= maxRemembered) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#length -= this.#texts.get(key)?.length ?? 0;
+    this.#texts.delete(key);
+  }
+
+  async #run(pdf: FileDocument, signal: AbortSignal): Promise<string> {
+    const path = await this.findReader();
+    if (path === null) throw cliError('request_refused', readerMissing);
+    const plan = () => ({ args: ['-c', limited, path, ...options], files: [] });
+    const tree = await this.#launcher.launch({ program: '/bin/sh', plan }, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw unreadable(pdf, `${program} could not be started: ${(error as Error).message}`);
+    });
+    const output = outputOf(tree, pdf);
+    let fail: (reason: unknown) => void = () => {};
+    const failed = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    const stopTimer = this.#clock.after(limitMs, () =>
+      fail(unreadable(pdf, `it takes longer than ${limitMs / 1000} s`)),
+    );
+    const onAbort = () => fail(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      void write(tree, pdf.data);
+      return await Promise.race([output, failed]);
+    } finally {
+      stopTimer();
+      signal.removeEventListener('abort', onAbort);
+      output.catch(() => {}); // the end of the program closes its output
+      await tree.end(0, 'done');
+    }
+  }
+}
+
+/** UTF-16 units of base64 that are decoded at a time; a multiple of four. */
+const pieceLength = 256 * 1024;
+
+/** Writes a file in base64 to the program. The program may exit before it has read all of it. */
+async function write({ child: { stdin } }: ProcessTree, data: string): Promise<void> {
+  stdin.on('error', () => {}); // EPIPE; the exit code shows whether the program has failed
+  for (let at = 0; at < data.length && !stdin.destroyed; at += pieceLength) {
+    const isFull = !stdin.write(Buffer.from(data.slice(at, at + pieceLength), 'base64'));
+    if (isFull) await new Promise<void>((resolve) => stdin.once('drain', resolve).once('close', resolve));
+    else await yieldToEventLoop();
+  }
+  stdin.end();
+}
+
+async function outputOf({ child }: ProcessTree, pdf: FileDocument): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  child.stderr.resume();
+  for await (const piece of child.stdout as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > maxTextBytes) throw unreadable(pdf, `its text is larger than ${maxTextBytes / 1024 ** 2} MB`);
+  }
+  const { code, signal } = await child.exited;
+  if (code !== 0) throw unreadable(pdf, code === null ? `${program} was ended by ${signal}` : 'it may be broken');
+  const text = Buffer.concat(pieces).toString('utf8');
+  if (text.trim() === '') throw unreadable(pdf, 'it has no text, and the model CLI does not see its pages');
+  return text;
+}
+
+/** Makes the error for a PDF whose text cannot be used. */
+function unreadable({ name }: FileDocument, reason: string): RelayError {
+  return cliError('request_refused', `the PDF ${name === '' ? '' : `${name} `}can not be read: ${reason}`);
+}

@@ -1,0 +1,81 @@
+import { type Attachment, type FileDocument, isDocument } from '../../shared/job.js';
+import { blankLine } from '../../shared/text/turns.js';
+import type { Message, ToolResult, Turn } from '../cli/contract/adapter.js';
+import type { PdfReader } from '../cli/process/pdf-reader.js';
+
+/** Returns the text of a document. */
+export type ReadDocument = (document: FileDocument) => Promise<string>;
+
+/**
+ * Replaces documents by their texts, for a program that supports none. With `isNative`, only the documents in results of
+ * tools are replaced, because programs pass no documents from tools to the model.
+ */
+export async function withDocumentTexts(turn: Turn, isNative: boolean, read: ReadDocument): Promise<Turn> {
+  const { text, images, results } = turn;
+  const question = await messageTexts({ text, images, results }, isNative, read);
+  const history = await Promise.all(turn.history.map((message) => historyTexts(message, isNative, read)));
+  return { ...turn, ...question, history };
+}
+
+/** Returns a message without documents unchanged, because a conversation decodes its texts only on access. */
+async function historyTexts(message: Message, isNative: boolean, read: ReadDocument): Promise<Message> {
+  if (!hasDocuments(message)) return message;
+  const { role, text, images, calls, results } = message;
+  return { role, ...(await messageTexts({ text, images, results }, isNative, read)), ...(calls && { calls }) };
+}
+
+function hasDocuments({ images = [], results = [] }: PartsWithDocuments): boolean {
+  return [...images, ...results.flatMap((result) => result.images ?? [])].some(isDocument);
+}
+
+interface PartsWithDocuments {
+  readonly images?: readonly Attachment[] | undefined;
+  readonly results?: readonly ToolResult[] | undefined;
+}
+
+async function messageTexts(
+  { text, images, results }: PartsWithDocuments & { readonly text: string },
+  isNative: boolean,
+  read: ReadDocument,
+) {
+  const content = { text, ...(images && { images }) };
+  const shown = isNative ? content : await contentTexts(content, read);
+  const shownResults = results && (await Promise.all(results.map((result) => contentTexts(result, read))));
+  return { ...shown, ...(shownResults && { results: shownResults }) };
+}
+
+type DocumentContent = { readonly text: string; readonly images?: readonly Attachment[] | undefined };
+
+/** Replaces the documents of a message by their texts, in their places. */
+async function contentTexts<C extends DocumentContent>(content: C, read: ReadDocument): Promise<C> {
+  const { text, images = [] } = content;
+  if (!images.some(isDocument)) return content;
+  let whole = '';
+  let end = 0;
+  const shownImages: Attachment[] = [];
+  const add = (piece: string) => {
+    if (piece !== '') whole += whole === '' || whole.endsWith(blankLine) ? piece : blankLine + piece;
+  };
+  for (const each of images.toSorted((a, b) => a.at - b.at)) {
+    add(text.slice(end, each.at).trim());
+    end = each.at;
+    if (isDocument(each)) add(marked(each.name, await read(each)));
+    else shownImages.push({ ...each, at: whole.length });
+  }
+  add(text.slice(end).trimStart());
+  return { ...content, text: whole, images: shownImages };
+}
+
+/** Wraps the text of a document in a tag, which the text itself cannot close. */
+function marked(name: string, text: string): string {
+  const inner = text.replaceAll('</document', '<\\/document').trim();
+  return `<document${name === '' ? '' : ` name=${JSON.stringify(name)}`}>\n${inner}\n</document>`;
+}
+
+/** Returns a function that reads the documents of a client: PDFs by their reader, texts at once. */
+export function documentReader(pdfs: Pick<PdfReader, 'readText'>, client: string, signal: AbortSignal): ReadDocument {
+  return async (document) =>
+    document.mediaType === 'text/plain'
+      ? Buffer.from(document.data, 'base64').toString()
+      : pdfs.readText(document, client, signal);
+}

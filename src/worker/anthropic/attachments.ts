@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import { issueWords } from '../../shared/text/issue-words.js';
+import { mustBeSent } from '../http/body.js';
+import { type DocumentOptions, documentOf, textDocument } from '../jobs/documents.js';
+import { imageOf, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
+import type { Block } from './messages-request.js';
+
+/** Images and documents in messages of Anthropic's API. */
+
+const string = z.string('must be a string');
+
+const imageBlock = z.looseObject({
+  source: z.looseObject({
+    type: z.literal('base64', 'must be base64: the service does not fetch images, and stores no files'),
+    media_type: string,
+    data: string,
+  }),
+});
+
+const contentPart = z.looseObject({ type: string });
+
+const documentBlock = z.looseObject({
+  source: z.discriminatedUnion(
+    'type',
+    [
+      z.looseObject({ type: z.literal('base64'), media_type: string, data: string }),
+      z.looseObject({ type: z.literal('text'), media_type: string.nullish(), data: string }),
+      z.looseObject({
+        type: z.literal('content'),
+        content: z.union([z.string(), z.array(contentPart)], 'must be text, or a list of blocks with a type each'),
+      }),
+      z.looseObject({ type: z.literal('file') }),
+      z.looseObject({ type: z.literal('url') }),
+    ],
+    'must have the type base64, text or content',
+  ),
+  title: string.nullish(),
+  citations: z.looseObject({ enabled: z.boolean('must be true or false').nullish() }).nullish(),
+});
+
+type DocumentBlock = z.infer<typeof documentBlock>;
+
+/** Returns the image or the document of a block; null for any other block. Throws `validation_error`. */
+export function attachmentOf(block: Block, at: string): ShownPart[] | null {
+  if (block.type === 'image') return [imagePart(block, at)];
+  return block.type === 'document' ? documentParts(parse(documentBlock, block, at, 'must be a document'), at) : null;
+}
+
+function imagePart(block: Block, at: string): ShownPart {
+  const { source } = parse(imageBlock, block, at, 'must be an image');
+  return imageOf(source.media_type, source.data, `${at}.source`);
+}
+
+function documentParts({ source, title, citations }: DocumentBlock, at: string): ShownPart[] {
+  const path = `${at}.source`;
+  const options: DocumentOptions = { name: title, citations: citations?.enabled === true };
+  switch (source.type) {
+    case 'base64':
+      return [{ type: 'document', ...documentOf(source.media_type, source.data, `${path}.data`, options) }];
+    case 'text':
+      return [{ type: 'document', ...textDocument(source.data, `${path}.data`, options) }];
+    case 'content':
+      return contentParts(source.content, `${path}.content`, options);
+    case 'file':
+      throw invalid(`${path}.file_id`, 'can not be used: this service stores no files, so send the document in base64');
+    case 'url':
+      throw invalid(`${path}.url`, 'can not be used: the service does not fetch documents, so send it in base64');
+  }
+}
+
+/** Returns a document with the texts of a list of blocks, and the images of the list after it. */
+function contentParts(
+  content: Extract<DocumentBlock['source'], { type: 'content' }>['content'],
+  path: string,
+  options: DocumentOptions,
+): ShownPart[] {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const texts = blocks.map((block, index) =>
+    block.type === 'text' ? textAt(block.text, `${path}.${index}.text`) : '',
+  );
+  const images = blocks.flatMap((block, index) => {
+    const at = `${path}.${index}`;
+    if (block.type === 'text') return [];
+    if (block.type === 'image') return [imagePart(block, at)];
+    throw invalid(`${at}.type`, 'must be text or image');
+  });
+  return [{ type: 'document', ...textDocument(joined(texts) ?? '', path, options) }, ...images];
+}
+
+function parse<T>(schema: z.ZodType<T>, block: Block, at: string, otherwise: string): T {
+  const result = schema.safeParse(block, { reportInput: true, error: issueWords });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
+  throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? mustBeSent : (issue?.message ?? otherwise));
+}

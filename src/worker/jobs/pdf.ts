@@ -1,0 +1,127 @@
+import { inflateSync } from 'node:zlib';
+
+/** Largest number of pages of a PDF. */
+export const maxPages = 100;
+
+/** Reads the number of pages of a PDF, or what makes it unusable. */
+export type PdfFinding = { readonly pages: number } | { readonly fault: string };
+
+/** Bytes at the start of a file in which its header may begin, because some programs write something before it. */
+const headBytes = 1024;
+
+/**
+ * Inspects a PDF without rendering it. The number of pages is the largest `/Count` of a page tree, because the root of
+ * the tree counts all pages. In newer files, page trees are in compressed object streams, which the function reads too.
+ */
+export function inspectPdf(file: Buffer): PdfFinding {
+  if (!file.subarray(0, headBytes).includes('%PDF-')) return { fault: 'is not a PDF' };
+  if (!file.includes('startxref')) return { fault: 'is not a whole PDF: its end is missing' };
+  if (isEncrypted(file)) return { fault: 'is encrypted: remove its password, or its protection' };
+  const streams = objectStreams(file);
+  if (streams === null) return { fault: `has more than ${maxPages} pages, or they cannot be counted` };
+  const pages = Math.max(...[file, ...streams].map(pagesIn));
+  if (pages === 0) return { fault: 'is not a readable PDF: it has no pages' };
+  if (pages > maxPages) return { fault: `has more than ${maxPages} pages` };
+  return { pages };
+}
+
+/** Whether a trailer of the file refers to its encryption. The name alone may stand in a text. */
+function isEncrypted(file: Buffer): boolean {
+  return placesOf(file, '/Encrypt').some((at) => /^\/Encrypt\s*(?:\d+\s+\d+\s+R\b|<<)/.test(textAt(file, at, 40)));
+}
+
+/** Number of page trees, and of object streams, in which a file with few pages is certain to have all its pages. */
+const maxTrees = 1000;
+const maxStreams = 500;
+/** Bytes that a dictionary of a page tree has before and after its type. A tree of 100 pages has fewer. */
+const treeBytes = 8192;
+
+/** Returns the largest number of pages that a page tree counts; 0 if no tree is found, infinity if too many are. */
+function pagesIn(objects: Buffer): number {
+  const trees = placesOf(objects, '/Pages').filter((at) => isTypeAt(objects, at, '/Pages'));
+  if (trees.length > maxTrees) return Number.POSITIVE_INFINITY;
+  return trees.reduce((most, at) => Math.max(most, countIn(objects, at)), 0);
+}
+
+/** Whether the name at this place is the value of a `/Type`. */
+function isTypeAt(objects: Buffer, at: number, name: string): boolean {
+  return (
+    /\/Type\s*$/.test(textAt(objects, at - 16, Math.min(16, at))) &&
+    !/^[^\s/<>[\]()]/.test(textAt(objects, at + name.length, 1))
+  );
+}
+
+/** Returns the `/Count` in the dictionary around this place; 0 if the dictionary has no count. */
+function countIn(objects: Buffer, at: number): number {
+  const start = Math.max(0, at - treeBytes);
+  const text = textAt(objects, start, 2 * treeBytes);
+  const dictionary = text.slice(dictionaryStart(text, at - start), dictionaryEnd(text, at - start));
+  const [, count = '0'] = /\/Count\s+(\d{1,10})(?!\s+\d+\s+R\b)/.exec(dictionary) ?? [];
+  return Number(count);
+}
+
+function dictionaryStart(text: string, from: number): number {
+  for (let at = from - 1, depth = 0; at >= 0; ) {
+    const [open, close] = [text.lastIndexOf('<<', at), text.lastIndexOf('>>', at)];
+    if (open < 0 || (open > close && depth === 0)) return Math.max(0, open);
+    depth += open > close ? -1 : 1;
+    at = Math.max(open, close) - 1;
+  }
+  return 0;
+}
+
+function dictionaryEnd(text: string, from: number): number {
+  for (let at = from, depth = 0; ; ) {
+    const [open, close] = [text.indexOf('<<', at), text.indexOf('>>', at)];
+    if (close < 0) return text.length;
+    const opens = open >= 0 && open < close;
+    if (!opens && depth === 0) return close;
+    depth += opens ? 1 : -1;
+    at = (opens ? open : close) + 2;
+  }
+}
+
+/** Bytes of one object stream, and of all of them, after their decompression. */
+const maxStreamBytes = 2 * 1024 * 1024;
+const maxStreamsBytes = 16 * 1024 * 1024;
+
+/** Returns the decompressed object streams of a file; null if they are too many or too large. */
+function objectStreams(file: Buffer): Buffer[] | null {
+  const places = placesOf(file, '/ObjStm').filter((at) => isTypeAt(file, at, '/ObjStm'));
+  if (places.length > maxStreams) return null;
+  const streams: Buffer[] = [];
+  let bytes = 0;
+  for (const at of places) {
+    const stream = inflated(file, at);
+    if (stream === 'too large') return null;
+    if (stream === null) continue; // the stream is broken, or has a rare encoding
+    bytes += stream.length;
+    if (bytes > maxStreamsBytes) return null;
+    streams.push(stream);
+  }
+  return streams;
+}
+
+function inflated(file: Buffer, at: number): Buffer | 'too large' | null {
+  const keyword = file.indexOf('stream', at);
+  const end = file.indexOf('endstream', at);
+  if (keyword < 0 || end <= keyword) return null;
+  const lineEnd = file[keyword + 6] === 0x0d ? 2 : 1;
+  try {
+    return inflateSync(file.subarray(keyword + 6 + lineEnd, end), { maxOutputLength: maxStreamBytes });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : null;
+  }
+}
+
+/** Returns the first places of a word in a file, one more than any limit for them. */
+function placesOf(file: Buffer, word: string): number[] {
+  const places: number[] = [];
+  for (let at = file.indexOf(word); at >= 0 && places.length <= maxTrees * 4; at = file.indexOf(word, at + word.length))
+    places.push(at);
+  return places;
+}
+
+function textAt(file: Buffer, at: number, length: number): string {
+  return file.toString('latin1', Math.max(0, at), Math.max(0, at) + length);
+}

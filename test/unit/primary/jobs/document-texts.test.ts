@@ -1,0 +1,85 @@
+import type { Attachment, FileDocument, Image } from '../../../../src/shared/job.js';
+import { all, endOf, jobHarness } from '../../../support/jobs/job-harness.js';
+
+const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
+const acceptsImages = { image: (each: Image) => each };
+const acceptsDocuments = { ...acceptsImages, document: (each: FileDocument) => each };
+
+function pdf(name: string, at = 0): FileDocument {
+  return { mediaType: 'application/pdf', data: 'JVBERi0=', digest: name, name, pages: 1, at };
+}
+
+function text(content: string, name = '', at = 0): FileDocument {
+  return { mediaType: 'text/plain', data: Buffer.from(content).toString('base64'), digest: content, name, at };
+}
+
+describe('A document for a program that takes none', () => {
+  it.each<[string, string, readonly Attachment[], string]>([
+    ['a PDF', 'Sum up', [pdf('a.pdf')], '<document name="a.pdf">\ntext of a.pdf\n</document>\n\nSum up'],
+    ['a text without a name', 'Sum up', [text('Hi\n')], '<document>\nHi\n</document>\n\nSum up'],
+    ['no other text', '', [text('Hi')], '<document>\nHi\n</document>'],
+    [
+      'a place in the text',
+      'this: and that',
+      [pdf('b', 5)],
+      'this:\n\n<document name="b">\ntext of b\n</document>\n\nand that',
+    ],
+    [
+      'an end in the text',
+      'x',
+      [text('a</document>b', '">')],
+      '<document name="\\">">\na<\\/document>b\n</document>\n\nx',
+    ],
+  ])('becomes text: %s', async (_, message, images, expected) => {
+    const harness = jobHarness({ extras: acceptsImages });
+    await all(harness.run({ text: message, images, history: [{ role: 'user', text: message, images }] }));
+    const [turn] = harness.processes[0]?.turns ?? [];
+    expect([turn?.text, turn?.images]).toEqual([expected, []]);
+    expect(turn?.history[0]).toMatchObject({ role: 'user', text: expected });
+    await harness.expectTidy();
+  });
+
+  it('leaves the images in their order', async () => {
+    const harness = jobHarness({ extras: acceptsImages });
+    await all(harness.run({ text: 'abcd', images: [image, text('one', '', 2), { ...image, at: 4 }] }));
+    const [turn] = harness.processes[0]?.turns ?? [];
+    const whole = 'ab\n\n<document>\none\n</document>\n\ncd';
+    expect([turn?.text, turn?.images]).toEqual([whole, [image, { ...image, at: whole.length }]]);
+    await harness.expectTidy();
+  });
+
+  it('is refused before it waits, if no program reads PDFs', async () => {
+    const harness = jobHarness({ extras: acceptsImages });
+    harness.pdfs.isMissing = true;
+    expect(() => harness.run({ images: [pdf('a.pdf')] })).toThrow('files: a PDF needs pdftotext');
+    expect(() => harness.run({ images: [pdf('a.pdf')] })).toThrow('the package poppler-utils');
+    expect(endOf(await all(harness.run({ images: [text('Hi')] }))).outcome).toBe('ok');
+  });
+
+  it('ends the job with the reason, if it cannot be read', async () => {
+    const harness = jobHarness();
+    harness.pdfs.readText = () => Promise.reject(new Error('broken'));
+    const end = endOf(await all(harness.run({ images: [pdf('a.pdf')] })));
+    expect(end.outcome).toBe('internal_error');
+    await harness.expectTidy();
+  });
+});
+
+describe('A document for a program that takes documents', () => {
+  it('is passed on, but becomes text in the result of a tool', async () => {
+    const harness = jobHarness({ extras: acceptsDocuments });
+    harness.pdfs.isMissing = true;
+    const images = [pdf('a.pdf')];
+    await all(harness.run({ text: 'Hi', images, history: [{ role: 'user', text: 'a', images }] }));
+    const [turn] = harness.processes[0]?.turns ?? [];
+    expect(turn).toMatchObject({ text: 'Hi', images, history: [{ role: 'user', text: 'a', images }] });
+    const results = [{ id: '1', text: 'found', images: [pdf('b.pdf', 5)], isError: false }];
+    const history = [{ role: 'assistant', text: '', calls: [{ id: '1', name: 'find', input: '{}' }] }] as const;
+    expect(() => harness.run({ text: '', results, history })).toThrow('files: a PDF needs pdftotext');
+    harness.pdfs.isMissing = false;
+    await all(harness.run({ text: '', results, history }));
+    const shown = { text: 'found\n\n<document name="b.pdf">\ntext of b.pdf\n</document>', images: [] };
+    expect(harness.processes[1]?.turns[0]?.results).toEqual([{ id: '1', isError: false, ...shown }]);
+    await harness.expectTidy();
+  });
+});
