@@ -53,7 +53,9 @@ function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
 
 const forms = 'must be an object such as {"id": "a1", "prompt": "What is a relay?"}';
 const maxIdLength = 512;
-const withoutPrompt = askRequest.omit({ prompt: true, images: true, thoughts: true, stream: true, callback_url: true });
+const withoutPrompt = askRequest.omit({
+  ...{ prompt: true, images: true, files: true, thoughts: true, stream: true, callback_url: true },
+});
 
 function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {
   const ownId = lineId(line);

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+import { basename } from 'node:path';
 import { askResult, imageFault } from '../../shared/api/ask.js';
 import { acceptedBody } from '../../shared/api/jobs.js';
 import { type Effort, efforts, type Image, imageTypes } from '../../shared/job.js';
@@ -15,6 +17,18 @@ import {
 import { CommandError, exitCodes, InterruptedError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob, runJob } from './answer.js';
+
+/** Flag of the commands that send documents. */
+export const fileFlag = {
+  file: {
+    type: 'string',
+    short: 'f',
+    multiple: true,
+    placeholder: '<file>',
+    values: 'file',
+    description: 'PDF or text file for the model; may be repeated',
+  },
+} as const;
 
 export const ask: Command = {
   name: 'ask',
@@ -43,6 +57,7 @@ export const ask: Command = {
       values: 'file',
       description: 'PNG, JPEG, GIF or WebP file for the model; may be repeated',
     },
+    ...fileFlag,
     background: {
       type: 'boolean',
       short: 'b',
@@ -59,6 +74,7 @@ export const ask: Command = {
     "prompt-relay ask 'What is a relay?'",
     "prompt-relay ask -m opus --effort high 'Prove it:' - < claim.txt",
     "prompt-relay ask --image chart.png 'What does it show?'",
+    "prompt-relay ask --file report.pdf 'What does it say about 2026?'",
     "prompt-relay ask --schema answer.schema.json 'Name three birds' | jq .",
     "prompt-relay jobs follow $(prompt-relay ask --background 'Take your time')",
   ],
@@ -94,6 +110,7 @@ async function bodyFrom(args: CommandArguments, { files, terminal }: Parameters<
     effort: readEffort(args.value('effort')),
     schema: await readSchema(args.value('schema'), files),
     images: await readImages(args.values('image'), files),
+    files: await readDocuments(args.values('file'), files),
   };
   return {
     prompt: await readPrompt(args, terminal),
@@ -147,6 +164,23 @@ export async function readImages(paths: readonly string[], files: NamedFiles): P
       const type = imageTypes.find((candidate: Image['mediaType']) => imageFault(candidate, data) === null);
       if (type === undefined) throw usageError(`--image: ${path} is not a PNG, JPEG, GIF or WebP file`);
       return { media_type: type, data };
+    }),
+  );
+}
+
+const pdfBegin = Buffer.from('%PDF-');
+
+/** Reads documents. A file is a PDF by its content, or a text. */
+export async function readDocuments(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
+  if (paths.length === 0) return undefined;
+  return Promise.all(
+    paths.map(async (path) => {
+      const content = await readNamed('--file', path, files.readRegular);
+      const name = basename(path);
+      if (content.subarray(0, pdfBegin.length).equals(pdfBegin))
+        return { name, media_type: 'application/pdf', data: content.toString('base64') };
+      if (content.includes(0) || !isUtf8(content)) throw usageError(`--file: ${path} is neither a PDF nor a text`);
+      return { name, text: content.toString('utf8') };
     }),
   );
 }

@@ -18,6 +18,7 @@ import {
 import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob } from './answer.js';
+import { fileFlag, readDocuments } from './ask.js';
 
 /** Commands that a user can type in a chat. */
 const chatWords = [
@@ -43,18 +44,21 @@ export const chat: Command = {
       placeholder: '<text>',
       description: 'instructions, for a new conversation only',
     },
+    ...fileFlag,
     conversation: { type: 'string', short: 'c', placeholder: '<id>', description: 'conversation to continue' },
     ...addressFlags,
   },
   maxPositionals: 0,
   notes: [
+    'The first message carries the files of --file; later turns of the conversation have them too.',
     `Ctrl-C cancels an answer, Ctrl-D leaves. Commands of the chat: ${chatWords.map(({ word }) => word).join(', ')}.`,
     'To send a message that begins with a slash, type a second slash before it. Messages can also come from a file or a pipe, one per line.',
   ],
   examples: ['prompt-relay chat', "prompt-relay chat -m opus --system 'Answer in one sentence.'"],
   run: async (args, context) => {
     const { terminal } = context;
-    const conversation = new ChatConversation(await clientFor(args, context), args, context);
+    const documents = await readDocuments(args.values('file'), context.files);
+    const conversation = new ChatConversation(await clientFor(args, context), args, context, documents);
     if (terminal.isStdinTty) await greet(conversation, terminal);
     using input = new ChatInput(terminal.messagePaint.bold('you> '), terminal);
     const code = await converse(input, conversation, terminal);
@@ -221,10 +225,13 @@ export class ChatConversation {
   readonly #system: string | undefined;
   #model: string | undefined;
   #id: string | undefined;
+  /** Documents for the next message; undefined if they are sent. */
+  #documents: readonly object[] | undefined;
 
-  constructor(client: Client, args: CommandArguments, context: CommandContext) {
+  constructor(client: Client, args: CommandArguments, context: CommandContext, documents?: readonly object[]) {
     this.client = client;
     this.#context = context;
+    this.#documents = documents;
     this.#model = args.value('model');
     this.#system = args.value('system');
     this.#id = args.value('conversation');
@@ -250,10 +257,11 @@ export class ChatConversation {
   /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */
   async send(message: string, signal: AbortSignal): Promise<number> {
     const system = this.#id === undefined ? this.#system : undefined;
-    const body = { message, conversation_id: this.#id, model: this.#model, system };
+    const body = { message, conversation_id: this.#id, model: this.#model, system, files: this.#documents };
     const call = { path: '/chat', body, schema: chatResult } as const;
     try {
       this.#id = (await printJob(this.client, call, signal, this.#context)).conversation_id;
+      this.#documents = undefined;
       return exitCodes.ok;
     } catch (error) {
       return this.#report(error);

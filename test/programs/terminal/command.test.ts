@@ -480,7 +480,7 @@ describe('Flags and addresses', () => {
     expect(asked).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
   });
 
-  it('ask reaches a Unix socket, and sends effort, schema and images', async () => {
+  it('ask reaches a Unix socket, and sends effort, schema, images and documents', async () => {
     await using folder = await temporaryFolder();
     const socket = join(folder.path, 'relay.sock');
     await using _service = await startService({ env: { MODEL_API_SOCKET: socket } });
@@ -491,6 +491,9 @@ describe('Flags and addresses', () => {
     expect((await ask('--image', image, 'look')).stdout).toMatch(
       /^I was given an image \(image\/png, 16 bytes\).* look\n$/,
     );
+    const file = join(folder.path, 'a.txt');
+    await writeFile(file, 'grüße');
+    expect((await ask('--file', file, 'look')).stdout).toBe('<document name="a.txt">\ngrüße\n</document>\n\nlook\n');
     const structured = await ask('--schema', '{"type":"object"}', '{"a":1}');
     expect([structured.code, structured.stdout + structured.stderr]).toEqual([0, expect.stringContaining('{')]);
     const gone = await runCommand(['ask', '--url', 'unix:/nonexistent/relay.sock', 'hello']);

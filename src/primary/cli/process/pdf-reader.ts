@@ -1,6 +1,7 @@
 import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
 import { cliError, type RelayError } from '../../../shared/errors.js';
 import type { FileDocument } from '../../../shared/job.js';
+import { wellFormed } from '../../../shared/text/well-formed.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import type { Launcher } from './launcher.js';
 import { findProgram } from './program.js';
@@ -118,9 +119,10 @@ const pieceLength = 256 * 1024;
 /** Writes a file in base64 to the program. The program may exit before it has read all of it. */
 async function write({ child: { stdin } }: ProcessTree, data: string): Promise<void> {
   stdin.on('error', () => {}); // EPIPE; the exit code shows whether the program has failed
+  const closed = new Promise<void>((resolve) => stdin.once('close', resolve));
   for (let at = 0; at < data.length && !stdin.destroyed; at += pieceLength) {
     const isFull = !stdin.write(Buffer.from(data.slice(at, at + pieceLength), 'base64'));
-    if (isFull) await new Promise<void>((resolve) => stdin.once('drain', resolve).once('close', resolve));
+    if (isFull) await Promise.race([new Promise<void>((resolve) => stdin.once('drain', resolve)), closed]);
     else await yieldToEventLoop();
   }
   stdin.end();
@@ -137,7 +139,7 @@ async function outputOf({ child }: ProcessTree, pdf: FileDocument): Promise<stri
   }
   const { code, signal } = await child.exited;
   if (code !== 0) throw unreadable(pdf, code === null ? `${program} was ended by ${signal}` : 'it may be broken');
-  const text = Buffer.concat(pieces).toString('utf8');
+  const text = wellFormed(Buffer.concat(pieces).toString('utf8').replaceAll('\f', '\n')); // a form feed ends each page
   if (text.trim() === '') throw unreadable(pdf, 'it has no text, and the model CLI does not see its pages');
   return text;
 }

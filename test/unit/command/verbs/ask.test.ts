@@ -1,5 +1,5 @@
 import type { NamedFiles } from '../../../../src/command/base/command.js';
-import { readEffort, readImages, readSchema } from '../../../../src/command/verbs/ask.js';
+import { readDocuments, readEffort, readImages, readSchema } from '../../../../src/command/verbs/ask.js';
 
 const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const jpeg = Buffer.from('ffd8ffe000104a464946000101000001', 'hex');
@@ -30,6 +30,24 @@ describe('The images of a question', () => {
   ])('are rejected before anything is sent: %s', async (path, message) => {
     const files = filesWith({ 'text.png': 'hello', 'empty.png': '' });
     await expect(readImages([path], files)).rejects.toMatchObject({ exitCode: 64, message });
+  });
+});
+
+describe('The documents of a question', () => {
+  it('are PDFs by their content, or texts', async () => {
+    const files = filesWith({ '/tmp/a.txt': '%PDF-1.5 …', 'b.pdf': 'grüße' });
+    expect(await readDocuments(['/tmp/a.txt', 'b.pdf'], files)).toEqual([
+      { name: 'a.txt', media_type: 'application/pdf', data: Buffer.from('%PDF-1.5 …').toString('base64') },
+      { name: 'b.pdf', text: 'grüße' },
+    ]);
+    expect(await readDocuments([], files)).toBeUndefined();
+  });
+
+  it.each([
+    ['a.png', '--file: a.png is neither a PDF nor a text'],
+    ['gone', '--file: gone: there is no such file or folder'],
+  ])('are rejected before anything is sent: %s', async (path, message) => {
+    await expect(readDocuments([path], filesWith({ 'a.png': png }))).rejects.toMatchObject({ exitCode: 64, message });
   });
 });
 

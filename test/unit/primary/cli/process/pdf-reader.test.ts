@@ -53,7 +53,7 @@ describe('The reader of PDFs', () => {
   }
 
   it('writes the whole file to the program, and remembers its text for the client', async () => {
-    await install('wc -c; echo "$@"');
+    await install('wc -c; printf "%s\\f" "$*"');
     const pdfs = reader();
     const file = pdf('x'.repeat(1_000_000));
     const text = '1000000\n-q -enc UTF-8 -l 100 - -\n';
