@@ -10,6 +10,7 @@ import { claudeLoad } from './claude-load.js';
 import { clientTools } from './client-tools.js';
 import { conversationMemory } from './conversation-memory.js';
 import { conversations } from './conversations.js';
+import { documents } from './documents.js';
 import { doors } from './doors.js';
 import { eventLoop } from './event-loop.js';
 import { expanding } from './expanding.js';
@@ -75,6 +76,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'agents-codex': agentsByHand,
   'agents-gemini': gemini,
   'two-clis': twoClis,
+  documents,
   doors,
   ollama,
   stores,

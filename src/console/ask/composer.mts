@@ -13,8 +13,8 @@ import {
   takesImages,
   useSending,
 } from './draft.mjs';
-import { ImageStrip, imageTypesText, readImages, tooMany } from './images.mjs';
-import { type ChosenEffort, efforts, type UserMessage } from './turn.mjs';
+import { FileStrip, fileTypesText, readFiles, tooMany } from './images.mjs';
+import { type ChosenEffort, efforts, isDocument, type UserMessage } from './turn.mjs';
 
 export interface ComposerProps {
   readonly draft: Draft;
@@ -39,7 +39,7 @@ export interface ComposerProps {
 /** Shows the form for a message and its options. */
 export function Composer(props: ComposerProps) {
   const { draft, read, onChange, onSend, isBusy, model, areOptionsOpen: isOpen, onOptions: setOpen } = props;
-  const [addImages, faults] = useImages(draft, onChange, model);
+  const [addFiles, faults] = useFiles(draft, onChange, model);
   const [why, tryToSend] = useSending(draft, read, () => setOpen(true));
   const send = (event: Event) => {
     event.preventDefault();
@@ -53,10 +53,10 @@ export function Composer(props: ComposerProps) {
     const files = [...(event.clipboardData?.files ?? [])];
     if (files.length === 0) return;
     event.preventDefault();
-    addImages(files);
+    addFiles(files);
   };
-  return html`<form class="composer" onSubmit=${send} ...${useDrop(addImages)}>
-    <${ImageStrip} images=${draft.images} onRemove=${removeFrom(draft, onChange)} />
+  return html`<form class="composer" onSubmit=${send} ...${useDrop(addFiles)}>
+    <${FileStrip} files=${draft.images} onRemove=${removeFrom(draft, onChange)} />
     <div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>
     ${isOpen ? html`<${ComposerFields} ...${props}/>` : html`<${Chips} ...${props} />`}
     <textarea
@@ -72,7 +72,7 @@ export function Composer(props: ComposerProps) {
     />
     ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} />`}
     ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
-    <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addImages=${addImages} />
+    <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addFiles=${addFiles} />
   </form>`;
 }
 
@@ -92,23 +92,24 @@ function sendByEnter(event: KeyboardEvent): void {
   (event.currentTarget as HTMLTextAreaElement).form?.requestSubmit();
 }
 
-type AddImages = (files: readonly File[]) => void;
+type AddFiles = (files: readonly File[]) => void;
 
-function useImages(
+function useFiles(
   draft: Draft,
   onChange: ComposerProps['onChange'],
   model: ComposerProps['model'],
-): [AddImages, readonly string[]] {
+): [AddFiles, readonly string[]] {
   const [faults, setFaults] = useState<readonly string[]>([]);
   const current = useRef(draft.images);
   current.current = draft.images;
   useEffect(() => setFaults([]), [draft.model]); // on a change of the selection, not when the list of models arrives
   const add = async (files: readonly File[]) => {
-    if (!takesImages(model)) return setFaults([noImages(model)]);
-    const { images, faults: unreadable } = await readImages(files);
-    const all = [...current.current, ...images];
+    const { attached, faults: unreadable } = await readFiles(files);
+    const usable = takesImages(model) ? attached : attached.filter(isDocument);
+    const all = [...current.current, ...usable];
     const fault = tooMany(all);
-    setFaults(fault === null ? unreadable : [...unreadable, fault]);
+    const refused = usable.length < attached.length ? [noImages(model)] : [];
+    setFaults([...unreadable, ...refused, ...(fault === null ? [] : [fault])]);
     if (fault === null) onChange({ images: all });
   };
   return [(files) => void add(files), faults];
@@ -119,7 +120,7 @@ function removeFrom({ images }: Draft, onChange: ComposerProps['onChange']) {
 }
 
 /** Accepts dropped files. Otherwise the browser would open them instead of the page. */
-function useDrop(addImages: AddImages) {
+function useDrop(addFiles: AddFiles) {
   const [isOver, setOver] = useState(false);
   return {
     'data-drop': isOver ? '' : undefined,
@@ -131,30 +132,30 @@ function useDrop(addImages: AddImages) {
     onDrop: (event: DragEvent) => {
       event.preventDefault();
       setOver(false);
-      addImages([...(event.dataTransfer?.files ?? [])]);
+      addFiles([...(event.dataTransfer?.files ?? [])]);
     },
   };
 }
 
 interface ToolsProps extends ComposerProps {
-  readonly addImages: AddImages;
+  readonly addFiles: AddFiles;
   readonly isBlocked: boolean;
   readonly onBackground: () => void;
 }
 
 function Tools(props: ToolsProps) {
-  const { draft, model, isBusy, isBlocked, onStop, onSnippet, addImages, areOptionsOpen: isOpen } = props;
+  const { draft, model, isBusy, isBlocked, onStop, onSnippet, addFiles, areOptionsOpen: isOpen } = props;
   const files = useRef<HTMLInputElement>(null);
   const choose = () => {
-    addImages([...(files.current?.files ?? [])]);
+    addFiles([...(files.current?.files ?? [])]);
     if (files.current) files.current.value = ''; // allows the user to choose the same file again
   };
   const count = optionsOf(draft, model);
   return html`<div class="row tools">
-    <input ref=${files} type="file" accept=${imageTypesText} multiple hidden onChange=${choose} />
+    <input ref=${files} type="file" accept=${fileTypesText(takesImages(model))} multiple hidden onChange=${choose} />
     <${ModelChoice} ...${props} />
     <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${() => props.onOptions(!isOpen)} />
-    ${takesImages(model) && html`<${Tool} icon="image" word="Image" onPress=${() => files.current?.click()} />`}
+    <${Tool} icon="page" word="File" onPress=${() => files.current?.click()} />
     <${Tool} icon="code" word="Code" onPress=${onSnippet} />
     <div class="row last" data-focus="[data-field=text]">
       ${

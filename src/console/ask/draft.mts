@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../shared/api/models.js';
 import { useAction, useLeaving, useParts } from '../base/context.mjs';
 import { hrefOf } from '../base/router.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
-import { type AttachedImage, type ChosenEffort, chatBodyOf, type UserMessage } from './turn.mjs';
+import { type AttachedFile, type ChosenEffort, chatBodyOf, isDocument, type UserMessage } from './turn.mjs';
 
 const maxSchemaBytes = 64 * 1024;
 
@@ -41,7 +41,7 @@ function parsed(text: string): unknown {
 /** Content of the form: the next message, not sent yet. */
 export interface Draft {
   readonly text: string;
-  readonly images: readonly AttachedImage[];
+  readonly images: readonly AttachedFile[];
   readonly system: string;
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
@@ -76,7 +76,7 @@ export type ReadDraft =
 export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: DraftTarget): ReadDraft {
   const schema = readSchema(schemaText);
   if (schema.kind === 'fault') return faultOf('schema', `The JSON Schema cannot be used. ${schema.message}`);
-  if (rest.images.length > 0 && !takesImages(model))
+  if (!rest.images.every(isDocument) && !takesImages(model))
     return faultOf('images', `${noImages(model)} Remove them, or choose another model.`);
   if (rest.text.trim() === '') return faultOf('text', 'Write a message first.');
   if (isReading) return faultOf('conversation', 'The conversation is still being read.');

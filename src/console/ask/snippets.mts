@@ -32,12 +32,17 @@ const writers: Readonly<Record<Language, (request: SnippetRequest) => string>> =
  * alone.
  */
 function openAiOf({ url, body, needsKey }: SnippetRequest): string {
-  const { message, system, model = 'default', effort, schema, images = [] } = body as Partial<SnippetBody>;
+  const { message, system, model = 'default', effort, schema, images = [], files = [] } = body as Partial<SnippetBody>;
+  const documents = files.map(({ name, media_type: type, data }) => ({
+    type: 'file',
+    file: { filename: name, file_data: `data:${type};base64,${data}` },
+  }));
   const shown = images.map(({ media_type: type, data }) => ({
     type: 'image_url',
     image_url: { url: `data:${type};base64,${data}` },
   }));
-  const content = shown.length === 0 ? message : [{ type: 'text', text: message }, ...shown];
+  const attached = [...shown, ...documents];
+  const content = attached.length === 0 ? message : [{ type: 'text', text: message }, ...attached];
   const messages = [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }];
   const more = {
     ...(effort !== undefined && { reasoning_effort: effort }),
@@ -61,6 +66,7 @@ interface SnippetBody {
   readonly effort: string;
   readonly schema: object;
   readonly images: readonly { readonly media_type: string; readonly data: string }[];
+  readonly files: readonly { readonly name: string; readonly media_type: string; readonly data: string }[];
 }
 
 /**

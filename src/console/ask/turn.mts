@@ -6,18 +6,18 @@ import type { TabMemory } from '../base/tab-memory.mjs';
 export const efforts = ['low', 'medium', 'high'] as const;
 export type ChosenEffort = (typeof efforts)[number];
 
-/** Image attached to a message. */
-export interface AttachedImage {
+/** Image or document attached to a message. */
+export interface AttachedFile {
   readonly name: string;
   readonly mediaType: string;
   /** Content of the file in base64. */
   readonly data: string;
 }
 
-/** Message of the user with its images and options. */
+/** Message of the user with its images, documents and options. */
 export interface UserMessage {
   readonly text: string;
-  readonly images: readonly AttachedImage[];
+  readonly images: readonly AttachedFile[];
   /** System text, sent only with the first message of a conversation. */
   readonly system: string;
   /** ID of the model; null for the default. */
@@ -28,9 +28,15 @@ export interface UserMessage {
 
 export type ChatBody = Readonly<Record<string, unknown>>;
 
+export function isDocument({ mediaType }: Pick<AttachedFile, 'mediaType'>): boolean {
+  return !mediaType.startsWith('image/');
+}
+
 /** Builds the body of POST /chat. Without an ID, the request starts a conversation. */
 export function chatBodyOf(message: UserMessage, conversationId: string | null): ChatBody {
-  const { text, images, system, model, effort, schema } = message;
+  const { text, images: attached, system, model, effort, schema } = message;
+  const images = attached.filter((file) => !isDocument(file));
+  const documents = attached.filter(isDocument);
   return {
     message: text,
     ...(conversationId !== null && { conversation_id: conversationId }),
@@ -39,6 +45,9 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
     ...(effort !== null && { effort }),
     ...(schema !== null && { schema }),
     ...(images.length > 0 && { images: images.map(({ mediaType, data }) => ({ media_type: mediaType, data })) }),
+    ...(documents.length > 0 && {
+      files: documents.map(({ name, mediaType, data }) => ({ name, media_type: mediaType, data })),
+    }),
   };
 }
 
@@ -99,11 +108,23 @@ export function turnsOf({ messages }: ConversationMessages, nextId: () => number
   });
 }
 
-function messageOf({ content, images = [] }: Said): UserMessage {
-  return { text: content, images: images.map(imageOf), system: '', model: null, effort: null, schema: null };
+function messageOf({ content, images = [], files = [] }: Said): UserMessage {
+  const documents = files.map(({ name, media_type: mediaType, data }) => ({
+    name: name || 'document',
+    mediaType,
+    data,
+  }));
+  return {
+    text: content,
+    images: [...images.map(imageOf), ...documents],
+    system: '',
+    model: null,
+    effort: null,
+    schema: null,
+  };
 }
 
-function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[number]): AttachedImage {
+function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[number]): AttachedFile {
   return { name: 'image', mediaType, data };
 }
 

@@ -11,7 +11,7 @@ import { AnswerText, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
-import { ImageStrip } from './images.mjs';
+import { FileStrip } from './images.mjs';
 import type { AnswerFigures, ChatTurn, ChosenEffort, TurnState, UserMessage } from './turn.mjs';
 import { choicesIn, VersionPager } from './versions.mjs';
 
@@ -85,7 +85,7 @@ function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
   const [version] = useLoad<VersionBody>('/version');
   const isDemo = version.state === 'ready' && version.value.model_cli.adapter === 'demo';
   return html`<${EmptyState} title="Ask the model">
-    <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer.${takesImages && ' Images can be pasted or dropped.'}</p>
+    <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer. ${takesImages ? 'Images, PDFs and texts' : 'PDFs and texts'} can be pasted or dropped.</p>
     ${isDemo && html`<p>The demo model answers here: a small program, not a language model.</p>`}
   <//>`;
 }
@@ -122,7 +122,7 @@ function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleP
   return html`<article class="turn">
     <div class="asked">
       <h2 class="unseen">You</h2>
-      <${ImageStrip} images=${asked.images} />
+      <${FileStrip} files=${asked.images} />
       ${
         isEditing
           ? html`<${EditForm} text=${edited ?? asked.text} onSend=${askInstead} onLeave=${leave} />`

@@ -7,7 +7,7 @@ import { useColours } from './highlight.mjs';
 /** SVG paths of the icons, for a view box of 16 by 16. */
 const paths = {
   options: 'M2 5h7M13 5h1M2 11h1M7 11h7M11 3v4M5 9v4',
-  image: 'M2.5 3h11v10h-11zM2.5 11l3.5-3.5 3 3 2-2 2.5 2.5M10 6h.01',
+  page: 'M4 2h5.5L12.5 5v9H4zM9.5 2v3h3M6 8h4.5M6 10.5h4.5',
   code: 'M5 4.5 1.5 8 5 11.5M11 4.5 14.5 8 11 11.5M9 3 7 13',
   plus: 'M8 3v10M3 8h10',
   close: 'M4 4l8 8M12 4l-8 8',

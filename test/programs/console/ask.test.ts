@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { pdfOf } from '../../support/basics/pdf.js';
 import { AskPage, pngBytes } from '../../support/clients/ask-page.js';
 import { type Browser, itInChromium, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
@@ -177,7 +178,7 @@ def f(x): return "<script>alert(1)</script>"
       expect([await ask.message.inputValue(), await ask.page.getByAltText('file.png').count()]).toEqual(['', 0]);
     });
 
-    it('accepts images as files, by paste and by drop, and no other files', async () => {
+    it('accepts images, PDFs and texts as files, by paste and by drop, and no other files', async () => {
       const give = (kind: 'paste' | 'drop') =>
         ask.page.evaluate(`{
           const files = new DataTransfer();
@@ -196,10 +197,24 @@ def f(x): return "<script>alert(1)</script>"
         await give(kind);
         await ask.page.getByAltText(`${kind}.png`).waitFor();
       }
+      await ask.page.locator('input[type=file]').setInputFiles([
+        { name: 'a.pdf', mimeType: 'application/pdf', buffer: pdfOf({ text: 'Invoice' }) },
+        { name: 'b.csv', mimeType: 'text/csv', buffer: Buffer.from('grüße') },
+        { name: 'c.txt', mimeType: 'text/plain', buffer: Buffer.from('gone') },
+        { name: 'd.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0xff, 0]) },
+      ]);
+      await ask.page.getByText('d.bin is neither an image nor a PDF or a text.').waitFor();
       await expectGoodLooks(ask.page, 'ask-images');
       await ask.button('Remove paste.png').click();
+      await ask.button('Remove c.txt').focus();
+      await ask.page.keyboard.press('Enter');
+      await ask.page.getByText('c.txt').waitFor({ state: 'detached' });
       expect(await ask.ask('What is this?')).toMatch(/2 images|image.*image/s);
       expect(await ask.turns.last().locator('.asked img').count()).toBe(2);
+      expect(await ask.turns.last().locator('.asked .document').allInnerTexts()).toEqual([
+        expect.stringMatching(/^a\.pdf\s*\d{3} B$/),
+        expect.stringMatching(/^b\.csv\s*\d B$/),
+      ]);
     });
 
     it('shows the request as code', async () => {
@@ -354,13 +369,12 @@ def f(x): return "<script>alert(1)</script>"
       ['plain/begins-and-waits.pl', { images: false, effort: false }],
     ]);
     await openConsole(browser, service);
-    await ask.button('Image').waitFor();
+    await ask.button('File').waitFor();
     await ask.page
       .locator('input[type=file]')
       .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
     await ask.message.fill('What is this?');
     await ask.page.getByLabel('Model', { exact: true }).selectOption('plain/begins-and-waits.pl');
-    await ask.button('Image').waitFor({ state: 'detached' });
     await ask.page.getByText(/^The model .* takes no images\. Remove them, or choose another model\.$/).waitFor();
     await ask.button('Options').click();
     expect(await ask.page.getByLabel('Effort').count()).toBe(0);

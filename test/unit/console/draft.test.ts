@@ -10,6 +10,7 @@ interface DraftPart {
 
 const part = consolePart<DraftPart>('ask/draft.mjs');
 const image = { name: 'a.png', mediaType: 'image/png', data: 'AAAA' };
+const pdf = { name: 'a.pdf', mediaType: 'application/pdf', data: 'AAAA' };
 const model = (capabilities?: object) => ({ name: 'Jay', ...(capabilities && { capabilities }) });
 
 async function read(draft: object, target: object = {}) {
@@ -40,6 +41,11 @@ describe('The draft of a message', () => {
   ])('cannot be sent, and gives the reason: %j to %j', async (draft, target, field, message) => {
     const fault = { field, message: expect.stringMatching(message) };
     expect(await read(draft, target)).toEqual({ kind: 'fault', fault });
+  });
+
+  it('may have documents for a model without images', async () => {
+    const { kind } = await read({ images: [pdf] }, { model: model({ images: false, effort: true }) });
+    expect(kind).toBe('message');
   });
 
   it('omits an effort that the model does not support, and nothing if that is unknown', async () => {

@@ -92,7 +92,7 @@ describe('A pasted schema', () => {
 describe('An image', () => {
   interface Images {
     mediaTypeOf(begin: Uint8Array): string | null;
-    tooMany(images: readonly { data: string }[]): string | null;
+    tooMany(images: readonly { mediaType: string; data: string }[]): string | null;
   }
   const images = consolePart<Images>('ask/images.mjs');
 
@@ -110,9 +110,12 @@ describe('An image', () => {
 
   it('may be sent with a message unless there are too many, or too large ones', async () => {
     const { tooMany } = await images;
-    expect(tooMany(Array(100).fill({ data: 'x' }))).toBeNull();
-    expect(tooMany(Array(101).fill({ data: 'x' }))).toContain('100 images');
-    expect(tooMany([{ data: 'x'.repeat(15_500_001) }])).toContain('MB');
+    const image = { mediaType: 'image/png', data: 'x' };
+    const pdf = { mediaType: 'application/pdf', data: 'x' };
+    expect(tooMany([...Array(100).fill(image), ...Array(20).fill(pdf)])).toBeNull();
+    expect(tooMany(Array(21).fill(pdf))).toContain('20 documents');
+    expect(tooMany(Array(101).fill(image))).toContain('100 images');
+    expect(tooMany([{ ...image, data: 'x'.repeat(15_500_001) }])).toContain('MB');
   });
 });
 

@@ -128,7 +128,9 @@ describe('The snippet for the OpenAI SDK', () => {
     const message = texts.join('\n');
     const images = [{ media_type: 'image/png', data: 'AAAA' }];
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
-    const body = { message, system: 'Be "brief".', model: 'echo', effort: 'low', schema, images };
+    const files = [{ name: 'a.pdf', media_type: 'application/pdf', data: 'AAAA' }];
+    const file = { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' } };
+    const body = { message, system: 'Be "brief".', model: 'echo', effort: 'low', schema, images, files };
     const snippet = snippetOf('OpenAI SDK', { url: "http://127.0.0.1/it's/chat", body, needsKey: true });
     expect(snippet).not.toContain(key);
     await writeFile(join(folder.path, 'openai.py'), sdk);
@@ -139,7 +141,7 @@ describe('The snippet for the OpenAI SDK', () => {
       base_url: "http://127.0.0.1/it's/v1",
       api_key: key,
       model: 'echo',
-      messages: [system('Be "brief".'), user([textPart(message), image])],
+      messages: [system('Be "brief".'), user([textPart(message), image, file])],
       reasoning_effort: 'low',
       response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
     });

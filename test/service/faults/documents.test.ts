@@ -1,0 +1,98 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { pdfOf } from '../../support/basics/pdf.js';
+import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import { type Service, startService } from '../../support/service/service.js';
+
+/** Makes a PDF of one page, whose content and other objects are these. */
+function pdfWith(content: Buffer, pages = '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', catalog = ''): Buffer {
+  const font = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
+  const page =
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>';
+  const stream = deflateSync(content);
+  return Buffer.concat([
+    Buffer.from(
+      `%PDF-1.5\n1 0 obj << /Type /Catalog /Pages 2 0 R ${catalog}>> endobj\n2 0 obj ${pages} endobj\n` +
+        `3 0 obj ${page} endobj\n5 0 obj ${font} endobj\n4 0 obj << /Filter /FlateDecode /Length ${stream.length} >>\nstream\n`,
+    ),
+    stream,
+    Buffer.from('\nendstream endobj\ntrailer << /Root 1 0 R /Size 6 >>\nstartxref\n0\n%%EOF\n'), // readers rebuild the table
+  ]);
+}
+
+const line = 'BT /F1 12 Tf 72 720 Td (Invoice) Tj ET\n';
+const words = Buffer.alloc(200 * 1024 ** 2, `BT /F1 12 Tf 72 720 Td (${'word '.repeat(12)}) Tj ET\n`);
+
+/** Settings that allow no process except that of the running job. */
+const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
+
+let service: Service;
+
+function ask(target: Service, file: Buffer, signal?: AbortSignal) {
+  const body = { prompt: 'What?', model: 'echo', files: [{ name: 'a.pdf', data: file.toString('base64') }] };
+  return target.post('/ask', body, {}, signal);
+}
+
+describe('A hostile PDF', () => {
+  beforeAll(async () => {
+    service = await startService({ env: { ...noSpares, MODEL_API_MAX_CONCURRENT: '4' } });
+  });
+  afterAll(() => service.stop());
+
+  it.each<[string, () => Buffer, RegExp]>([
+    ['a page of 200 MB', () => pdfWith(words), /^the PDF a\.pdf can not be read: /],
+    [
+      'pages that contain each other',
+      () => pdfWith(Buffer.from(line), '<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>'),
+      /can not be read: /,
+    ],
+    [
+      'a page tree that claims a page and has none',
+      () => pdfWith(Buffer.from(line), '<< /Type /Pages /Kids [9 0 R] /Count 1 >>'),
+      /can not be read: /,
+    ],
+    ['a million pages', () => pdfOf({ count: 1_000_000 }), /^files\.0\.data: has more than 100 pages$/],
+    ['garbage', () => Buffer.from('%PDF-1.7\n/Type /Pages /Count 1 startxref'), /can not be read: /],
+  ])('is refused with a reason, and fails no job of others: %s', async (_, file, message) => {
+    const others = service.post('/ask', { prompt: 'hello', model: 'echo' });
+    const { status, body } = await ask(service, file());
+    expect([status, body.message]).toEqual([expect.any(Number), expect.stringMatching(message)]);
+    expect(['cli_error', 'validation_error']).toContain(body.error);
+    expect((await others).body.response).toBe('hello');
+    await recovers(service);
+  });
+
+  it('runs none of its scripts', async () => {
+    const script = '/OpenAction << /S /JavaScript /JS (app.launchURL("http://127.0.0.1:1/")) >> ';
+    const { body } = await ask(service, pdfWith(Buffer.from(line), undefined, script));
+    expect(body.response).toBe('<document name="a.pdf">\nInvoice\n</document>\n\nWhat?');
+  });
+});
+
+describe('A pdftotext', () => {
+  let folder: TemporaryFolder;
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+  });
+  afterEach(() => folder[Symbol.asyncDispose]());
+
+  async function startWith(commands: string): Promise<Service> {
+    const path = join(folder.path, 'pdftotext');
+    await writeFile(path, `#!/bin/sh\n${commands}\n`);
+    await chmod(path, 0o755);
+    return startService({ env: { ...noSpares, PATH: `${folder.path}:${process.env.PATH}` } });
+  }
+
+  it('that hangs and forks is ended with its job', async () => {
+    await using forking = await startWith('while :; do (setsid sleep 1000 &) ; sleep 0.1; done');
+    const controller = new AbortController();
+    const asked = ask(forking, pdfOf(), controller.signal).catch((error: Error) => error.name);
+    await untilJobs(forking, 1, 0);
+    controller.abort();
+    expect(await asked).toBe('AbortError');
+    await recovers(forking);
+  });
+});
