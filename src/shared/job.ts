@@ -61,8 +61,6 @@ const fileDocument = z
     digest: z.string(),
     /** Number of pages of a PDF; absent for a text. */
     pages: z.int().positive().optional(),
-    /** Present if the client asks for citations, which only some model CLIs support. */
-    citations: z.literal(true).optional(),
   })
   .readonly();
 /** Document for the model, such as a PDF. `data` is base64 for every type. */

@@ -25,7 +25,7 @@ export interface AdmissionResources {
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
   /** Reads PDFs for model CLIs that take none. */
-  readonly pdfs: Pick<PdfReader, 'isMissing'>;
+  readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
   readonly clock: Clock;
 }
 
@@ -61,7 +61,9 @@ export class Admission {
     this.#recent = new RecentChains(resources.clock);
     const hasAnswered = ({ chain, client }: JobRequest, { publicModel }: Route) =>
       chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel));
-    this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported });
+    const mayServe = (request: JobRequest, route: Route) =>
+      !this.#lacksReader(request, route) && isSupported(request, route);
+    this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported: mayServe });
   }
 
   /**
@@ -148,6 +150,11 @@ export class Admission {
     return background.hooks.isHeld() ? 'slot' : null;
   }
 
+  /** Whether the model CLI takes no PDF of the request, and no program reads its text. */
+  #lacksReader(request: JobRequest, { cli: { program } }: Route): boolean {
+    return program.extras !== null && needsPdfText(program.extras, request) && this.#resources.pdfs.isMissing;
+  }
+
   /** Throws `store_unavailable` for a chat if the answer could not be stored, so that no model runs in this case. */
   #checkStore({ operation }: JobRequest): void {
     if (operation === 'chat' && !this.#resources.isStoreUp()) throw storeUnavailable();
@@ -163,9 +170,7 @@ export class Admission {
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const launch = launchOf(request, route);
-    const { extras } = route.cli.program;
-    if (extras !== null && needsPdfText(extras, request) && this.#resources.pdfs.isMissing)
-      throw invalid('files', readerMissing);
+    if (this.#lacksReader(request, route)) throw invalid('files', readerMissing);
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;

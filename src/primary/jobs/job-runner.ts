@@ -14,7 +14,6 @@ import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import type { PdfReader } from '../cli/process/pdf-reader.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
@@ -67,7 +66,6 @@ export interface JobResources extends TurnResources, AdmissionResources {
   /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
   readonly responses: Pick<StoredResponses, 'text'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;

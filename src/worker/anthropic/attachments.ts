@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { mustBeSent } from '../http/body.js';
-import { type DocumentOptions, documentOf, textDocument } from '../jobs/documents.js';
+import { documentOf, textDocument } from '../jobs/documents.js';
 import { imageOf, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
 import type { Block } from './messages-request.js';
 
@@ -36,7 +36,6 @@ const documentBlock = z.looseObject({
     'must have the type base64, text or content',
   ),
   title: string.nullish(),
-  citations: z.looseObject({ enabled: z.boolean('must be true or false').nullish() }).nullish(),
 });
 
 type DocumentBlock = z.infer<typeof documentBlock>;
@@ -52,16 +51,15 @@ function imagePart(block: Block, at: string): ShownPart {
   return imageOf(source.media_type, source.data, `${at}.source`);
 }
 
-function documentParts({ source, title, citations }: DocumentBlock, at: string): ShownPart[] {
+function documentParts({ source, title }: DocumentBlock, at: string): ShownPart[] {
   const path = `${at}.source`;
-  const options: DocumentOptions = { name: title, citations: citations?.enabled === true };
   switch (source.type) {
     case 'base64':
-      return [{ type: 'document', ...documentOf(source.media_type, source.data, `${path}.data`, options) }];
+      return [{ type: 'document', ...documentOf(source.media_type, source.data, `${path}.data`, title) }];
     case 'text':
-      return [{ type: 'document', ...textDocument(source.data, `${path}.data`, options) }];
+      return [{ type: 'document', ...textDocument(source.data, `${path}.data`, title) }];
     case 'content':
-      return contentParts(source.content, `${path}.content`, options);
+      return contentParts(source.content, `${path}.content`, title);
     case 'file':
       throw invalid(`${path}.file_id`, 'can not be used: this service stores no files, so send the document in base64');
     case 'url':
@@ -73,7 +71,7 @@ function documentParts({ source, title, citations }: DocumentBlock, at: string):
 function contentParts(
   content: Extract<DocumentBlock['source'], { type: 'content' }>['content'],
   path: string,
-  options: DocumentOptions,
+  title: string | null | undefined,
 ): ShownPart[] {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   const texts = blocks.map((block, index) =>
@@ -85,7 +83,7 @@ function contentParts(
     if (block.type === 'image') return [imagePart(block, at)];
     throw invalid(`${at}.type`, 'must be text or image');
   });
-  return [{ type: 'document', ...textDocument(joined(texts) ?? '', path, options) }, ...images];
+  return [{ type: 'document', ...textDocument(joined(texts) ?? '', path, title) }, ...images];
 }
 
 function parse<T>(schema: z.ZodType<T>, block: Block, at: string, otherwise: string): T {

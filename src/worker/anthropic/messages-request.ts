@@ -260,17 +260,7 @@ const thoughts = new Set(['thinking', 'redacted_thinking']);
 
 const knownOfMessage = new Set(['role', 'content']);
 const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
-const documentFields = ['title', 'citations'];
-const knownOfBlock = new Set([
-  'type',
-  'text',
-  'source',
-  'thinking',
-  'signature',
-  'data',
-  ...documentFields,
-  ...callFields,
-]);
+const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', 'title', ...callFields]);
 
 const knownTypes = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 

@@ -60,8 +60,8 @@ function leadingDocuments(files: AskRequest['files'] = []): FileDocument[] {
       throw invalid(`${at}.text`, 'must not be sent for a PDF: send its data');
     const document =
       text === undefined
-        ? documentOf(mediaType ?? 'application/pdf', data ?? '', `${at}.data`, { name })
-        : textDocument(text, `${at}.text`, { name });
+        ? documentOf(mediaType ?? 'application/pdf', data ?? '', `${at}.data`, name)
+        : textDocument(text, `${at}.text`, name);
     return { ...document, at: 0 };
   });
 }

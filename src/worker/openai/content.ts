@@ -118,7 +118,7 @@ function fileIn(file: unknown, at: string): ShownPart {
   if (found === null && data.startsWith('data:')) throw invalid(`${at}.file_data`, 'must be a data URL with base64');
   const bare = { mediaType: data.startsWith(pdfStart) ? 'application/pdf' : 'text/plain', data };
   const { mediaType, data: base64 } = found ?? bare;
-  return { type: 'document', ...documentOf(mediaType, base64, `${at}.file_data`, { name }) };
+  return { type: 'document', ...documentOf(mediaType, base64, `${at}.file_data`, name) };
 }
 
 /** Returns the fields of the first image and of the first file; null if there is none. */

@@ -209,7 +209,7 @@ describe('Documents', () => {
     const file = pdfOf({ pages: 2 }).toString('base64');
     const pdf: FileDocument = { mediaType: 'application/pdf', data: file, digest: 'a', name: 'a.pdf', pages: 2, at: 0 };
     const data = Buffer.from('grüße').toString('base64');
-    const plain: FileDocument = { mediaType: 'text/plain', data, digest: 'b', name: '', at: 5, citations: true };
+    const plain: FileDocument = { mediaType: 'text/plain', data, digest: 'b', name: '', at: 5 };
     const history: Message[] = [
       { role: 'user', text: 'look', images: [pdf] },
       { role: 'assistant', text: 'Seen.' },
@@ -222,7 +222,7 @@ describe('Documents', () => {
     expect(first?.content.slice(-2)).toEqual([expect.objectContaining({ ...pdfBlock, title: 'a.pdf' }), text('look')]);
     expect(second?.content.slice(-3)).toEqual([
       text('look '),
-      expect.objectContaining({ type: 'document', source, citations: { enabled: true } }),
+      expect.objectContaining({ type: 'document', source }),
       text('here'),
     ]);
   });

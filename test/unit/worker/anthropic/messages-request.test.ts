@@ -291,11 +291,11 @@ describe('A request to the Messages API', () => {
     expect(job.text).toBe('a');
     expect(job.images).toMatchObject([
       { mediaType: 'text/plain', data: data('Hi'), name: 'a.txt', at: 1 },
-      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, citations: true, at: 1 },
+      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, at: 1 },
       { mediaType: 'text/plain', data: data('one\n\ntwo'), name: '', at: 1 },
       { mediaType: 'image/png', at: 1 },
     ]);
-    expect([ignored, documentField]).toEqual([[], 'messages.0.content.1']);
+    expect([ignored, documentField]).toEqual([['messages.content.citations'], 'messages.0.content.1']);
     const inResult = asked({ ...afterCalls([call('1')], [result('1', [pdf])]) }).job.results;
     expect(inResult).toMatchObject([{ id: '1', text: '', images: [{ pages: 2 }] }]);
     expect(asked({ messages: [user([{ ...pdf, context: 'x' }]), assistant([pdf]), user('Hi')] }).ignored).toEqual([

@@ -198,15 +198,12 @@ export function imageBlock({ mediaType, data }: Image) {
 }
 
 /** Returns the document as a block of the Messages API. */
-export function documentBlock({ mediaType, data, name, citations }: FileDocument) {
+export function documentBlock({ mediaType, data, name }: FileDocument) {
   const source =
     mediaType === 'text/plain'
       ? { type: 'text', media_type: mediaType, data: Buffer.from(data, 'base64').toString() }
       : { type: 'base64', media_type: mediaType, data };
-  return {
-    ...{ type: 'document', source, ...(name !== '' && { title: name }) },
-    ...(citations && { citations: { enabled: true } }),
-  };
+  return { type: 'document', source, ...(name !== '' && { title: name }) };
 }
 
 /**
