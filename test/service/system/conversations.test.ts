@@ -151,17 +151,21 @@ describe('A conversation', () => {
 });
 
 describe('Conversations that clients read', () => {
-  it('contain the full text, with system text and images, as JSON and as a Markdown file', async () => {
+  it('contain the full text, with system text, images and documents, as JSON and as a Markdown file', async () => {
     const service = await demo();
     const images = [{ media_type: 'image/png', data: png }];
-    const first = { message: 'My name is Ada\n```\n"', system: 'Be kind.', images };
+    const files = [{ name: 'a*.txt', text: 'grüße' }];
+    const first = { message: 'My name is Ada\n```\n"', system: 'Be kind.', images, files };
     const { body } = await service.post('/chat', first);
     const path = `/chat/${body.conversation_id}/messages`;
     expect((await service.get(path)).body).toEqual({
       conversation_id: body.conversation_id,
       system: 'Be kind.',
       messages: [
-        { role: 'user', content: first.message, images },
+        {
+          ...{ role: 'user', content: first.message, images },
+          files: [{ name: 'a*.txt', media_type: 'text/plain', data: Buffer.from('grüße').toString('base64') }],
+        },
         { role: 'assistant', content: body.response, model: body.model, usage: body.usage },
       ],
       request_id: expect.any(String),
@@ -169,7 +173,7 @@ describe('Conversations that clients read', () => {
     const { headers, text } = await service.get(`${path}?format=markdown&download=true`);
     expect(headers.get('content-disposition')).toBe(`attachment; filename="conversation-${body.conversation_id}.md"`);
     expect(text).toContain(
-      '## User\n\n> My name is Ada\n> ```\n> "\n\n*Image: image/png, 70 bytes, left out here.*\n\n## Assistant',
+      '## User\n\n> My name is Ada\n> ```\n> "\n\n*Image: image/png, 70 bytes, left out here.*\n\n*File: a\\*.txt, text/plain, 7 bytes, left out here.*\n\n## Assistant',
     );
     await service.log('http_request_completed', (record) => record.path === path);
     expect(JSON.stringify(service.logs)).not.toContain('Ada');

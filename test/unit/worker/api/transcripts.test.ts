@@ -55,6 +55,27 @@ describe('A conversation as JSON', () => {
     expect(await bodyOf(...parts)).toEqual({ ...begun, system: odd + odd, messages: [user(odd), assistant(odd)] });
   });
 
+  it('has the documents of its messages', async () => {
+    const name = 'a "b".pdf';
+    const pdf: TranscriptPart[] = [
+      { type: 'document', mediaType: 'application/pdf', name, bytes: 3 },
+      { type: 'image-data', data: 'QUJD' },
+    ];
+    const image: TranscriptPart[] = [
+      { type: 'image', mediaType: 'image/png', bytes: 1 },
+      { type: 'image-data', data: 'QQ==' },
+    ];
+    const files = [{ name, media_type: 'application/pdf', data: 'QUJD' }];
+    const images = [{ media_type: 'image/png', data: 'QQ==' }];
+    expect((await bodyOf(...say('user', 'a'), ...pdf, ...pdf)).messages).toEqual([
+      { ...user('a'), files: [...files, ...files] },
+    ]);
+    expect((await bodyOf(...say('user', 'a'), ...image, ...pdf, ...say('user', 'b'))).messages).toEqual([
+      { ...user('a'), images, files },
+      user('b'),
+    ]);
+  });
+
   it('has the images of its messages', async () => {
     const image = (mediaType: 'image/png' | 'image/webp', ...pieces: string[]): TranscriptPart[] => [
       { type: 'image', mediaType, bytes: 3 },
