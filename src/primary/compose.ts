@@ -16,7 +16,7 @@ import { WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { MadeKeys } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
-import { type AccountsSource, accountsListener, CliAccounts } from './cli/accounts.js';
+import { type AccountsSource, accountsListener, CliAccounts, ownerWarnings } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
   type CliContext,
@@ -206,7 +206,9 @@ function connectParts(parts: Parts, signals: PartSignals): void {
 }
 
 /** Lets the jobs, the metrics and the redactor know the accounts of a changed file. */
-function applyAccounts({ accounts, redactor, runner, metrics, room }: Parts, removed: readonly ModelCli[]): void {
+function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
+  const { host, clients, accounts, redactor, runner, metrics, room } = parts;
+  for (const warning of ownerWarnings(accounts.named, clients.keyNames)) host.log.warn('config_warning', { warning });
   redactor.replaceTokens(accounts.secrets);
   runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
   for (const cli of [...removed, ...accounts.unused]) metrics.readiness.remove(cli);

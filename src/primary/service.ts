@@ -4,6 +4,7 @@ import { delay } from '../shared/clock.js';
 import { UserConnections } from './access/user-connections.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
+import { ownerWarnings } from './cli/accounts.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput, urlOf } from './compose.js';
 import { toolsIgnored } from './observe/observers.js';
@@ -61,6 +62,8 @@ export class Service {
   start(workerProgram: string): void {
     const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, pdfs } = this.#parts;
     logStart(this.#parts);
+    const keys = this.#parts.clients.keyNames;
+    for (const warning of ownerWarnings(accounts.named, keys)) host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf(this.#parts));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });

@@ -1,3 +1,4 @@
+import { holderOf, keyClient } from '../../shared/client.js';
 import type { AccountLine } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
@@ -272,6 +273,18 @@ export function isolationWarnings(
   return [
     `MODEL_API_ACCOUNTS_FILE: the HOME of the service is around that of ${names}, so jobs with the login of the service can read it (docs/accounts.md).`,
   ];
+}
+
+/** Returns warnings about accounts with an owner that is no API key, perhaps because of a misspelled name. */
+export function ownerWarnings(accounts: readonly Pick<ModelCli, 'account'>[], keyNames: readonly string[]): string[] {
+  const known = new Set(keyNames.map(keyClient));
+  const isUnknown = (owner: string) => owner.startsWith(keyClient('')) && !known.has(holderOf(owner));
+  return accounts.flatMap(({ account }) => {
+    const unknown = account?.owners.filter(isUnknown) ?? [];
+    const names = unknown.map((owner) => owner.slice(keyClient('').length)).join(', ');
+    const text = `MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of ${account?.name}: ${names}`;
+    return unknown.length === 0 ? [] : [text];
+  });
 }
 
 function startChecks({ health, login }: ModelCli): void {

@@ -2,6 +2,7 @@ import {
   type AccountsSource,
   accountsListener,
   CliAccounts,
+  ownerWarnings,
   type PreparedAccount,
 } from '../../../../src/primary/cli/accounts.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
@@ -132,6 +133,14 @@ describe('The accounts of the model CLIs', () => {
     const lease = await cli.acquire(plainLaunch(null), null, never);
     await lease.release(null);
     expect(cli.lastUsedAt).not.toBeNull();
+  });
+
+  it('have a warning if an owner is no API key', async () => {
+    const text = `${ada}lab claude home=/l owners=key:lab/ada+key:adda+user:nobody\n${team}`;
+    await using made = await createAccounts(text);
+    expect(ownerWarnings(made.accounts.named, ['ada', 'lab'])).toEqual([
+      'MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of lab: adda',
+    ]);
   });
 
   it('are checked with their own login', async () => {
