@@ -19,7 +19,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
   ],
   MODEL_API_STATE_FOLDER: [
-    'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis',
+    'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis, and for the sizes of models',
     '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',
   ],
   MODEL_API_AUDIT_FILE: ['file with a line of JSON for each [act of an administrator](clients.md#audit)', 'none'],

@@ -50,7 +50,7 @@ import {
   removedKey,
   rotateKeyRequest,
 } from '../src/shared/api/keys.js';
-import { modelsBody } from '../src/shared/api/models.js';
+import { modelsBody, sdkModel, sdkModels } from '../src/shared/api/models.js';
 import { setupReport } from '../src/shared/api/setup.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
 import {
@@ -573,7 +573,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'The models, for SDKs of OpenAI and Anthropic',
     description:
       'The response has the form of Anthropic if the request has an `anthropic-version`, otherwise in the form of OpenAI.',
-    ok: z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }),
+    ok: sdkModels,
     okText: 'The models.',
   },
   'GET /v1/models/{id}': {
@@ -584,7 +584,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestParams: {
       path: z.object({ id: z.string().meta({ description: 'Id of the model; a slash in it may be encoded or not.' }) }),
     },
-    ok: z.looseObject({ id: z.string() }),
+    ok: sdkModel,
     okText: 'The model.',
   },
   'POST /v1/chat/completions': {

@@ -26,6 +26,7 @@ import {
   forgetConversation,
   type ModelCli,
 } from './cli/model-cli.js';
+import { LearnedSizes } from './cli/model-sizes.js';
 import type { WaitingJob } from './cli/pool/standby-keeper.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
@@ -311,7 +312,9 @@ function createModels(
   redactor.replaceTokens(accounts.secrets);
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
   const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
-  const catalog = new ModelCatalog(serviceClis, router, config, clock, (cli) => accounts.firstOf(cli));
+  const sizes = new LearnedSizes(config.modelSizesFile, log);
+  const catalogParts = { config, clock, sizes, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
+  const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
   const accountsFile =
@@ -324,7 +327,7 @@ function createModels(
           accountsSource.read,
         );
   const pdfs = createPdfReader(host, serials);
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, pdfs };
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, sizes, knownModels, pdfs };
 }
 
 /** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
@@ -365,7 +368,7 @@ function createNotices(
 function createJobs(parts: EarlierParts) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, usageCounter, tokens, schemas, pdfs } = parts;
+  const { metrics, lastHour, sizes, usageCounter, tokens, schemas, pdfs } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: parts.jobNotices, log };
   const runner = new JobRunner(
@@ -380,7 +383,7 @@ function createJobs(parts: EarlierParts) {
       schemas,
       pdfs,
       knownModels,
-      observer: observeJobs({ ...listeners, jobs: metrics.jobs }),
+      observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes }),
       redactor,
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
@@ -478,6 +481,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       await spans?.close();
       await parts.webhooks?.close();
       await parts.usageJournal.close();
+      await parts.sizes.close();
       await store.close();
       return isAllSent;
     },

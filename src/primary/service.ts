@@ -34,7 +34,8 @@ export class Service {
    * `start`.
    */
   async restore(): Promise<void> {
-    const { conversations, usageJournal, store } = this.#parts;
+    const { conversations, sizes, usageJournal, store } = this.#parts;
+    await sizes.load();
     conversations.isRestored = false;
     if (store.kind !== 'memory') usageJournal.start();
     await store.restore(() => this.#takeOver());

@@ -285,6 +285,7 @@ describe('The imports', () => {
         'src/shared/config/product',
         'src/command/base/client',
         'src/command/verbs/answer',
+        'src/primary/cli/model-sizes',
         'src/worker/jobs/message-parts',
         'src/worker/jobs/tool-offer',
       ),

@@ -46,6 +46,7 @@ export const clientPrograms = {
           ANTHROPIC_MODEL: model,
           ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
           CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
+          CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1', // lists the models of the service in /model
         },
       }),
     nextStep: () => 'Start "claude".',

@@ -4,7 +4,9 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
+import type { ModelSizes } from './contract/adapter.js';
 import type { ModelCli } from './model-cli.js';
+import type { LearnedSizes } from './model-sizes.js';
 import {
   type AtLeastOne,
   type CapabilitySwitches,
@@ -28,6 +30,17 @@ interface ModelsOfCli {
   known: OwnModels | null;
 }
 
+/** Model behind an alias. */
+type TargetModel = Pick<ModelEntry, 'id' | 'capabilities' | 'max_input_tokens' | 'max_tokens'>;
+
+export interface CatalogParts {
+  readonly config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] };
+  readonly clock: Clock;
+  readonly sizes: Pick<LearnedSizes, 'sizesOf'>;
+  /** Returns the account whose login lists the models of a CLI. */
+  readonly firstOf: (cli: ModelCli) => ModelCli;
+}
+
 /** Owns the lists of models of all CLIs. */
 export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
@@ -36,17 +49,13 @@ export class ModelCatalog {
   readonly #switches: CapabilitySwitches;
   readonly #clock: Clock;
   readonly #firstOf: (cli: ModelCli) => ModelCli;
+  readonly #sizes: Pick<LearnedSizes, 'sizesOf'>;
 
-  /** `firstOf`: returns the account whose login lists the models of a CLI. */
-  constructor(
-    clis: AtLeastOne<ModelCli>,
-    router: ModelRouter,
-    config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] },
-    clock: Clock,
-    firstOf: (cli: ModelCli) => ModelCli = (cli) => cli,
-  ) {
+  constructor(clis: AtLeastOne<ModelCli>, router: ModelRouter, parts: CatalogParts) {
+    const { config, clock, firstOf, sizes } = parts;
     this.#router = router;
     this.#firstOf = firstOf;
+    this.#sizes = sizes;
     this.#aliases = config.modelAliases;
     this.#switches = config;
     this.#clock = clock;
@@ -62,7 +71,7 @@ export class ModelCatalog {
   /** Returns the models that a request may name, then the aliases that are not listed models themselves. */
   async list(): Promise<ModelList> {
     const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joinLists());
-    const entries = models.map((model) => this.#withOwnCapabilities(model));
+    const entries = models.map((model) => this.#withSizes(this.#withOwnCapabilities(model)));
     const isListed = ({ name }: ModelAlias) => entries.some(({ id }) => id === this.#router.names.canonical(name));
     const named = this.#aliases.filter((alias) => alias.name !== anyOther && !isListed(alias));
     const all = [...entries, ...named.map(({ name, target }) => aliasOf(name, this.#entryFor(target, entries)))];
@@ -101,7 +110,7 @@ export class ModelCatalog {
     return model === undefined ? null : aliasOf(name, model);
   }
 
-  #entryFor(target: string, models: readonly ModelEntry[]): Pick<ModelEntry, 'id' | 'capabilities'> {
+  #entryFor(target: string, models: readonly ModelEntry[]): TargetModel {
     const defaultModel = target === defaultModelName ? models.find((model) => model.default) : undefined;
     const id = this.#router.names.canonical(target);
     return defaultModel ?? models.find((model) => model.id === id) ?? { id };
@@ -132,6 +141,14 @@ export class ModelCatalog {
     return extras === null
       ? model
       : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#switches) };
+  }
+
+  /** Adds the sizes that the CLI has reported with an answer. The default model may have answered without its name. */
+  #withSizes(entry: ModelEntry): ModelEntry {
+    const { cli, model } = this.#router.split(entry.id);
+    const sizes =
+      this.#sizes.sizesOf({ cli, model }) ?? (entry.default ? this.#sizes.sizesOf({ cli, model: null }) : null);
+    return sizes === null ? entry : { ...entry, ...sizeFields(sizes) };
   }
 
   async #listOf(asked: ModelsOfCli): Promise<OwnModels> {
@@ -173,8 +190,18 @@ function namesOf({ name }: ModelCli): ModelList {
   return { count: 1, models: [{ id: name, name, default: false }] };
 }
 
-function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'capabilities'>): ModelEntry {
-  return { id: name, name, default: false, ...(capabilities && { capabilities }), alias_of: id };
+function sizeFields({ maxInputTokens: input, maxOutputTokens: output }: ModelSizes): Partial<ModelEntry> {
+  return { ...(input !== null && { max_input_tokens: input }), ...(output !== null && { max_tokens: output }) };
+}
+
+function aliasOf(name: string, { id, ...model }: TargetModel): ModelEntry {
+  const { capabilities, max_input_tokens: input, max_tokens: output } = model;
+  const known = {
+    ...(capabilities !== undefined && { capabilities }),
+    ...(input !== undefined && { max_input_tokens: input }),
+    ...(output !== undefined && { max_tokens: output }),
+  };
+  return { id: name, name, default: false, ...known, alias_of: id };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Config } from '../../shared/config/config.js';
 import type { FallbackModel } from '../../shared/config/fallbacks.js';
-import { anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
+import { anthropicPrefix, anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
@@ -107,6 +107,8 @@ export class ModelNames {
   needsList(name: string): boolean {
     const { cli } = this.split(name);
     if (cli.adapter.models !== null) return false;
+    const shown = this.#withoutPrefix(name);
+    if (shown !== null) return true;
     const inner = this.#withoutCli(name);
     if (inner !== null) return this.#isReal(name) || !this.isModel(inner);
     if (this.#isReal(name)) return false;
@@ -120,6 +122,8 @@ export class ModelNames {
     if (!isInner && this.#isReal(name, listed)) return name;
     const known = this.#aliases.get(name) ?? inner;
     if (known !== null || this.#namesCli(name)) return known ?? name;
+    const shown = this.#withoutPrefix(name);
+    if (shown !== null && this.#isKnown(shown, listed)) return this.resolveName(shown, listed);
     return this.#aliases.get(anyOther) ?? name;
   }
 
@@ -135,6 +139,18 @@ export class ModelNames {
     const { model } = this.split(name);
     if (name === defaultModelName || this.isModel(name) || this.#named.has(this.canonical(name))) return true;
     return model !== null && listed.has(model);
+  }
+
+  /** Whether the name stands for a certain model, instead of being passed to a CLI as it is. */
+  #isKnown(name: string, listed: OwnModels): boolean {
+    const isNamed = this.#aliases.has(name) || this.#withoutCli(name) !== null || this.#namesCli(name);
+    return isNamed || this.#isReal(name, listed);
+  }
+
+  /** Returns the model whose id clients of Anthropic's API see with a prefix; null for a name without the prefix. */
+  #withoutPrefix(name: string): string | null {
+    const model = name.startsWith(anthropicPrefix) ? name.slice(anthropicPrefix.length) : '';
+    return modelNamePattern.test(model) ? model : null;
   }
 
   /** With one CLI, returns the model after the CLI's name; null if the name does not contain the CLI. */

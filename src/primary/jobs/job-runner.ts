@@ -10,6 +10,7 @@ import type {
   ToolRound,
   WaitReason,
 } from '../../shared/job.js';
+import type { ModelSizes } from '../cli/contract/adapter.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
@@ -49,6 +50,8 @@ export interface JobObserver {
   toolRound(request: JobRequest, outcome: ToolRound): void;
   /** Called when a job has its slot, with its time in the queue. */
   jobStarted(queueMs: number): void;
+  /** Called when the program has reported the limits of the model of a job. */
+  sizesReported(route: Route, sizes: ModelSizes): void;
   /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called when another model is asked in place of one that cannot answer. */
@@ -362,6 +365,7 @@ export class JobRunner {
         answering = this.#answering(job, processes, record);
         answered = await answering.run().catch((error) => this.#fallBack(job, processes, error));
       }
+      if (answered.sizes !== undefined) observer.sizesReported(job.route, answered.sizes);
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };

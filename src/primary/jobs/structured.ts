@@ -60,8 +60,8 @@ export async function readValue(
 }
 
 /** Returns the end of a turn whose text was already sent. */
-export function valueEnd({ model, usage, calls, isCutShort, isRepaired = false }: RepairedEnd) {
-  const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
+export function valueEnd({ model, usage, calls, isCutShort, sizes, isRepaired = false }: RepairedEnd) {
+  const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }), ...(sizes && { sizes }) };
   return { type: 'turn-end', text: null, model, usage, ...more, stopSequence: null, isCut: isRepaired } as const;
 }
 

@@ -6,6 +6,7 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
@@ -21,12 +22,14 @@ export interface JobListeners {
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly lastHour: Pick<LastHour, 'jobEnded'>;
+  readonly sizes: Pick<LearnedSizes, 'record'>;
   readonly log: Logger;
 }
 
 /** Returns the observer that counts and logs jobs. */
-export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListeners): JobObserver {
+export function observeJobs({ jobs, clients, usage, lastHour, sizes, log }: JobListeners): JobObserver {
   return {
+    sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),

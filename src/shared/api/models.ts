@@ -24,6 +24,14 @@ const modelCapabilities = z
   });
 export type ModelCapabilities = z.infer<typeof modelCapabilities>;
 
+const tokenLimit = z.int().positive().optional();
+const sizes = {
+  max_input_tokens: tokenLimit.meta({
+    description: 'Tokens that fit into the context of the model. Missing until its CLI has reported it with an answer.',
+  }),
+  max_tokens: tokenLimit.meta({ description: 'Tokens of the longest answer. Missing until its CLI has reported it.' }),
+};
+
 export const modelEntry = z
   .strictObject({
     id: z.string(),
@@ -32,6 +40,7 @@ export const modelEntry = z
     description: z.string().optional(),
     alias_of: z.string().optional().meta({ description: 'The model behind this name.' }),
     capabilities: modelCapabilities.optional(),
+    ...sizes,
   })
   .meta({ id: 'Model' });
 export type ModelEntry = z.infer<typeof modelEntry>;
@@ -49,8 +58,48 @@ const openAiModel = z.strictObject({
   owned_by: z.string(),
   alias_of: z.string().optional(),
   capabilities: modelCapabilities.optional(),
+  ...sizes,
 });
 export type OpenAiModel = z.infer<typeof openAiModel>;
+
+/** Model in the form of the Anthropic API. */
+const anthropicModel = z
+  .strictObject({
+    type: z.literal('model'),
+    id: z
+      .string()
+      .meta({ description: 'Begins with `anthropic/` if the name contains neither `claude` nor `anthropic`.' }),
+    display_name: z.string(),
+    description: z.string().optional(),
+    created_at: z.iso.datetime(),
+    capabilities: z.looseObject({}).nullable(),
+    max_input_tokens: z.int().positive().nullable(),
+    max_tokens: z.int().positive().nullable(),
+    lifecycle: z.literal('active'),
+    deprecated_at: z.null(),
+    retires_at: z.null(),
+    line: z.null(),
+    alias_of: z.string().optional(),
+  })
+  .meta({ id: 'AnthropicModel' });
+export type AnthropicModel = z.infer<typeof anthropicModel>;
+
+const anthropicModels = z
+  .strictObject({
+    data: z.array(anthropicModel),
+    has_more: z.literal(false),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+  .meta({ id: 'AnthropicModels' });
+export type AnthropicModels = z.infer<typeof anthropicModels>;
+
+/** Answers of GET /v1/models/{id} and GET /v1/models. */
+export const sdkModel = z.union([openAiModel, anthropicModel]);
+export const sdkModels = z.union([
+  z.strictObject({ object: z.literal('list'), data: z.array(openAiModel) }),
+  anthropicModels,
+]);
 
 export const modelsBody = z
   .strictObject({

@@ -70,6 +70,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     sharedBudgets,
     madeKeys,
     madeKeysFile: madeKeysFileOf(env, values),
+    modelSizesFile: stateFile(env, values, 'model-sizes.json'),
     personLines,
     needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,
     production,
@@ -122,18 +123,21 @@ async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Pr
 }
 
 /**
- * Returns the file for keys that are made over HTTP: in the folder of the variable, of systemd or of the user. null if
- * there is no folder, or if several hosts share a store, which then has the keys.
+ * Returns the file for keys that are made over HTTP. null if there is no folder, or if several hosts share a store,
+ * which then has the keys.
  */
-function madeKeysFileOf(
-  env: Environment,
-  { MODEL_API_STATE_FOLDER: named, MODEL_API_STORE: store }: Parsed,
-): string | null {
-  if (named === undefined || store === undefined || store.kind === 'redis') return null;
+function madeKeysFileOf(env: Environment, values: Parsed): string | null {
+  const { MODEL_API_STORE: store } = values;
+  return store === undefined || store.kind === 'redis' ? null : stateFile(env, values, 'made-keys.json');
+}
+
+/** Returns a file in the folder of the variable, of systemd or of the user; null if there is no folder. */
+function stateFile(env: Environment, { MODEL_API_STATE_FOLDER: named }: Parsed, name: string): string | null {
+  if (named === undefined) return null;
   const [ofUnit] = env.STATE_DIRECTORY?.split(':') ?? [];
   const ofUser = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
   const folder = named ?? (ofUnit || (ofUser && join(ofUser, 'prompt-relay')));
-  return folder && isAbsolute(folder) ? join(folder, 'made-keys.json') : null;
+  return folder && isAbsolute(folder) ? join(folder, name) : null;
 }
 
 /** Whether only users of this machine can reach the service, and it is not marked as production. */

@@ -30,6 +30,8 @@ export const logEvents = {
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
   tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',
+  model_sizes_not_written:
+    'the sizes of models cannot be written to the state folder, and are lost at the next start: error',
   webhook_failed: 'a receiver of notices does not accept one: receiver, error. Logged once, until webhook_back',
   webhook_back: 'a receiver accepts notices again: receiver',
   webhook_given_up: 'notices were not delivered: error, count, and for a single one its id, type and receiver',

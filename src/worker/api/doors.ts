@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
+import { anthropicList, anthropicModel, releaseDay } from '../anthropic/models.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
@@ -134,9 +135,6 @@ export function speakAsClient(): Handler {
   };
 }
 
-/** Placeholder, because the date of a model is unknown. */
-const noDate = '1970-01-01T00:00:00Z';
-
 /** Lists the models for both SDKs, the default model first. */
 export function getDoorModels(primary: Primary): AsyncHandler {
   return async (req, res) => {
@@ -167,39 +165,16 @@ function modelIn(req: Request, model: ModelEntry): object {
   return speaksAnthropic(req) ? anthropicModel(model) : openAiModel(model);
 }
 
-function openAiModel({ id, alias_of: target, capabilities }: ModelEntry): OpenAiModel {
+function openAiModel({ id, alias_of: target, capabilities, ...model }: ModelEntry): OpenAiModel {
+  const { max_input_tokens: input, max_tokens: output } = model;
   return {
     id,
     object: 'model',
-    created: 0,
+    created: (releaseDay(target ?? id)?.getTime() ?? 0) / 1000,
     owned_by: 'prompt-relay',
     ...(target !== undefined && { alias_of: target }),
     ...(capabilities !== undefined && { capabilities }),
-  };
-}
-
-/** Fields of Anthropic's API whose values are unknown here. The service's `capabilities` have another form. */
-const unknownToAnthropic = {
-  capabilities: null,
-  max_input_tokens: null,
-  max_tokens: null,
-  lifecycle: 'active',
-  deprecated_at: null,
-  retires_at: null,
-  line: null,
-} as const;
-
-function anthropicModel({ id, name, alias_of: target }: ModelEntry): object {
-  const alias = target === undefined ? {} : { alias_of: target };
-  return { type: 'model', id, display_name: name, created_at: noDate, ...unknownToAnthropic, ...alias };
-}
-
-function anthropicList(models: readonly ModelEntry[]): object {
-  const [first, last] = [models[0], models.at(-1)];
-  return {
-    data: models.map(anthropicModel),
-    has_more: false,
-    first_id: first?.id ?? null,
-    last_id: last?.id ?? null,
+    ...(input !== undefined && { max_input_tokens: input }),
+    ...(output !== undefined && { max_tokens: output }),
   };
 }

@@ -76,7 +76,11 @@ export function postShow(primary: Primary, bodies: BodyMemory): AsyncHandler {
       parameters: '',
       template: '',
       details,
-      model_info: { 'general.architecture': architecture, 'general.basename': model.id },
+      model_info: {
+        'general.architecture': architecture,
+        'general.basename': model.id,
+        ...(model.max_input_tokens !== undefined && { [`${architecture}.context_length`]: model.max_input_tokens }),
+      },
       capabilities: ['completion', ...capabilitiesOf(model.capabilities)],
       modified_at: modifiedAt,
     });

@@ -12,8 +12,10 @@ import {
   saysAndCalls,
   startMessagesApi,
 } from '../../support/agents/messages-api-stub.js';
+import { until } from '../../support/basics/until.js';
 import { canBecomeOthers, strangers } from '../../support/clients/other-users.js';
 import { metric } from '../../support/documents/exposition.js';
+import { startService } from '../../support/service/service.js';
 
 const model = 'claude-sonnet-5';
 
@@ -70,6 +72,18 @@ describe.each(codingAgents)('%s as a client', (agent) => {
     expect(answered.map((request) => resultsIn(request).length)).toEqual([1, 2]);
     expect(await service.stop()).toBe(0); // throws if a process is left
   });
+});
+
+it('Claude Code lists the models of the service, and the service accepts their ids', async () => {
+  await using service = await startService();
+  await using client = await settleAgent('Claude Code', service.url);
+  await client.chat('Hello');
+  const path = join(client.home, '.claude', 'cache', 'gateway-models.json');
+  const { models } = JSON.parse(await until(() => readFile(path, 'utf8').catch(() => null), 'the list of models'));
+  expect(models).toMatchObject([{ id: 'anthropic/eliza', display_name: 'Eliza' }, { id: 'anthropic/echo' }]);
+  const messages = [{ role: 'user', content: 'word for word' }];
+  const { body } = await service.post('/v1/messages', { model: models[1].id, max_tokens: 9, messages });
+  expect(body).toMatchObject({ content: [{ type: 'text', text: 'word for word' }] });
 });
 
 /** How often each agent sends a request that fails. The other agents are tested in coding-agents.test.ts. */

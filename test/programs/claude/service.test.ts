@@ -16,6 +16,7 @@ import {
 } from '../../support/agents/messages-api-stub.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { recovers, untilJobs } from '../../support/jobs/jobs.js';
+import type { Service } from '../../support/service/service.js';
 
 /** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
@@ -84,6 +85,25 @@ describe('The service with the real claude', () => {
     expect(lastConversation().map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user']);
     for (const request of api.requests) expect(systemOf(request).slice(2)).toEqual(['Be brief.']);
     expect(api.requests).toHaveLength(3);
+  });
+
+  it('lists the sizes of a model after claude has reported them, also after a restart', async () => {
+    await using folder = await temporaryFolder();
+    const start = () => startWithClaude(api, { env: { ...noSpares, MODEL_API_STATE_FOLDER: folder.path } });
+    const anthropic = { 'anthropic-version': '2023-06-01' };
+    const sizesIn = async (service: Service) => {
+      const { body } = await service.get('/v1/models/haiku', anthropic);
+      return [body.max_input_tokens, body.max_tokens];
+    };
+    const sizes = [expect.any(Number), expect.any(Number)];
+    api.behave = () => ({ ...says('Hello'), model: 'claude-of-the-test' });
+    await using first = await start();
+    expect(await sizesIn(first)).toEqual([null, null]);
+    await first.post('/ask', { prompt: 'Hello', model: 'haiku' });
+    expect(await sizesIn(first)).toEqual(sizes);
+    await first.stop();
+    await using second = await start();
+    expect(await sizesIn(second)).toEqual(sizes);
   });
 
   it('lists the models that claude lists', async () => {

@@ -115,7 +115,7 @@ describe('The Messages API for Anthropic SDKs', () => {
 
   it('lists the models', async () => {
     const list = await (await ask('/v1/models', null)).json();
-    expect(list).toMatchObject({ first_id: 'eliza', last_id: 'echo', has_more: false });
+    expect(list).toMatchObject({ first_id: 'anthropic/eliza', last_id: 'anthropic/echo', has_more: false });
     expect(await (await ask('/v1/models/echo', null)).json()).toMatchObject({ type: 'model', id: 'echo' });
   });
 

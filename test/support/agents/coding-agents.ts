@@ -198,6 +198,7 @@ export async function installCodingAgent(agent: CodingAgent): Promise<string[]> 
 /** Configured agent with a private HOME. */
 export interface SettledAgent extends AsyncDisposable {
   readonly tools: FileTools;
+  readonly home: string;
   /** Working directory. */
   readonly work: string;
   /** Sends these texts in one conversation. Resolves with the output that the user sees after each. */
@@ -224,6 +225,7 @@ export async function settleAgent(agent: CodingAgent, url: string, model = docum
   if (line.args.length > 0) await run(situation, line.args);
   return {
     tools,
+    home,
     work,
     chat: (...said) => chat(situation, said),
     task: async (said) => {

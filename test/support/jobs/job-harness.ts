@@ -1,5 +1,11 @@
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
-import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
+import type {
+  Capabilities,
+  LaunchOptions,
+  ModelSizes,
+  Turn,
+  TurnEnd,
+} from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../../src/primary/cli/models.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
@@ -174,6 +180,8 @@ function harnessState(extras: Capabilities) {
     broken: [] as unknown[],
     waits: [] as number[],
     firstDeltas: [] as number[],
+    /** Sizes of models that the programs have reported. */
+    sizes: [] as (readonly [model: string | null, sizes: ModelSizes])[],
     toolRounds: [] as ToolRound[],
     /** Moves to another model, as `FROM > TO: REASON`. */
     fallbacks: [] as string[],
@@ -265,6 +273,7 @@ function recordingObserver(state: State): JobObserver {
     },
     fellBack: (_request, from, to, reason) => void state.fallbacks.push(`${from.label} > ${to.label}: ${reason}`),
     attemptEnded: (_request, { outcome }, bill) => void state.attempts.push({ outcome, bill }),
+    sizesReported: ({ adapterModel }, sizes) => void state.sizes.push([adapterModel, sizes]),
     jobBroke: (thrown) => void state.broken.push(thrown),
   };
 }

@@ -113,6 +113,14 @@ export interface InputTaken {
   readonly type: 'input-taken';
 }
 
+/** Limits of a model in tokens; null if the program does not report them. */
+export interface ModelSizes {
+  /** Largest input, the size of the context. */
+  readonly maxInputTokens: number | null;
+  /** Largest answer. */
+  readonly maxOutputTokens: number | null;
+}
+
 export interface TurnEnd {
   readonly type: 'turn-end';
   /** Whole answer, if it differs from the sum of the deltas; null otherwise. */
@@ -127,6 +135,8 @@ export interface TurnEnd {
   readonly isCutShort?: boolean;
   /** Refusal by the model or its API. Text and calls before it belong to the answer. */
   readonly refusal?: ModelRefusal;
+  /** Limits of the model that has answered; absent if the program does not report them. */
+  readonly sizes?: ModelSizes;
 }
 
 export interface TurnFailed {

@@ -1,16 +1,23 @@
-import { ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
+import { type CatalogParts, ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
 import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
-import { loadConfig } from '../../../../src/shared/config/config.js';
+import { type Config, loadConfig } from '../../../../src/shared/config/config.js';
 import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 import { clock } from '../../../support/processes/trees.js';
 
+const partsOf = (config: Config, sizes: CatalogParts['sizes'] = { sizesOf: () => null }): CatalogParts => ({
+  config,
+  clock,
+  sizes,
+  firstOf: (cli) => cli,
+});
+
 async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
   const made = await modelClisOf(clis, env);
-  const catalog = new ModelCatalog(made.clis, made.router, made.config, clock);
+  const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config));
   return { ...made, catalog };
 }
 
@@ -31,6 +38,22 @@ describe('The models of several CLIs', () => {
     });
     const { models } = await other.catalog.list();
     expect(models.map(({ id, default: is }) => [id, is])).toEqual([['codex/big', true]]);
+  });
+
+  it('are listed with the sizes that their CLIs have reported, also under an alias', async () => {
+    const sizesOf: CatalogParts['sizes']['sizesOf'] = ({ cli, model }) =>
+      cli.name === 'codex' && model === 'small' ? { maxInputTokens: 9, maxOutputTokens: null } : null;
+    const made = await modelClisOf([echoCli('claude'), echoCli('codex')], {
+      MODEL_API_MODEL_ALIASES: 'mini=codex/small',
+    });
+    const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config, { sizesOf }));
+    const { models } = await catalog.list();
+    const known = models.filter(({ max_input_tokens: size }) => size !== undefined);
+    expect(known.map(({ id, max_input_tokens: size, max_tokens: output }) => [id, size, output])).toEqual([
+      ['codex/small', 9, undefined],
+      ['mini', 9, undefined],
+    ]);
+    await made[Symbol.asyncDispose]();
   });
 
   it('are listed with the default of the default CLI', async () => {
@@ -119,7 +142,7 @@ describe('The list of models', () => {
   async function catalogOf(aliases: string) {
     const config = await loadConfig({ MODEL_API_MODEL_ALIASES: aliases }, async () => '');
     const clis = [stub('a', models), stub('b', null)] as const;
-    return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), config, clock);
+    return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), partsOf(config));
   }
 
   it('ends with the aliases and their targets', async () => {
@@ -149,7 +172,7 @@ describe('A request', () => {
     const { listModels } = program;
     const publicName = (model: string | null) => model;
     const cli = { name: 'a', adapter, program, listModels, publicName } as unknown as ModelCli;
-    return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), config, clock);
+    return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), partsOf(config));
   };
   const request = jobRequest({ model: 'gpt-4o' });
 

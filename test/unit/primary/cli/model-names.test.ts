@@ -46,6 +46,27 @@ describe('A model name with one CLI', () => {
     expect([names.needsList(name), names.resolveName(name)]).toEqual([false, target]);
   });
 
+  it('may have the prefix by which clients of the Anthropic API see it, if the service knows the rest', async () => {
+    const names = await namesOf([claude], 'mini=haiku');
+    const known = (name: string) => names.resolveName(name, listed);
+    for (const [name, target] of [
+      ['anthropic/opus', 'opus'],
+      ['anthropic/sonnet', 'sonnet'],
+      ['anthropic/default', 'default'],
+      ['anthropic/claude/opus', 'opus'],
+      ['anthropic/mini', 'haiku'],
+      ['anthropic/grok', 'anthropic/grok'],
+      ['anthropic/', 'anthropic/'],
+    ] as const)
+      expect([name, known(name)]).toEqual([name, target]);
+    expect([names.needsList('anthropic/sonnet'), names.needsList('sonnet')]).toEqual([true, false]);
+    const several = await namesOf([claude, cli('codex')]);
+    for (const name of ['codex/gpt-5', 'codex', 'claude/opus', 'opus'])
+      expect(several.resolveName(`anthropic/${name}`, listed)).toBe(name);
+    const own = await namesOf([agent]);
+    for (const name of ['anthropic/claude-4', 'anthropic/x']) expect(own.resolveName(name, listed)).toBe(name);
+  });
+
   it('is passed to the CLI if no alias matches', async () => {
     const names = await namesOf([claude], 'gpt-4o=haiku');
     for (const name of ['gpt-4', 'claude-next', 'openai/gpt-4o', 'claudette/x', 'codex'])

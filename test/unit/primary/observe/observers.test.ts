@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
 import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
@@ -25,7 +26,7 @@ describe('The observer of jobs', () => {
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
-    const observer = observeJobs({ jobs, clients, usage, lastHour, log });
+    const observer = observeJobs({ jobs, clients, usage, lastHour, sizes: new LearnedSizes(null, log), log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, log, usage, lastHour, read };
   }

@@ -510,6 +510,7 @@ describe('The configuration', () => {
       sharedBudgets: [],
       madeKeys: [],
       madeKeysFile: null,
+      modelSizesFile: null,
       auditFile: null,
       personLines: [],
       keysFile: null,

@@ -16,7 +16,9 @@ describe('The list of models', () => {
     const times = { created_at: '1970-01-01T00:00:00Z', deprecated_at: null, retires_at: null };
     const eliza = { type: 'model', id: 'eliza', display_name: 'Eliza', lifecycle: 'active', ...times, ...unknown };
     const { headers, body } = await door.get('/v1/models', anthropic);
-    expect(body).toMatchObject({ data: [eliza, { id: 'echo' }], has_more: false, first_id: 'eliza', last_id: 'echo' });
+    const shown = { ...eliza, id: 'anthropic/eliza', alias_of: 'eliza' };
+    const ends = { has_more: false, first_id: 'anthropic/eliza', last_id: 'anthropic/echo' };
+    expect(body).toMatchObject({ data: [shown, { id: 'anthropic/echo' }], ...ends });
     expect(headers.get('request-id')).toBe(headers.get('x-request-id'));
     expect((await door.get('/v1/models/eliza', anthropic)).body).toEqual(eliza);
   });

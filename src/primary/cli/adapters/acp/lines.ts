@@ -144,9 +144,10 @@ const toolWork = z.object({
   toolCallId: z.string().catch(''),
   status: z.string().nullish().catch(null),
 });
-/** Usage; `cost` is the total of the session. */
+/** Usage; `cost` is the total of the session, and `size` that of the model's context. */
 const usageUpdate = z.object({
   sessionUpdate: z.literal('usage_update'),
+  size: z.int().positive().nullish().catch(null),
   cost: z.object({ amount: z.number().nonnegative(), currency: z.string() }).nullish(),
 });
 

@@ -16,6 +16,8 @@ export class AcpTurn {
   #hasText = false;
   readonly #spentBeforeUsd: number;
   #spentUsd: number | null = null;
+  /** Tokens that fit into the context of the model, as reported by the agent. */
+  #contextSize: number | null = null;
   /** Ids of the running tools that the agent has reported. */
   readonly #running = new Set<string>();
 
@@ -58,6 +60,7 @@ export class AcpTurn {
   read(update: SessionUpdate): readonly DecoderEvent[] {
     if (update.sessionUpdate === 'usage_update') {
       if (update.cost?.currency === 'USD') this.#spentUsd = update.cost.amount;
+      this.#contextSize = update.size ?? this.#contextSize;
       return [];
     }
     this.#hasBegun = true;
@@ -82,6 +85,7 @@ export class AcpTurn {
     const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
     const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
     const early = {
+      ...(this.#contextSize !== null && { sizes: { maxInputTokens: this.#contextSize, maxOutputTokens: null } }),
       ...(ended.stopReason === 'max_tokens' && { isCutShort: true }),
       ...(ended.stopReason === 'refusal' && { refusal: { category: null, explanation: null } }),
     };

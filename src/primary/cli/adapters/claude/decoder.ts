@@ -336,7 +336,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     // The CLI reports all rounds of a loop together, so a round uses its own messages.
     const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd);
     const stopped = stop?.stop_reason === 'stop_sequence' && { stopSequence: stop.stop_sequence ?? null };
-    return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped }];
+    return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped, ...sizesOf(line, model) }];
   }
 
   /** Whether a good result has no message before it, although this process has sent one with every answer. */
@@ -383,6 +383,19 @@ function valueText(value: unknown): string {
   } catch {
     return '';
   }
+}
+
+/**
+ * Returns the limits of the model that has answered, which may add a date to the requested name. The line also has
+ * models that only served the CLI itself.
+ */
+function sizesOf({ modelUsage }: ResultLine, model: string | null): Pick<TurnEnd, 'sizes'> {
+  const models = Object.entries(modelUsage ?? {});
+  const named = models.find(([name]) => name === model) ?? models.find(([name]) => model?.startsWith(`${name}-`));
+  const [, used] = named ?? (models.length === 1 ? models[0] : undefined) ?? [];
+  if (used === undefined) return {};
+  const { contextWindow = null, maxOutputTokens = null } = used;
+  return { sizes: { maxInputTokens: contextWindow, maxOutputTokens } };
 }
 
 /** Rounds a difference of two sums, whose last digits are meaningless. */

@@ -75,6 +75,10 @@ const assistant = z.object({
   message: z.object({ model: z.string(), content: z.array(contentBlock) }),
 });
 
+const tokenLimit = z.int().positive().nullish().catch(null);
+/** Limits of a model that the CLI has asked. */
+const modelUsage = z.object({ contextWindow: tokenLimit, maxOutputTokens: tokenLimit });
+
 const result = z.object({
   type: z.literal('result'),
   ...turnField,
@@ -90,6 +94,7 @@ const result = z.object({
   api_error_status: z.number().nullish().catch(null),
   total_cost_usd: z.number().nonnegative().nullish().catch(null),
   usage: usage.nullish().catch(null),
+  modelUsage: z.record(z.string(), modelUsage).nullish().catch(null),
 });
 
 const number = z.number().nullish().catch(null);

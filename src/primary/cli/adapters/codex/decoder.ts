@@ -50,6 +50,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #spent: CodexTokens | null = null;
   #tokens: CodexTokens | null = null;
   #limits: CodexLimits | null = null;
+  #contextWindow: number | null = null;
   /** Calls of the current message. */
   #calls: ToolCall[] = [];
   /** Usage of the API responses in this turn; null if the program does not report it. */
@@ -145,6 +146,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
         return this.#whole(params);
       case 'thread/tokenUsage/updated':
         this.#tokens = params.tokenUsage.total;
+        this.#contextWindow = params.tokenUsage.modelContextWindow ?? null;
         return nothing;
       case 'model/rerouted':
         return this.#named(params.toModel);
@@ -266,7 +268,9 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const { currentTurn } = this.#thread;
     this.#thread.answered();
     if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits, currentTurn)];
-    return isEmpty ? emptyAnswer : [{ type: 'turn-end', text, model, usage }];
+    const window = this.#contextWindow;
+    const sizes = window !== null && { sizes: { maxInputTokens: window, maxOutputTokens: null } };
+    return isEmpty ? emptyAnswer : [{ type: 'turn-end', text, model, usage, ...sizes }];
   }
 }
 

@@ -22,6 +22,8 @@ const turnError = z.object({
 const texts = z.array(z.string()).nullish().catch(null);
 const item = z.object({ type: z.string(), id: detail, text: detail, summary: texts, content: texts });
 
+/** Tokens that fit into the context of the model. */
+const contextWindow = z.int().positive().nullish().catch(null);
 const tokens = z.object({
   inputTokens: count,
   cachedInputTokens: count,
@@ -64,7 +66,10 @@ const notifications = z.discriminatedUnion('method', [
   notification('item/completed', z.object({ ...turnFields, item })),
   notification('rawResponseItem/completed', z.object({ ...turnFields, item: rawItem })),
   notification('rawResponse/completed', z.object({ ...turnFields, usage: tokens.nullish().catch(null) })),
-  notification('thread/tokenUsage/updated', z.object({ ...turnFields, tokenUsage: z.object({ total: tokens }) })),
+  notification(
+    'thread/tokenUsage/updated',
+    z.object({ ...turnFields, tokenUsage: z.object({ total: tokens, modelContextWindow: contextWindow }) }),
+  ),
   notification('model/rerouted', z.object({ ...turnFields, toModel: z.string() })),
   notification('account/rateLimits/updated', z.object({ rateLimits })),
   notification('error', z.object({ ...turnFields, error: turnError, willRetry: z.boolean().catch(false) })),

@@ -21,6 +21,7 @@ const usage = z.object({
   cacheReadTokens: count,
   cacheWriteTokens: count,
 });
+const tokenLimit = z.int().positive().nullable();
 const quota = z.object({ scope: z.enum(['account', 'model']), resetsAt: z.number().nullable() });
 
 const eventShape = z.discriminatedUnion('type', [
@@ -34,6 +35,7 @@ const eventShape = z.discriminatedUnion('type', [
     model: text.nullable(),
     usage,
     isCutShort: z.boolean().optional(),
+    sizes: z.object({ maxInputTokens: tokenLimit, maxOutputTokens: tokenLimit }).optional(),
     refusal: z.object({ category: text.nullable(), explanation: text.nullable() }).optional(),
   }),
   z.object({

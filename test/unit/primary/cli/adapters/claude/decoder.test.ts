@@ -87,6 +87,21 @@ function read(...chunks: readonly string[]): readonly DecoderEvent[] {
 }
 
 describe('The output that the claude adapter reads', () => {
+  it('reports the sizes of the model that has answered, not of a model that served the CLI itself', () => {
+    const size = (contextWindow: unknown) => ({ contextWindow, maxOutputTokens: 64_000, costUSD: 1 });
+    const modelUsage = { 'claude-small': size(1000), 'claude-test': size(200_000) };
+    const ends = (more: object) =>
+      [...new ClaudeDecoder(new ClaudeWriter(new Set()), false).read(text(init, assistant('Hi é'), result(more)))].at(
+        -1,
+      );
+    expect(ends({ modelUsage })).toMatchObject({ sizes: { maxInputTokens: 200_000, maxOutputTokens: 64_000 } });
+    expect(ends({ modelUsage: { 'claude-test': size('many') } })).toMatchObject({ sizes: { maxInputTokens: null } });
+    expect(ends({ modelUsage: { 'claude-small': size(7) } })).toMatchObject({ sizes: { maxInputTokens: 7 } });
+    expect(ends({ modelUsage: { small: size(7), claude: size(8) } })).toMatchObject({ sizes: { maxInputTokens: 8 } });
+    for (const without of [{}, { modelUsage: null }, { modelUsage: { small: size(1), tiny: size(1) } }])
+      expect(ends(without)).not.toHaveProperty('sizes');
+  });
+
   it('is the answer and its end, wherever the output is split', () => {
     const expected = [...deltas, end];
     for (let at = 0; at <= turn.length; at++) expect(read(turn.slice(0, at), turn.slice(at))).toEqual(expected);

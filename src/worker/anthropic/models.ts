@@ -1,0 +1,89 @@
+import type { AnthropicModel, AnthropicModels, ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
+import { anthropicPrefix } from '../../shared/config/values.js';
+
+/** Models in the form of Anthropic's API. */
+
+/** Placeholder of Anthropic's API for a model without a date. */
+const noDate = '1970-01-01T00:00:00Z';
+
+/** Claude Code shows only these names of a gateway, and drops all others. */
+const shownByClaudeCode = /claude|anthropic/i;
+
+/** Returns the id that a client of Anthropic's API sees. Requests may use it like the name itself. */
+export function anthropicId(id: string): string {
+  return shownByClaudeCode.test(id) ? id : anthropicPrefix + id;
+}
+
+/** Returns the entry of a model with this id. */
+export function anthropicModel(model: ModelEntry, id = model.id): AnthropicModel {
+  const { name, description, alias_of: target = id === model.id ? undefined : model.id } = model;
+  return {
+    type: 'model',
+    id,
+    display_name: name,
+    created_at: releaseDay(model.alias_of ?? model.id)?.toISOString() ?? noDate,
+    capabilities: model.capabilities === undefined ? null : capabilitiesOf(model.capabilities),
+    max_input_tokens: model.max_input_tokens ?? null,
+    max_tokens: model.max_tokens ?? null,
+    lifecycle: 'active',
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
+    ...(description !== undefined && { description }),
+    ...(target !== undefined && { alias_of: target }),
+  };
+}
+
+export function anthropicList(models: readonly ModelEntry[]): AnthropicModels {
+  const data = models.map((model) => ({ model, id: anthropicId(model.id) }));
+  return {
+    data: data.map(({ model, id }) => anthropicModel(model, id)),
+    has_more: false,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  };
+}
+
+/** Date at the end of a model's name, as in `claude-opus-4-5-20251101` and `gpt-4o-2024-08-06`. */
+const namedDay = /[-@](20\d\d)-?([01]\d)-?([0-3]\d)(?=$|[-:[])/;
+
+/** Returns the day on which a model was released, if its name contains the day; otherwise null. */
+export function releaseDay(name: string): Date | null {
+  const [, year, month, day] = namedDay.exec(name) ?? [];
+  if (year === undefined) return null;
+  const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+const absent = { supported: false };
+
+/** Requests may have every level of an effort; the levels above `high` count as `high`. */
+function capabilitiesOf({
+  images,
+  schema = false,
+  effort,
+  thinking = false,
+}: ModelCapabilities): Record<string, unknown> {
+  const works = { supported: effort };
+  const thinks = { supported: thinking };
+  return {
+    batch: absent,
+    citations: absent,
+    code_execution: absent,
+    context_management: {
+      supported: false,
+      clear_thinking_20251015: null,
+      clear_tool_uses_20250919: null,
+      compact_20260112: null,
+    },
+    effort: { ...works, low: works, medium: works, high: works, xhigh: works, max: works },
+    image_input: { supported: images },
+    pdf_input: absent,
+    server_tools: { supported: false, code_execution: absent, web_search: absent },
+    structured_outputs: { supported: schema },
+    thinking: {
+      ...thinks,
+      types: { adaptive: thinks, between_tools: absent, disabled: { supported: true }, enabled: thinks },
+    },
+  };
+}

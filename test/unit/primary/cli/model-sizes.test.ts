@@ -1,0 +1,52 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+
+const opus = { cli: { name: 'claude' }, model: 'opus' };
+const sizes = { maxInputTokens: 200_000, maxOutputTokens: null };
+
+describe('The sizes of models', () => {
+  it('survive a restart, and the newest report counts', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'state', 'model-sizes.json');
+    const log = new LogBook();
+    const first = new LearnedSizes(path, log);
+    await first.load();
+    first.record(opus, { maxInputTokens: 1, maxOutputTokens: 1 });
+    first.record(opus, sizes);
+    first.record({ ...opus, model: null }, { maxInputTokens: 5, maxOutputTokens: 6 });
+    await first.close();
+    const second = new LearnedSizes(path, log);
+    await second.load();
+    expect(second.sizesOf({ ...opus, model: null })).toMatchObject({ maxInputTokens: 5, maxOutputTokens: 6 });
+    expect(second.sizesOf(opus)).toMatchObject(sizes);
+    expect(second.sizesOf({ cli: { name: 'codex' }, model: 'opus' })).toBeNull();
+    expect(log.events).toEqual([]);
+  });
+
+  it('are bounded, and a broken file is like an empty one', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'model-sizes.json');
+    await writeFile(path, '{"cli":');
+    const learned = new LearnedSizes(path, new LogBook());
+    await learned.load();
+    for (let n = 0; n < 600; n++) learned.record({ ...opus, model: `opus-${n}` }, sizes);
+    expect([learned.sizesOf({ ...opus, model: 'opus-99' }), learned.sizesOf({ ...opus, model: 'opus-100' })]).toEqual([
+      null,
+      expect.objectContaining(sizes),
+    ]);
+    await learned.close();
+    expect(await readFile(path, 'utf8')).toContain('"opus-599"');
+  });
+
+  it('are reported in the log if they cannot be written', async () => {
+    const log = new LogBook();
+    const learned = new LearnedSizes('/proc/nowhere/model-sizes.json', log);
+    learned.record(opus, sizes);
+    await learned.close();
+    expect(log.events).toEqual(['model_sizes_not_written']);
+    expect(learned.sizesOf(opus)).toMatchObject(sizes);
+  });
+});

@@ -1,0 +1,35 @@
+import type { ModelEntry } from '../../../../src/shared/api/models.js';
+import { anthropicList, anthropicModel } from '../../../../src/worker/anthropic/models.js';
+
+const model: ModelEntry = { id: 'claude-opus-4-5-20251101', name: 'Opus', default: true };
+
+describe("A model in the form of Anthropic's API", () => {
+  it('has its sizes, its features and the date in its name', () => {
+    const capabilities = { images: true, effort: true, schema: true, thinking: true, tools: 'native' } as const;
+    const sizes = { max_input_tokens: 200_000, max_tokens: 64_000 };
+    expect(anthropicModel({ ...model, ...sizes, capabilities, description: 'Slow' })).toMatchObject({
+      ...{ id: model.id, display_name: 'Opus', description: 'Slow', created_at: '2025-11-01T00:00:00.000Z', ...sizes },
+      capabilities: {
+        batch: { supported: false },
+        image_input: { supported: true },
+        effort: { supported: true, max: { supported: true } },
+        structured_outputs: { supported: true },
+        thinking: { supported: true, types: { adaptive: { supported: true }, disabled: { supported: true } } },
+      },
+    });
+  });
+
+  it.each([
+    ['claude-opus-4-5-20251101', 'claude-opus-4-5-20251101', '2025-11-01T00:00:00.000Z'],
+    ['us.anthropic.claude-next', 'us.anthropic.claude-next', '1970-01-01T00:00:00Z'],
+    ['codex/gpt-4o-2024-08-06', 'anthropic/codex/gpt-4o-2024-08-06', '2024-08-06T00:00:00.000Z'],
+    ['opus', 'anthropic/opus', '1970-01-01T00:00:00Z'],
+    ['x-20259999', 'anthropic/x-20259999', '1970-01-01T00:00:00Z'],
+  ])('has an id that Claude Code shows: %s', (id, shown, created) => {
+    const alias = id === shown ? undefined : id;
+    const [listed] = (anthropicList([{ ...model, id }]) as { data: object[] }).data;
+    expect(listed).toMatchObject({ id: shown, created_at: created });
+    expect(listed).toHaveProperty('capabilities', null);
+    expect((listed as { alias_of?: string }).alias_of).toBe(alias);
+  });
+});
