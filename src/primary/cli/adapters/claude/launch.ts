@@ -8,7 +8,13 @@ import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 
-const bars = { deny: ['Read(//**)'] };
+const settings = {
+  // Even without tools, `@path` in a prompt reads a file. This rule is one of several ways to prevent it.
+  permissions: { deny: ['Read(//**)'] },
+  // Otherwise a CLI with a login tells the model how to sign commits, after the newest message. A replay would change
+  // what the prompt cache has stored.
+  includeCoAuthoredBy: false,
+};
 
 /** Options that are required: without them, the CLI cannot be used or would do more than answer. */
 const needed: readonly Option[] = [
@@ -19,8 +25,7 @@ const needed: readonly Option[] = [
   ['--tools', ''],
   ['--strict-mcp-config'],
   ['--setting-sources', ''],
-  // Even without tools, `@path` in a prompt reads a file. This rule is one of several ways to prevent it.
-  ['--settings', JSON.stringify({ permissions: bars })],
+  ['--settings', JSON.stringify(settings)],
 ];
 
 /** Options that are set only if the version knows them, because an unknown flag is fatal. */
@@ -81,8 +86,8 @@ export const effortFlag = '--effort';
 
 /** Returns arguments for a start that cannot reach the API, whatever its credential. */
 function offline({ args }: ClaudeProfile): readonly string[] {
-  const settings = JSON.stringify({ permissions: bars, env: unusedServices });
-  return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
+  const withoutServices = JSON.stringify({ ...settings, env: unusedServices });
+  return args.map((arg, index) => (args[index - 1] === '--settings' ? withoutServices : arg));
 }
 
 /**
@@ -139,7 +144,7 @@ export async function findSettable(
  * Settings in force, and the tokens of each part of the context. A version that drops the system text reports no tokens
  * for it.
  */
-const settings = z.object({ applied: z.object({ model: z.string(), effort: z.string().nullish() }) });
+const appliedSettings = z.object({ applied: z.object({ model: z.string(), effort: z.string().nullish() }) });
 const contextUsage = z.object({ categories: z.array(z.object({ name: z.string(), tokens: z.number() })) });
 const tools = z.object({ type: z.literal('system'), subtype: z.literal('init'), tools: z.array(z.string()) });
 const response = z.object({
@@ -168,7 +173,7 @@ function signsOf(line: unknown): readonly SettablePart[] {
   if (parked.safeParse(answer).success) return ['tools'];
   const { categories = [] } = contextUsage.safeParse(answer).data ?? {};
   if (categories.some(({ name, tokens }) => name === 'System prompt' && tokens > 0)) return ['system'];
-  const { applied } = settings.safeParse(answer).data ?? {};
+  const { applied } = appliedSettings.safeParse(answer).data ?? {};
   return [
     ...(applied?.model === trialModel ? (['model'] as const) : []),
     ...(applied?.effort === trialEffort ? (['effort'] as const) : []),

@@ -102,7 +102,8 @@ describe('The claude adapter', () => {
     const { env } = claudeAdapter(['claude'], login);
     expect(args[args.indexOf('--tools') + 1]).toBe('');
     expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
-    expect(args[args.indexOf('--settings') + 1]).toBe('{"permissions":{"deny":["Read(//**)"]}}');
+    const settings = JSON.parse(args[args.indexOf('--settings') + 1] ?? '');
+    expect(settings).toEqual({ permissions: { deny: ['Read(//**)'] }, includeCoAuthoredBy: false });
     expect(env).toMatchObject({ CLAUDE_CODE_DISABLE_ATTACHMENTS: '1', DISABLE_COMPACT: '1' });
   });
 });
