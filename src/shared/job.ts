@@ -164,7 +164,7 @@ const traceContext = z
   .readonly();
 
 /** Reasons why another model is asked: used-up quota, refused credential, overloaded API, program that cannot start. */
-export const fallbackReasons = ['quota', 'auth', 'overloaded', 'start'] as const;
+const fallbackReasons = ['quota', 'auth', 'overloaded', 'start'] as const;
 export type FallbackReason = (typeof fallbackReasons)[number];
 
 /** Model that could not answer a job, so that another model was asked. */

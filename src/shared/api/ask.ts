@@ -54,7 +54,7 @@ export const requestImages = z
   .max(maxImages, `must be at most ${maxImages} images`)
   .meta({ description: 'Images for the model, before the text. 400 if the model CLI does not accept images.' });
 
-export const maxFiles = 20;
+const maxFiles = 20;
 
 const requestFile = z
   .strictObject({

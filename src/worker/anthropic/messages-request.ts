@@ -383,7 +383,7 @@ function messagesIn({ system, messages }: MessagesRequest, form: CallForm<Block>
   return { system: joined([textOf(system ?? '', 'system'), ...instructions]), spoken };
 }
 
-export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
+function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 

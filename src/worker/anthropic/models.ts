@@ -10,7 +10,7 @@ const noDate = '1970-01-01T00:00:00Z';
 const shownByClaudeCode = /claude|anthropic/i;
 
 /** Returns the id that a client of Anthropic's API sees. Requests may use it like the name itself. */
-export function anthropicId(id: string): string {
+function anthropicId(id: string): string {
   return shownByClaudeCode.test(id) ? id : anthropicPrefix + id;
 }
 
@@ -78,7 +78,7 @@ function capabilitiesOf({
     },
     effort: { ...works, low: works, medium: works, high: works, xhigh: works, max: works },
     image_input: { supported: images },
-    pdf_input: absent,
+    pdf_input: { supported: true }, // a CLI without documents gets the text of a PDF
     server_tools: { supported: false, code_execution: absent, web_search: absent },
     structured_outputs: { supported: schema },
     thinking: {

@@ -1,7 +1,7 @@
 import { inflateSync } from 'node:zlib';
 
 /** Largest number of pages of a PDF. */
-export const maxPages = 100;
+const maxPages = 100;
 
 /** Reads the number of pages of a PDF, or what makes it unusable. */
 export type PdfFinding = { readonly pages: number } | { readonly fault: string };
