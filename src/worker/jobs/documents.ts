@@ -18,7 +18,8 @@ const textTypes =
   /^(?:text\/|application\/(?:json|jsonl|x-ndjson|xml|yaml|x-yaml|toml|javascript|sql|csv)$|.+\+(?:json|xml)$)/;
 
 /**
- * Checks a document in base64, in which some encoders break the lines. `name`: as the client sends it. Throws `validation_error` that names the field.
+ * Checks a document in base64, in which some encoders break the lines. `name`: the unchecked name of the file. Throws
+ * `validation_error` that names the field.
  */
 export function documentOf(mediaType: string, sent: string, path: string, name: unknown = null): SentDocument {
   const type = mediaType.toLowerCase().split(';', 1)[0]?.trim() ?? '';

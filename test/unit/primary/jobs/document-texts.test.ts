@@ -1,3 +1,4 @@
+import { cliError } from '../../../../src/shared/errors.js';
 import type { Attachment, FileDocument, Image } from '../../../../src/shared/job.js';
 import { all, endOf, jobHarness } from '../../../support/jobs/job-harness.js';
 
@@ -58,9 +59,10 @@ describe('A document for a program that takes none', () => {
 
   it('ends the job with the reason, if it cannot be read', async () => {
     const harness = jobHarness();
-    harness.pdfs.readText = () => Promise.reject(new Error('broken'));
+    harness.pdfs.readText = () => Promise.reject(cliError('request_refused', 'it may be broken'));
     const end = endOf(await all(harness.run({ images: [pdf('a.pdf')] })));
-    expect(end.outcome).toBe('internal_error');
+    const failure = { reason: 'request_refused', message: 'it may be broken' };
+    expect(end).toMatchObject({ outcome: 'cli_error', failure });
     await harness.expectTidy();
   });
 });
