@@ -1,13 +1,25 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, openConsole } from '../../support/clients/console.js';
 import { orderedProgram } from '../../support/clients/sdk-lab.js';
 import { startCuttingProxy } from '../../support/service/cutting-proxy.js';
-import { type Service, startService } from '../../support/service/service.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const cuts = 50;
-const words = 900;
+
+/** Returns a program that counts until the file `end` exists. */
+function countingProgram(end: string): string {
+  return `let count = 0;
+    const write = () => {
+      process.stdout.write(++count + ' ');
+      if (!require('fs').existsSync(${JSON.stringify(end)})) setTimeout(write, 20);
+    };
+    process.stdin.resume().on('end', write);`;
+}
 
 function wordsTo(last: number): string {
   return Array.from({ length: last }, (_, index) => index + 1).join(' ');
@@ -43,13 +55,23 @@ describe('An answer in the console', () => {
     until(async () => ((await service.get('/jobs')).body.jobs as object[]).length === 0, 'no job to be listed');
 
   it(`is exact although its connection was cut ${cuts} times`, async () => {
-    await using proxy = await startCuttingProxy(service.port, cuts);
+    await using folder = await temporaryFolder();
+    const [program, end] = [join(folder.path, 'counts.js'), join(folder.path, 'end')];
+    await writeFile(program, countingProgram(end));
+    await using counting = await startWithProgram(`${process.execPath} ${program}`, twoWorkers);
+    await using proxy = await startCuttingProxy(counting.port, cuts);
     await openConsole(browser, { url: proxy.url }, '/ask');
-    await ask.send(`drip ${words} 20`);
-    await until(async () => proxy.left === 0, 'all cuts', 60_000);
-    await expectExact(words);
+    await ask.send('Count');
+    await until(async () => proxy.left === 0, 'all cuts', 100_000);
+    await writeFile(end, '');
+    await ask.answer();
+    const shown = await ask.lastAnswer.locator('p').first().innerText();
+    expect(shown).toBe(wordsTo(shown.split(' ').length));
+    const id = /conversation=([^&]+)/.exec(ask.page.url())?.[1];
+    const { messages } = (await counting.get(`/chat/${id}/messages`)).body as { messages: { content: string }[] };
+    expect(messages.map(({ content }) => content.trim())).toEqual(['Count', shown]);
     expect(await ask.turns.count()).toBe(1);
-  });
+  }, 150_000);
 
   it('continues after a reload in the middle, and can be stopped then', async () => {
     await openConsole(browser, service, '/ask');
