@@ -72,8 +72,9 @@ import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js'
 import { showRequest } from '../src/worker/ollama/models.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
+import { fileOperations } from './openapi-files.js';
 
-type Operation = Pick<
+export type Operation = Pick<
   ZodOpenApiOperationObject,
   'summary' | 'description' | 'requestBody' | 'requestParams' | 'security'
 > & {
@@ -172,6 +173,16 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/responses/{response_id}/cancel': 'For SDKs',
   '/v1/messages': 'For SDKs',
   '/v1/messages/count_tokens': 'For SDKs',
+  '/v1/files': 'For SDKs',
+  '/v1/files/{file_id}': 'For SDKs',
+  '/v1/files/{file_id}/content': 'For SDKs',
+  '/v1/batches': 'For SDKs',
+  '/v1/batches/{batch_id}': 'For SDKs',
+  '/v1/batches/{batch_id}/cancel': 'For SDKs',
+  '/v1/messages/batches': 'For SDKs',
+  '/v1/messages/batches/{batch_id}': 'For SDKs',
+  '/v1/messages/batches/{batch_id}/results': 'For SDKs',
+  '/v1/messages/batches/{batch_id}/cancel': 'For SDKs',
   '/mcp': 'For SDKs',
   '/api/tags': 'For Ollama’s clients',
   '/api/ps': 'For Ollama’s clients',
@@ -221,6 +232,7 @@ const rpcError = z
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
+  ...fileOperations,
   'POST /ask': {
     id: 'ask',
     summary: 'Send one prompt to the model',

@@ -16,6 +16,8 @@ import { WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { MadeKeys } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
+import { batchLimits, batchParts } from './batches/batch-parts.js';
+import { Batches } from './batches/batches.js';
 import { type AccountsSource, accountsListener, CliAccounts, ownerWarnings } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
@@ -33,6 +35,7 @@ import { type ModelNames, ModelRouter } from './cli/route.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
+import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
 import type { HealthAgent } from './hosts/health-agent.js';
@@ -104,6 +107,8 @@ interface PrimarySignals {
   'circuit-changed': (status: CircuitStatus) => void;
   /** The store has ended a background job whose host has died. */
   'job-lost': (job: JobRecord) => void;
+  /** The background job of a line of this client's batch has ended. */
+  'line-ended': (client: string) => void;
   'accounts-changed': (removed: readonly ModelCli[]) => void;
   'worker-listening': () => void;
   /** No worker has ever listened, and the primary has given up starting them. */
@@ -151,10 +156,11 @@ export function compose(input: StartInput) {
   const models = createModels(input, access, observation, signals);
   const notifying = createNotices(input, access, models);
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...threads, ...models, ...notifying };
-  const jobs = createJobs(earlier);
+  const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
+  const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
-  const parts = { ...earlier, ...jobs, ...workers, supervisor };
+  const parts = { ...earlier, ...jobs, ...workers, batches, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
   addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.budgets));
@@ -168,6 +174,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
   signals.on('job-lost', (job) => parts.jobNotices.recordEnded(job));
+  signals.on('line-ended', (client) => parts.batches.jobEnded(client));
   signals.on('slots-changed', () => {
     updateStandby();
     puller?.changed();
@@ -202,6 +209,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     workers.callAll((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     updateStandby();
+    if (phase === 'draining') parts.batches.stop();
     if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
   });
 }
@@ -243,7 +251,8 @@ function createConversations({ config, host: { clock }, store, hosts }: StartInp
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
   const { turnGate } = conversations;
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
-  return { conversations, journaledConversations, replica, turnGate, responses };
+  const files = new StoredFiles(store.files, config, clock);
+  return { conversations, journaledConversations, replica, turnGate, responses, files };
 }
 
 function createObservation(
@@ -365,7 +374,7 @@ function createNotices(
   return { webhooks, notices, callbacks, jobNotices: new JobNotices(notices, callbacks) };
 }
 
-function createJobs(parts: EarlierParts) {
+function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
   const { metrics, lastHour, sizes, usageCounter, tokens, schemas, pdfs } = parts;
@@ -397,7 +406,8 @@ function createJobs(parts: EarlierParts) {
   const recordEnded = (record: JobRecord) => parts.jobNotices.recordEnded(record);
   const storedJobs =
     hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
-  const observer = observeBackground(listeners);
+  const lineEnded = (client: string) => signals.send('line-ended', client);
+  const observer = observeBackground({ ...listeners, lineEnded });
   const resources = {
     runner,
     room,

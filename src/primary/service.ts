@@ -76,15 +76,16 @@ export class Service {
     host.heap.touch();
     this.#parts.webhooks?.start();
     this.#parts.notices?.start();
+    this.#parts.batches.start();
     this.#startTimers();
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, storedJobs, room, puller, claims } = this.#parts;
+    const { host, conversations, responses, storedJobs, files, room, puller, claims } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, responses, storedJobs, claims]) each.expire();
+      for (const each of [conversations, responses, storedJobs, files, claims]) each.expire();
     });
     const { store, budgets, usageJournal, madeKeys } = this.#parts;
     if (store.madeKeys !== null) clock.every(keysCheckMs, () => void madeKeys.refresh());

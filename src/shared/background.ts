@@ -10,7 +10,7 @@ export type JobStatus = (typeof jobStatuses)[number];
 /** Form of the answer, which depends on the endpoint that accepted the request. */
 export const jobForm = z
   .object({
-    route: z.enum(['/ask', '/chat', '/v1/responses']),
+    route: z.enum(['/ask', '/chat', '/v1/responses', '/v1/chat/completions', '/v1/messages']),
     /** For compatibility APIs: the model, and the form in which calls of some tools are written. */
     model: z.string().nullable(),
     tools: z.record(z.string(), toolForm).readonly().optional(),
@@ -21,6 +21,14 @@ export const jobForm = z
     hasThoughts: z.boolean().optional(),
     /** Whether the client follows the events of the job: the job then ranks as a caller, and sends no notice. */
     isFollowed: z.literal(true).optional(),
+    /**
+     * For the line of a batch: the id that its client has given it, the fields that the service ignores, and whether
+     * calls are written as `function_call`.
+     */
+    line: z
+      .object({ customId: z.string(), ignored: z.array(z.string()).readonly(), isLegacyCall: z.boolean() })
+      .readonly()
+      .optional(),
     /** URL that is told of the end of the job. */
     callbackUrl: z.string().optional(),
     /** What its response repeats of the request. */

@@ -65,6 +65,14 @@ export const batchView = z
   .readonly();
 export type BatchView = z.infer<typeof batchView>;
 
+/** Why the text of a line cannot be a request. `missing`: its file was removed. */
+export const lineFaults = ['too_long', 'not_utf8', 'missing'] as const;
+export type LineFault = (typeof lineFaults)[number];
+
+/** Causes for a result without an answer: its client has cancelled the batch, or its time is over. */
+export const endCauses = ['canceled', 'expired'] as const satisfies readonly LineOutcome[];
+export type EndCause = (typeof endCauses)[number];
+
 /** Result of a line as JSON, without a line end. */
 export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
 export type LineResult = z.infer<typeof lineResult>;

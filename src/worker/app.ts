@@ -12,6 +12,14 @@ import {
 } from './access/authenticate.js';
 import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
 import type { SignOn } from './access/sign-on.js';
+import {
+  cancelMessageBatch,
+  deleteMessageBatch,
+  getMessageBatch,
+  getMessageBatches,
+  getMessageBatchResults,
+  postMessageBatch,
+} from './anthropic/batches.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
 import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
@@ -35,6 +43,7 @@ import {
   noSuchResponsesCall,
   speakAsClient,
 } from './api/doors.js';
+import { deleteFile, getFile, getFileContent, getFiles, postFile } from './api/files.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { deleteKey, getAudit, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
 import { getMetrics } from './api/metrics.js';
@@ -68,6 +77,7 @@ import {
   ollamaIsRunning,
   postShow,
 } from './ollama/models.js';
+import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, getResponseInput, postResponses } from './openai/responses.js';
 
@@ -164,6 +174,38 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.
   addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
   addOllamaRoutes(app, parts, throughDoor);
+  addFileRoutes(app, parts, throughDoor);
+}
+
+/** Adds files and batches. `throughDoor`: the checks of a request that runs a job. */
+function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
+  const { primary, authority } = parts;
+  const mayCall = [authenticate(authority, null), subClientByHeader()];
+  addRoute(app, '/v1/files', {
+    get: [...mayCall, getFiles(primary)],
+    post: [...throughDoor, postFile(parts)],
+  });
+  addRoute(app, '/v1/files/{file_id}', {
+    get: [...mayCall, getFile(primary)],
+    delete: [...mayCall, deleteFile(primary)],
+  });
+  addRoute(app, '/v1/files/{file_id}/content', { get: [...mayCall, getFileContent(primary)] });
+  addRoute(app, '/v1/batches', {
+    get: [...mayCall, getBatches(primary)],
+    post: [...throughDoor, postBatch(parts)],
+  });
+  addRoute(app, '/v1/batches/{batch_id}', { get: [...mayCall, getBatch(primary)] });
+  addRoute(app, '/v1/batches/{batch_id}/cancel', { post: [...mayCall, cancelBatch(primary)] });
+  addRoute(app, '/v1/messages/batches', {
+    get: [...mayCall, getMessageBatches(primary)],
+    post: [...throughDoor, postMessageBatch(parts)],
+  });
+  addRoute(app, '/v1/messages/batches/{batch_id}', {
+    get: [...mayCall, getMessageBatch(primary)],
+    delete: [...mayCall, deleteMessageBatch(primary)],
+  });
+  addRoute(app, '/v1/messages/batches/{batch_id}/results', { get: [...mayCall, getMessageBatchResults(primary)] });
+  addRoute(app, '/v1/messages/batches/{batch_id}/cancel', { post: [...mayCall, cancelMessageBatch(primary)] });
 }
 
 /** Adds Ollama's API. The lists of models need no key, as in the other APIs. */

@@ -19,6 +19,7 @@ import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
+import { lineHandlers } from './batches/lines.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
@@ -98,7 +99,9 @@ async function main(): Promise<void> {
 function connect(context: WorkerContext): Primary {
   const { listeners, metrics } = context;
   const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
+  const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
   const handlers: Handlers<WorkerCalls> = {
+    ...lineHandlers(() => peer, onFault),
     phase: ({ phase }) => {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
@@ -108,7 +111,6 @@ function connect(context: WorkerContext): Primary {
     stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
   };
-  const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
   const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
   return peer;
 }

@@ -24,9 +24,11 @@ import type { KeyAttempts } from '../access/key-attempts.js';
 import type { MadeKeys } from '../access/made-keys.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
+import type { Batches } from '../batches/batches.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
+import type { StoredFiles } from '../files/stored-files.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
@@ -45,6 +47,7 @@ import type { Callbacks } from '../webhooks/callbacks.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import { adminHandlers } from './admin-handlers.js';
+import { fileHandlers } from './file-handlers.js';
 
 /** First inherited descriptor of a listening address in a worker, after its standard streams and its channel. */
 const firstInheritedFd = 4;
@@ -121,6 +124,8 @@ export interface Services {
   readonly conversations: ReadableConversations;
   readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
+  readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
+  readonly batches: Pick<Batches, 'create' | 'get' | 'list' | 'cancel' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
@@ -164,6 +169,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
     ...responseHandlers(services, yieldInOrder),
+    ...fileHandlers(services, yieldInOrder),
     ...services.upkeep,
     ...adminHandlers(services),
     refusedDraining: ({ client }) => refuseDraining(services, client),
@@ -319,9 +325,9 @@ function backgroundHandlers(
 ): Pick<SharedHandlers, BackgroundCalls> {
   const { background, clientJobs } = services;
   return {
-    accept: async ({ job: request, form }) => {
+    accept: async ({ job: request, form, id }) => {
       services.callbacks.check(request.client, form.callbackUrl);
-      return admitJob(services, request, (job) => background.accept(job, form));
+      return admitJob(services, request, (job) => background.accept(job, form, id));
     },
     job: ({ id, client }) => clientJobs.view(id, client),
     jobEvents: ({ id, client }, signal) => clientJobs.events(id, client, signal),

@@ -2,7 +2,8 @@ import type { BatchApi, FilePurpose, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import {
   type Appended,
-  type BatchProgress,
+  type BatchState,
+  type CompletedFile,
   type FileStore,
   type FileUsage,
   filePieceBytes,
@@ -18,7 +19,7 @@ const ticksPerMs = 100;
 /** Number of entries after which `expire` calls the script again. */
 const expiredAtOnce = 20;
 
-type Fields = readonly (Buffer | null)[];
+type FileFields = readonly (Buffer | null)[];
 
 /** Files and batches in Redis. One host at a time runs the batches of a key holder. */
 export class RedisFiles implements FileStore {
@@ -51,15 +52,14 @@ export class RedisFiles implements FileStore {
         await this.#script('append', { id, data: data.subarray(from, from + filePieceBytes) });
   }
 
-  async complete(id: string, lines: number): Promise<boolean> {
-    return (await this.#script('complete', { id, lines })).verdict === 'ok';
+  async complete(id: string, { purpose, lines, expiresAt }: CompletedFile): Promise<boolean> {
+    return (await this.#script('complete', { id, purpose, lines, expiresAt })).verdict === 'ok';
   }
 
   async find(id: string, client: string): Promise<StoredFile | null> {
     const { verdict, remaining } = await this.#script('find', { id, client });
     if (verdict !== 'ok') return null;
-    const [record, bytes, lines, whole] = remaining[0] as Fields;
-    return fileOf(record, bytes, lines, String(whole) === '1');
+    return fileOf(remaining[0] as FileFields);
   }
 
   async read(id: string, from: number): Promise<Buffer> {
@@ -68,7 +68,7 @@ export class RedisFiles implements FileStore {
 
   async list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
     const { rows, hasMore } = await this.#page('list', order, purposes);
-    return { items: rows.map(([, , record, bytes, lines]) => fileOf(record, bytes, lines, true)), hasMore };
+    return { items: rows.map(fileOf), hasMore };
   }
 
   async remove(id: string): Promise<void> {
@@ -91,7 +91,7 @@ export class RedisFiles implements FileStore {
 
   async findBatch(id: string, client: string): Promise<StoredBatch | null> {
     const { verdict, remaining } = await this.#script('findBatch', { id, client });
-    return verdict === 'ok' ? batchOf(remaining[0] as Fields) : null;
+    return verdict === 'ok' ? batchOf(remaining[0] as FileFields) : null;
   }
 
   async listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
@@ -101,7 +101,7 @@ export class RedisFiles implements FileStore {
 
   async openBatches(holder: string): Promise<readonly StoredBatch[]> {
     const { remaining } = await this.#script('openBatches', { holder });
-    return (remaining[0] as Fields[]).map(batchOf);
+    return (remaining[0] as FileFields[]).map(batchOf);
   }
 
   async cancelBatch(id: string, at: number): Promise<void> {
@@ -114,10 +114,10 @@ export class RedisFiles implements FileStore {
 
   async leaseBatches(leaseMs: number): Promise<readonly StoredBatch[]> {
     const { remaining } = await this.#script('lease', { run: this.#run, ticks: leaseMs * ticksPerMs });
-    return (remaining[0] as Fields[]).map(batchOf);
+    return (remaining[0] as FileFields[]).map(batchOf);
   }
 
-  async advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'> {
+  async advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'> {
     const appended = results.map(({ id: file, data }, index) => ({
       [`file${index + 1}`]: file,
       [`data${index + 1}`]: data,
@@ -135,7 +135,7 @@ export class RedisFiles implements FileStore {
   async #page(script: string, { client, after, limit, isAscending }: PageOrder, filter: readonly string[]) {
     const page = { client, after: after ?? '', limit, ascending: isAscending ? 1 : 0, filter: ` ${filter.join(' ')} ` };
     const { remaining } = await this.#script(script, page);
-    return { rows: remaining[0] as Fields[], hasMore: Number(remaining[1]) === 1 };
+    return { rows: remaining[0] as FileFields[], hasMore: Number(remaining[1]) === 1 };
   }
 
   #script(name: string, args: ScriptArguments): Promise<ScriptReply> {
@@ -143,16 +143,21 @@ export class RedisFiles implements FileStore {
   }
 }
 
-type Field = Buffer | null | undefined;
-
-function fileOf(record: Field, bytes: Field, lines: Field, isWhole: boolean): StoredFile {
-  return { ...(JSON.parse(String(record)) as StoredFile), bytes: Number(bytes), lines: Number(lines), isWhole };
+function fileOf([purpose, whole, record, bytes, lines, expiresAt]: FileFields): StoredFile {
+  return {
+    ...(JSON.parse(String(record)) as StoredFile),
+    purpose: String(purpose) as FilePurpose,
+    bytes: Number(bytes),
+    lines: Number(lines),
+    isWhole: String(whole) === '1',
+    expiresAt: Number(expiresAt),
+  };
 }
 
-function batchOf([record, progress, cancelAt]: Fields): StoredBatch {
+function batchOf([record, progress, cancelAt]: FileFields): StoredBatch {
   return {
     ...(JSON.parse(String(record)) as StoredBatch),
-    progress: JSON.parse(String(progress)) as BatchProgress,
+    progress: JSON.parse(String(progress)) as BatchState,
     cancelAt: cancelAt ? Number(cancelAt) : null,
   };
 }

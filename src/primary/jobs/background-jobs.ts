@@ -104,14 +104,13 @@ export class BackgroundJobs {
   }
 
   /** Accepts a job and stores it. Rejects like an admission, and with `concurrency_limited` if too many jobs wait. */
-  async accept(request: JobRequest, requested: JobForm): Promise<AcceptedView> {
+  async accept(request: JobRequest, requested: JobForm, id = newJobId()): Promise<AcceptedView> {
     const { runner, store, clock } = this.#resources;
     const model = runner.checkRequest(request) ?? requested.model;
     const form = requested.model === null ? requested : { ...requested, model };
     const share = { client: request.client, bytes: requestBytes(request) };
     if (!store.isShared) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
-    const id = `j${newId()}`; // on a command line, it must not look like a flag
     const accepted = { id, title: titleOf(request.text), form, request, createdAt };
     this.#waiting.add(share, createdAt);
     try {
@@ -286,6 +285,11 @@ export class BackgroundJobs {
   #reportIdle(): void {
     if (this.#isIdle) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
+}
+
+/** Makes the id of a background job. On a command line, it must not look like a flag. */
+export function newJobId(): string {
+  return `j${newId()}`;
 }
 
 /** Throws `concurrency_limited` if the waiting jobs leave no room for this job. */

@@ -3,6 +3,7 @@ import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import type { BudgetUse } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
+import { type BatchApi, batchApis, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import {
   bytesOfImages,
   type FallbackReason,
@@ -46,6 +47,7 @@ function familiesIn(registry: Registry) {
     toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
     fallbacks: counter(registry, 'fallbacks_total', fallbacks, 'from', 'to', 'reason'),
     toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
+    batchLines: counter(registry, 'batch_lines_total', 'Lines of batches with a result.', 'api', 'outcome'),
     toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
   };
 }
@@ -80,6 +82,10 @@ export class JobMetrics {
 
   get totals(): Omit<StatusBody['totals'], 'requests'> {
     return { ...this.#ended, refused: this.rejected + this.#rateLimited, ...this.#first };
+  }
+
+  countLine(api: BatchApi, outcome: LineOutcome): void {
+    this.#families.batchLines.inc({ api, outcome });
   }
 
   jobStarted(queueMs: number): void {
@@ -147,6 +153,7 @@ export class JobMetrics {
     const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
     for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
     for (const outcome of toolRounds) this.#families.toolRounds.inc({ outcome }, 0);
+    for (const api of batchApis) for (const outcome of lineOutcomes) this.#families.batchLines.inc({ api, outcome }, 0);
     for (const operation of operations) {
       firstDeltas.zero({ operation });
       memory.zero({ operation });

@@ -122,11 +122,20 @@ export interface BackgroundListeners {
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
   /** Sends notices, if any are sent. */
   readonly notices: Pick<Notices, 'jobEnded'>;
+  /** Called instead of a notice for the job of a line of a batch. */
+  readonly lineEnded: (client: string) => void;
   readonly log: Logger;
 }
 
 /** Returns the observer for events that only background jobs have. */
-export function observeBackground({ clients, usage, lastHour, notices, log }: BackgroundListeners): BackgroundObserver {
+export function observeBackground({
+  clients,
+  usage,
+  lastHour,
+  notices,
+  lineEnded,
+  log,
+}: BackgroundListeners): BackgroundObserver {
   return {
     ended: ({ request, background, waitedMs }, end) => {
       const { requestId, trace, operation, client } = request;
@@ -137,7 +146,8 @@ export function observeBackground({ clients, usage, lastHour, notices, log }: Ba
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
       const { id, form } = background.accepted;
-      if (needsNotice(form))
+      if (form.line !== undefined) lineEnded(client);
+      else if (needsNotice(form))
         notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
       if (error === undefined) return;
       lastHour.countRefusal();

@@ -65,6 +65,7 @@ export class Workers {
   #hasListened = false;
   #isStopping = false;
   #failedStarts = 0;
+  #nextPeer = 0;
 
   constructor(settings: WorkersSettings, observer: WorkersObserver, clock: Clock, log: Logger) {
     this.#settings = settings;
@@ -106,6 +107,12 @@ export class Workers {
   /** Calls every live worker. */
   callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
     for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has exited needs no message
+  }
+
+  /** Returns the channel to a worker that listens, each time to the next one; null if there is none. */
+  nextPeer(): WorkerHandle['peer'] | null {
+    const ready = [...this.#living].filter(({ state }) => state === 'ready');
+    return ready[this.#nextPeer++ % ready.length]?.peer ?? null;
   }
 
   /**

@@ -46,6 +46,23 @@ const readingErrors = [
   'concurrency_limited',
 ] as const satisfies readonly PublicCode[];
 
+/** Errors of an upload. */
+const fileErrors = [
+  ...accessErrors,
+  'payload_too_large',
+  'shutting_down',
+  'store_unavailable',
+] as const satisfies readonly PublicCode[];
+
+/** Errors of endpoints that create a batch. Its jobs fail in its results. */
+const batchErrors = [
+  ...fileErrors,
+  'not_found',
+  'concurrency_limited',
+  'idempotency_in_progress',
+  'idempotency_mismatch',
+] as const satisfies readonly PublicCode[];
+
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors, others: [202] },
   { method: 'POST', route: '/chat', errors: jobErrors, others: [202] },
@@ -106,6 +123,21 @@ const doors = [
   { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
+  { method: 'GET', route: '/v1/files', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/files', errors: [...fileErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'DELETE', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/files/{file_id}/content', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/batches', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/batches', errors: batchErrors },
+  { method: 'GET', route: '/v1/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/messages/batches', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/messages/batches', errors: batchErrors },
+  { method: 'GET', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'DELETE', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/messages/batches/{batch_id}/results', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/messages/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/mcp', errors: mcpErrors, others: [202] },
   { method: 'GET', route: '/api/tags', errors: [] },
   { method: 'GET', route: '/api/ps', errors: [] },

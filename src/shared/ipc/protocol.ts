@@ -15,6 +15,16 @@ import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
 import {
+  batchApis,
+  batchView,
+  endCauses,
+  filePurposes,
+  fileView,
+  lineFaults,
+  lineResult,
+  pageOrder,
+} from '../files.js';
+import {
   continuedText,
   documentTypes,
   imageTypes,
@@ -225,8 +235,8 @@ export const primaryCalls = {
   run: { request: jobRequest, item: jobEvent },
   /** Sends the spans of ended requests, each as JSON of OTLP. */
   spans: { request: z.object({ texts: z.array(z.string()) }), answer: nothing },
-  /** Accepts a background job. */
-  accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
+  /** Accepts a background job. `id`: its id, if it must have this one. */
+  accept: { request: z.object({ job: jobRequest, form: jobForm, id: z.string().optional() }), answer: acceptedView },
   job: { request: ownedKey, answer: jobView },
   /** Streams all events of a job until its end; text comes in pieces of any size. */
   jobEvents: { request: ownedKey, item: jobEvent },
@@ -311,6 +321,53 @@ export const primaryCalls = {
   continuedText: { request: ownedKey, answer: continuedText },
   /** Removes a response. Responses that follow it are kept. */
   deleteResponse: { request: ownedKey, answer: nothing },
+  /** Begins an upload. */
+  createFile: {
+    request: z.object({
+      client: z.string(),
+      purpose: z.enum(filePurposes),
+      name: z.string(),
+      mediaType: z.string(),
+    }),
+    answer: z.object({ id: z.string() }),
+  },
+  /** Adds bytes, in base64, to an upload. */
+  appendFile: { request: ownedKey.extend({ data: z.string() }), answer: nothing },
+  /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
+  completeFile: {
+    request: ownedKey.extend({
+      purpose: z.enum(filePurposes),
+      lines: z.int().nonnegative(),
+      ttlMs: z.number().nullable(),
+    }),
+    answer: fileView,
+  },
+  file: { request: ownedKey, answer: fileView },
+  /** Reads a piece of a file, in base64, from a byte position. After the last piece, the text is empty. */
+  filePiece: { request: ownedKey.extend({ from: z.int().nonnegative() }), answer: z.object({ data: z.string() }) },
+  /** `purpose`: null for all files that clients see. */
+  files: {
+    request: z.object({ order: pageOrder, purpose: z.enum(filePurposes).nullable() }),
+    answer: z.object({ files: z.array(fileView), hasMore: z.boolean() }),
+  },
+  deleteFile: { request: ownedKey, answer: nothing },
+  createBatch: {
+    request: z.object({
+      client: z.string(),
+      api: z.enum(batchApis),
+      inputFile: z.string(),
+      metadata: z.record(z.string(), z.string()).nullable(),
+    }),
+    answer: batchView,
+  },
+  batch: { request: ownedKey, answer: batchView },
+  batches: {
+    request: z.object({ order: pageOrder, apis: z.array(z.enum(batchApis)) }),
+    answer: z.object({ batches: z.array(batchView), hasMore: z.boolean() }),
+  },
+  cancelBatch: { request: ownedKey, answer: batchView },
+  /** Removes a batch that has ended, with its results. */
+  deleteBatch: { request: ownedKey, answer: nothing },
   /** Counts one request in the rate window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /**
@@ -396,5 +453,39 @@ export const workerCalls = {
    */
   retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
   figures: { request: nothing, answer: figures },
+  /**
+   * Parses a line of a batch and submits its job. Resolves with the result of a line that is no valid request. Rejects if
+   * the job cannot be accepted at the moment.
+   */
+  submitLine: {
+    request: z.object({
+      api: z.enum(batchApis),
+      client: z.string(),
+      jobId: z.string(),
+      /** null if `fault` says why the line has no text. */
+      text: z.string().nullable(),
+      fault: z.enum(lineFaults).nullable(),
+    }),
+    answer: z.object({ refused: lineResult.nullable() }),
+  },
+  /** Writes the result of a line whose job has ended. `cause`: why the job was cancelled, if the batch has cancelled it. */
+  finishLine: {
+    request: z.object({
+      api: z.enum(batchApis),
+      client: z.string(),
+      jobId: z.string(),
+      cause: z.enum(endCauses).nullable(),
+    }),
+    answer: lineResult,
+  },
+  /** Writes the results of lines that got no job. */
+  endLines: {
+    request: z.object({
+      api: z.enum(batchApis),
+      texts: z.array(z.string().nullable()).readonly(),
+      cause: z.enum(endCauses),
+    }),
+    answer: z.object({ results: z.array(lineResult) }),
+  },
 };
 export type WorkerCalls = typeof workerCalls;

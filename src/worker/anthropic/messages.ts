@@ -22,7 +22,7 @@ import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
 import { type MessagesRequest, messagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
-function messageFormat(input: number): AnswerFormat {
+export function messageFormat(input: number): AnswerFormat {
   return {
     isForSdks: true,
     showsRefusals: true,

@@ -13,6 +13,7 @@ import {
 import type { JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { isAdmin } from '../access/authenticate.js';
+import { doorBody } from '../batches/answers.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
@@ -20,7 +21,6 @@ import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../htt
 import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
 import { follow, type JobParts } from '../jobs/run-job.js';
-import { endedJob } from '../openai/responses-background.js';
 import { OwnStream, ownFormats } from './ask.js';
 
 /** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
@@ -179,8 +179,8 @@ class NumberedStream extends OwnStream {
 
 /** Returns the format of the corresponding plain request. */
 function formatOf(job: JobView): (answer: CompletedAnswer) => object {
-  const form = formOf(job);
-  return form.route === '/v1/responses' ? endedJob(job) : ownFormats[form.route].body;
+  const { route } = formOf(job);
+  return route === '/ask' || route === '/chat' ? ownFormats[route].body : doorBody(job);
 }
 
 /** Sends all events after the id `after` to a client. The final answer comes from the store. */

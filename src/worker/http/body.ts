@@ -42,12 +42,23 @@ export async function readBody<T>(
   return check(body, schema);
 }
 
+/** Checks JSON that is not a body of its own, such as a line of a batch, like a body. */
+export function readJsonText<T>(text: string, schema: z.ZodType<T>): T {
+  const bytes = Buffer.from(text);
+  const structure = new JsonStructure(structureLimits);
+  const fault = structure.countBytes(bytes);
+  if (fault !== null) throw invalid('body', fault);
+  const body = parse(bytes, structure.hasLongNumber);
+  checkJsonTexts({ locals: { structure } }, body, '');
+  return check(body, schema);
+}
+
 function tooLarge(limitBytes: number): RelayError {
   return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes (MODEL_API_BODY_LIMIT)`);
 }
 
 /** Whether to send `100 Continue`: HTTP/1.0 clients do not know it, and other expectations are ignored. */
-function expectsContinue(req: Request): boolean {
+export function expectsContinue(req: Request): boolean {
   return req.httpVersion === '1.1' && /\b100-continue\b/i.test(req.headers.expect ?? '');
 }
 
@@ -115,6 +126,11 @@ function overShare(): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: retryAfter('body_memory') });
 }
 
+/** Reply to a request whose JSON is counted. */
+interface CountedReply {
+  readonly locals: Pick<Reply['locals'], 'structure'>;
+}
+
 /** Fields, of all APIs, whose strings contain JSON. */
 const jsonFields: ReadonlySet<string> = new Set(['arguments', 'guided_json']);
 
@@ -122,7 +138,7 @@ const jsonFields: ReadonlySet<string> = new Set(['arguments', 'guided_json']);
  * Counts the JSON in strings of this part of the body toward the limits of the whole body. Throws `validation_error` if
  * a limit is exceeded.
  */
-export function checkJsonTexts(res: Reply, part: unknown, path: string): void {
+export function checkJsonTexts(res: CountedReply, part: unknown, path: string): void {
   if (typeof part !== 'object' || part === null) return;
   for (const [key, value] of Object.entries(part)) {
     const at = path === '' ? key : `${path}.${key}`;
@@ -131,7 +147,7 @@ export function checkJsonTexts(res: Reply, part: unknown, path: string): void {
   }
 }
 
-function checkJsonText({ locals: { structure } }: Reply, text: string, path: string): void {
+function checkJsonText({ locals: { structure } }: CountedReply, text: string, path: string): void {
   const fault = structure?.countText(text) ?? null;
   if (fault !== null) throw invalid(path, fault);
 }

@@ -57,8 +57,13 @@ export interface RequestedJob {
   readonly stream: boolean;
 }
 
+/** Data about a request outside of its body. */
+export interface RequestSource {
+  readonly locals: Pick<Reply['locals'], 'requestId' | 'trace' | 'client'>;
+}
+
 /** Returns the job request for the primary. Throws `validation_error` for an unusable schema. */
-export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
+export async function requestOf(job: RequestedJob, primary: Primary, res: RequestSource): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, effort = null } = job;
   const [model = null, ...fallbacks] = job.model?.split(',') ?? [];

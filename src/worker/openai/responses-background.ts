@@ -25,7 +25,7 @@ const statusOf = {
 /** Returns a function that writes the body of a background job that has succeeded. */
 export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
   const form = responseFormat(frameOfJob(job));
-  return (answer) => ({ ...form.body(answer), background: true });
+  return (answer) => ({ ...form.body(answer), background: job.form?.line === undefined });
 }
 
 /** Returns the response of a background job that has no answer (yet). */

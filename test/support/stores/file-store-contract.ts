@@ -1,7 +1,7 @@
 import {
-  type BatchProgress,
-  filePieceBytes,
+  type BatchState,
   type FileStore,
+  filePieceBytes,
   type StoredBatch,
   type StoredFile,
 } from '../../../src/primary/store/contract/files.js';
@@ -67,11 +67,13 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
     it('are found and listed only by their client, and listed only when they are whole', () =>
       withStore(async ({ files }) => {
         for (const id of ['a', 'b', 'c', 'd']) await files.create(fileOf(id));
-        await files.create(fileOf('data', { purpose: 'user_data' }));
+        await files.create(fileOf('data'));
         await files.create(fileOf('x', { client: 'key ada/bob' }));
-        for (const id of ['a', 'b', 'c', 'data', 'x']) expect(await files.complete(id, 4)).toBe(true);
-        expect(await files.complete('missing', 4)).toBe(false);
-        expect(await files.find('a', 'key ada')).toEqual(fileOf('a', { lines: 4, isWhole: true }));
+        const whole = { purpose: 'batch', lines: 4, expiresAt: now + 2000 } as const;
+        expect(await files.complete('data', { ...whole, purpose: 'user_data' })).toBe(true);
+        for (const id of ['a', 'b', 'c', 'x']) expect(await files.complete(id, whole)).toBe(true);
+        expect(await files.complete('missing', whole)).toBe(false);
+        expect(await files.find('a', 'key ada')).toEqual(fileOf('a', { ...whole, isWhole: true }));
         expect(await files.find('a', 'key ada/bob')).toBeNull();
         const first = await files.list(page, ['batch']);
         expect([ids(first), first.hasMore]).toEqual([['c', 'b'], true]);
@@ -85,11 +87,12 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
 
     it('are removed with their bytes, when they expire, and when their upload was broken', () =>
       withStore(async ({ files }) => {
-        await files.create(fileOf('old', { expiresAt: now }));
+        await files.create(fileOf('old'));
         await files.create(fileOf('broken', { createdAt: now - 1 }));
         await files.create(fileOf('new'));
         await files.create(fileOf('gone'));
-        for (const id of ['old', 'gone']) await files.complete(id, 0);
+        for (const id of ['old', 'gone'])
+          await files.complete(id, { purpose: 'batch', lines: 0, expiresAt: id === 'old' ? now : now + 1 });
         await files.append([{ id: 'gone', data: Buffer.from('text') }]);
         await files.remove('gone');
         await files.remove('missing');
@@ -115,7 +118,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
   });
 
   describe(`Batches in ${name}`, () => {
-    const running: BatchProgress = {
+    const running: BatchState = {
       ...batchOf('a').progress,
       status: 'running',
       cursor: 12,

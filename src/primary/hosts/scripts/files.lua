@@ -1,7 +1,7 @@
 -- Files and batches. `file:ID` has `client`, `holder`, `purpose`, `record` (JSON that only the hosts read), `bytes`,
--- `lines`, `whole` and `number`. Its bytes are in `file-data:ID:0`, `file-data:ID:1` and so on, each of the same size
+-- `lines`, `whole` and `expiresAt`. Its bytes are in `file-data:ID:0`, `file-data:ID:1` and so on, each of the same size
 -- except the last one, so that no value is large. `batch:ID` has `client`, `holder`, `api`, `record`, `progress`,
--- `status`, `cancelAt`, `number`, and `run` with `until` (in ticks) for the host that runs it. `files:of:<client>` and
+-- `status`, `cancelAt`, and `run` with `until` (in ticks) for the host that runs it. `files:of:<client>` and
 -- `batches:of:<client>` order both by number, `batches:open` the batches that have not ended. `files:ends`,
 -- `files:broken` and `batches:ends` order them by the time of their removal. `files:used:<holder>` has the sums of a
 -- key holder. Other times are milliseconds since the epoch by the clocks of the hosts.
@@ -89,7 +89,7 @@ function scripts.create()
   if fault then return fault end
   local number = redis.call('INCR', keyOf('files:number'))
   redis.call('HSET', fileOf(args.id), 'client', args.client, 'holder', args.holder, 'purpose', args.purpose,
-    'record', args.record, 'bytes', 0, 'lines', 0, 'whole', 0, 'number', number)
+    'record', args.record, 'bytes', 0, 'lines', 0, 'whole', 0, 'expiresAt', args.expiresAt)
   redis.call('ZADD', filesOf(args.client), number, args.id)
   redis.call('ZADD', fileEnds, args.expiresAt, args.id)
   redis.call('ZADD', brokenFiles, args.createdAt, args.id)
@@ -105,16 +105,15 @@ end
 
 function scripts.complete()
   if redis.call('EXISTS', fileOf(args.id)) == 0 then return {'gone', now} end
-  redis.call('HSET', fileOf(args.id), 'whole', 1, 'lines', args.lines)
+  redis.call('HSET', fileOf(args.id), 'whole', 1, 'purpose', args.purpose, 'lines', args.lines, 'expiresAt', args.expiresAt)
+  redis.call('ZADD', fileEnds, args.expiresAt, args.id)
   redis.call('ZREM', brokenFiles, args.id)
   return {'ok', now}
 end
 
-local function fileFields(id) return redis.call('HMGET', fileOf(id), 'record', 'bytes', 'lines', 'whole', 'client') end
-
 function scripts.find()
-  local fields = fileFields(args.id)
-  if fields[5] ~= args.client then return {'gone', now} end
+  local fields = redis.call('HMGET', fileOf(args.id), 'purpose', 'whole', 'record', 'bytes', 'lines', 'expiresAt', 'client')
+  if fields[7] ~= args.client then return {'gone', now} end
   return {'ok', now, fields}
 end
 
@@ -125,7 +124,7 @@ function scripts.read()
 end
 
 function scripts.list()
-  return pageOf(filesOf(args.client), fileOf, 'purpose', 'whole', 'record', 'bytes', 'lines')
+  return pageOf(filesOf(args.client), fileOf, 'purpose', 'whole', 'record', 'bytes', 'lines', 'expiresAt')
 end
 
 function scripts.remove()
@@ -161,7 +160,7 @@ function scripts.addBatch()
   if fault then return fault end
   local number = redis.call('INCR', keyOf('files:number'))
   redis.call('HSET', batchOf(args.id), 'client', args.client, 'holder', args.holder, 'api', args.api,
-    'record', args.record, 'progress', args.progress, 'status', args.status, 'number', number)
+    'record', args.record, 'progress', args.progress, 'status', args.status)
   redis.call('ZADD', batchesOf(args.client), number, args.id)
   redis.call('ZADD', openBatches, number, args.id)
   redis.call('ZADD', batchEnds, args.removeAt, args.id)

@@ -11,6 +11,9 @@ export interface StoredFile extends FileView {
   readonly isWhole: boolean;
 }
 
+/** What is known about a file when it has all its bytes. */
+export type CompletedFile = Pick<StoredFile, 'purpose' | 'lines' | 'expiresAt'>;
+
 /** Amount that the files of a holder and all its sub-clients use. */
 export interface FileUsage {
   readonly files: number;
@@ -18,7 +21,7 @@ export interface FileUsage {
 }
 
 /** Line whose job may exist. `tries`: number of jobs of this line whose host has died. */
-export interface OpenLine {
+export interface SentLine {
   readonly jobId: string;
   /** Position of the line in the file, and of the next one, bytes. */
   readonly start: number;
@@ -27,11 +30,11 @@ export interface OpenLine {
 }
 
 /** State of a batch that changes while it runs. */
-export interface BatchProgress {
+export interface BatchState {
   readonly status: BatchStatus;
   /** Position of the first line without a job or a result, bytes. */
   readonly cursor: number;
-  readonly open: readonly OpenLine[];
+  readonly open: readonly SentLine[];
   readonly counts: LineCounts;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
@@ -55,7 +58,7 @@ export interface StoredBatch {
   readonly removeAt: number;
   /** Time at which its client has cancelled the batch; null if it has not. */
   readonly cancelAt: number | null;
-  readonly progress: BatchProgress;
+  readonly progress: BatchState;
 }
 
 /** Bytes to add to a file. */
@@ -83,7 +86,7 @@ export interface FileStore {
   /** Adds bytes at the end of files. A file that does not exist is skipped. */
   append(pieces: readonly Appended[]): Promise<void>;
   /** Shows the file to its client. Resolves with false if the file does not exist. */
-  complete(id: string, lines: number): Promise<boolean>;
+  complete(id: string, whole: CompletedFile): Promise<boolean>;
   find(id: string, client: string): Promise<StoredFile | null>;
   /** Reads up to `filePieceBytes` bytes. Empty at the end of the file, and if the file does not exist. */
   read(id: string, from: number): Promise<Buffer>;
@@ -110,7 +113,7 @@ export interface FileStore {
    * Stores the progress of a leased batch together with new results. Resolves with the stored `cancelAt`, or with
    * `lost` if the batch was removed or another host runs it: then nothing was stored.
    */
-  advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'>;
+  advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'>;
 }
 
 export function isOpenBatch({ progress: { status } }: Pick<StoredBatch, 'progress'>): boolean {

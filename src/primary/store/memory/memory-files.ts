@@ -1,7 +1,8 @@
 import type { BatchApi, FilePurpose, PageOrder } from '../../../shared/files.js';
 import {
   type Appended,
-  type BatchProgress,
+  type BatchState,
+  type CompletedFile,
   type FileStore,
   type FileUsage,
   filePieceBytes,
@@ -49,10 +50,10 @@ export class MemoryFiles implements FileStore {
     found.file = { ...found.file, bytes: found.file.bytes + data.length };
   }
 
-  async complete(id: string, lines: number): Promise<boolean> {
+  async complete(id: string, whole: CompletedFile): Promise<boolean> {
     const found = this.#files.get(id);
     if (found === undefined) return false;
-    found.file = { ...found.file, lines, isWhole: true };
+    found.file = { ...found.file, ...whole, isWhole: true };
     return true;
   }
 
@@ -120,7 +121,7 @@ export class MemoryFiles implements FileStore {
     return [...this.#batches.values()].filter(isOpenBatch);
   }
 
-  async advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'> {
+  async advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'> {
     const batch = this.#batches.get(id);
     if (batch === undefined) return 'lost';
     for (const { id: file, data } of results) this.#append(file, data);

@@ -1,7 +1,8 @@
 import type { BatchApi, FilePurpose, PageOrder } from '../../../shared/files.js';
 import {
   type Appended,
-  type BatchProgress,
+  type BatchState,
+  type CompletedFile,
   type FileUsage,
   filePieceBytes,
   type StoredBatch,
@@ -13,7 +14,7 @@ import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 /** Pieces of a file that are joined by one read. */
 const piecesAtOnce = 200;
 
-const fileColumns = 'record, bytes, lines, is_whole';
+const fileColumns = 'record, purpose, bytes, lines, is_whole, expires_at';
 const batchColumns = 'record, progress, cancel_at';
 const isOpen = "status IN ('waiting', 'running')";
 
@@ -61,9 +62,12 @@ export class FileTable {
     }
   }
 
-  complete(id: string, lines: number): boolean {
-    const done = 'UPDATE files SET is_whole = 1, lines = ? WHERE id = ? RETURNING number';
-    return this.#sql.get(done, lines, id) !== undefined;
+  complete(id: string, { purpose, lines, expiresAt }: CompletedFile): boolean {
+    const done = this.#sql.get(
+      'UPDATE files SET is_whole = 1, purpose = ?, lines = ?, expires_at = ? WHERE id = ? RETURNING number',
+      ...[purpose, lines, expiresAt, id],
+    );
+    return done !== undefined;
   }
 
   find(id: string, client: string): StoredFile | null {
@@ -151,7 +155,7 @@ export class FileTable {
     this.#sql.run('DELETE FROM batches WHERE id = ?', id);
   }
 
-  advance(id: string, progress: BatchProgress, results: readonly ReceivedPiece[]): number | null | 'lost' {
+  advance(id: string, progress: BatchState, results: readonly ReceivedPiece[]): number | null | 'lost' {
     const row = this.#sql.get(
       'UPDATE batches SET progress = ?, status = ? WHERE id = ? RETURNING cancel_at',
       ...[JSON.stringify(progress), progress.status, id],
@@ -181,12 +185,18 @@ export class FileTable {
 }
 
 function fileOf(row: SqlRow): StoredFile {
-  const changed = { bytes: Number(row.bytes), lines: Number(row.lines), isWhole: row.is_whole === 1 };
-  return { ...(JSON.parse(String(row.record)) as StoredFile), ...changed };
+  return {
+    ...(JSON.parse(String(row.record)) as StoredFile),
+    purpose: String(row.purpose) as FilePurpose,
+    bytes: Number(row.bytes),
+    lines: Number(row.lines),
+    isWhole: row.is_whole === 1,
+    expiresAt: Number(row.expires_at),
+  };
 }
 
 function batchOf(row: SqlRow): StoredBatch {
-  const progress = JSON.parse(String(row.progress)) as BatchProgress;
+  const progress = JSON.parse(String(row.progress)) as BatchState;
   const cancelAt = row.cancel_at === null ? null : Number(row.cancel_at);
   return { ...(JSON.parse(String(row.record)) as StoredBatch), progress, cancelAt };
 }

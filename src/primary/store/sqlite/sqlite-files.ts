@@ -1,7 +1,8 @@
 import type { BatchApi, FilePurpose, PageOrder } from '../../../shared/files.js';
 import type {
   Appended,
-  BatchProgress,
+  BatchState,
+  CompletedFile,
   FileStore,
   FileUsage,
   StoredBatch,
@@ -35,8 +36,8 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'append', pieces));
   }
 
-  complete(id: string, lines: number): Promise<boolean> {
-    return this.#ask(call('files', 'complete', id, lines));
+  complete(id: string, whole: CompletedFile): Promise<boolean> {
+    return this.#ask(call('files', 'complete', id, whole));
   }
 
   find(id: string, client: string): Promise<StoredFile | null> {
@@ -92,7 +93,7 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'openBatches', null));
   }
 
-  advance(id: string, progress: BatchProgress, results: readonly Appended[]): Promise<number | null | 'lost'> {
+  advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'> {
     return this.#ask(call('files', 'advance', id, progress, results));
   }
 

@@ -122,7 +122,7 @@ it.each([
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
     const notices = { jobEnded: (ended: object) => told.push(ended) };
-    observeBackground({ clients, usage, lastHour, notices, log }).ended(
+    observeBackground({ clients, usage, lastHour, notices, lineEnded: () => {}, log }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),
     );

@@ -1,0 +1,33 @@
+import type { SharedHandlers } from '../workers/worker-handle.js';
+import type { Services } from './handlers.js';
+
+type FileCalls = 'createFile' | 'appendFile' | 'completeFile' | 'file' | 'filePiece' | 'files' | 'deleteFile';
+type BatchCalls = 'createBatch' | 'batch' | 'batches' | 'cancelBatch' | 'deleteBatch';
+
+/** Returns the handlers for files and batches. `yieldInOrder`: see `orderedYield`. */
+export function fileHandlers(
+  { files, batches, noteActivity }: Pick<Services, 'files' | 'batches' | 'noteActivity'>,
+  yieldInOrder: () => Promise<void>,
+): Pick<SharedHandlers, FileCalls | BatchCalls> {
+  return {
+    createFile: async (file) => ({ id: await files.create(file) }),
+    appendFile: async ({ id, client, data }) => {
+      noteActivity();
+      await files.append(id, client, Buffer.from(data, 'base64'));
+    },
+    completeFile: (upload) => files.complete(upload),
+    file: ({ id, client }) => files.find(id, client),
+    filePiece: async ({ id, client, from }) => {
+      noteActivity();
+      await yieldInOrder();
+      return { data: (await files.read(id, client, from)).toString('base64') };
+    },
+    files: ({ order, purpose }) => files.list(order, purpose),
+    deleteFile: ({ id, client }) => files.remove(id, client),
+    createBatch: (batch) => batches.create(batch),
+    batch: ({ id, client }) => batches.get(id, client),
+    batches: ({ order, apis }) => batches.list(order, apis),
+    cancelBatch: ({ id, client }) => batches.cancel(id, client),
+    deleteBatch: ({ id, client }) => batches.remove(id, client),
+  };
+}

@@ -1,0 +1,361 @@
+import type { Clock } from '../../shared/clock.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { BatchApi, EndCause, LineCounts, LineOutcome, LineResult } from '../../shared/files.js';
+import type { JobEnd } from '../../shared/job.js';
+import { newJobId } from '../jobs/background-jobs.js';
+import {
+  type Appended,
+  type BatchState,
+  type FileStore,
+  isOpenBatch,
+  type SentLine,
+  type StoredBatch,
+} from '../store/contract/files.js';
+import { type FileLine, LineReader } from './line-reader.js';
+
+/** Interval at which jobs of other hosts, and lines that could not be sent, are checked. */
+const checkMs = 500;
+/** Number of jobs of one line after whose loss the line fails: it may be the line that ends the service. */
+const maxTries = 3;
+/** Results of lines without a job that are written at once. */
+const endedAtOnce = 100;
+
+/** Calls to a worker about lines, see `workerCalls`. */
+export interface LineWorker {
+  submitLine(order: {
+    readonly api: BatchApi;
+    readonly client: string;
+    readonly jobId: string;
+    readonly text: string | null;
+    readonly fault: FileLine['fault'];
+  }): Promise<{ readonly refused: LineResult | null }>;
+  finishLine(order: {
+    readonly api: BatchApi;
+    readonly client: string;
+    readonly jobId: string;
+    readonly cause: EndCause | null;
+  }): Promise<LineResult>;
+  endLines(order: {
+    readonly api: BatchApi;
+    readonly texts: readonly (string | null)[];
+    readonly cause: EndCause;
+  }): Promise<{ readonly results: readonly LineResult[] }>;
+}
+
+/** Background jobs as a batch needs them. */
+export interface LineJobs {
+  /** Whether the job waits or runs on this host. */
+  isOpenHere(id: string): boolean;
+  /** Finds the end of a job; null if the job is open. Resolves with `missing` if there is no such job. */
+  findEnd(id: string, client: string): Promise<JobEnd | null | 'missing'>;
+  cancel(id: string, client: string): Promise<void>;
+  remove(id: string): Promise<void>;
+}
+
+export interface RunParts {
+  readonly store: FileStore;
+  readonly jobs: LineJobs;
+  /** Returns a worker that listens; null if there is none at the moment. */
+  readonly worker: () => LineWorker | null;
+  readonly clock: Clock;
+  /** Most lines of one batch with an open job. */
+  readonly maxOpen: number;
+  readonly maxLineBytes: number;
+  readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
+}
+
+/** What one step has changed, which counts when it is stored. */
+interface Step {
+  readonly ended: ReadonlyMap<SentLine, LineResult>;
+  readonly repeated: ReadonlyMap<SentLine, SentLine>;
+  readonly added: readonly SentLine[];
+  readonly endedUnsent: readonly LineResult[];
+  readonly cursor: number;
+  readonly isAtEnd: boolean;
+}
+
+/**
+ * Runs one batch: has at most `maxOpen` background jobs for its lines, and stores each result together with the
+ * position in the file. Only the stored progress counts; after an error, a new run begins with it.
+ */
+export class BatchFeeder {
+  readonly batch: StoredBatch;
+  readonly #parts: RunParts;
+  readonly #reader: LineReader;
+  #progress: BatchState;
+  #cancelAt: number | null;
+  /** Texts of lines that are not sent yet. */
+  readonly #unsent = new Map<string, FileLine>();
+  readonly #sending = new Map<string, Promise<void>>();
+  /** Lines that may have a job, although a worker has not confirmed it. */
+  readonly #doubtful = new Set<string>();
+  /** Results of lines that are no valid requests. */
+  readonly #refused = new Map<string, LineResult>();
+  #isStopped = false;
+  #hasNews = false;
+  #wakeUp: () => void = () => {};
+
+  constructor(batch: StoredBatch, parts: RunParts) {
+    this.batch = batch;
+    this.#parts = parts;
+    this.#progress = batch.progress;
+    this.#cancelAt = batch.cancelAt;
+    this.#reader = this.#readerAt(batch.progress.cursor);
+  }
+
+  /** Sends no more lines, and stores no more progress: the jobs go on without the run. */
+  stop(): void {
+    this.#isStopped = true;
+    this.wake();
+  }
+
+  /** Makes the run look for ended jobs now. */
+  wake(): void {
+    this.#hasNews = true;
+    this.#wakeUp();
+  }
+
+  cancel(at: number): void {
+    this.#cancelAt ??= at;
+    this.wake();
+  }
+
+  /** Resolves when the batch has ended, when this host has lost it, or after `stop`. Rejects if the store fails. */
+  async run(): Promise<void> {
+    try {
+      while (!this.#isStopped && isOpenBatch({ progress: this.#progress })) {
+        this.#hasNews = false;
+        if (!(await this.#step())) return;
+        this.#send();
+        if (isOpenBatch({ progress: this.#progress })) await this.#pause();
+      }
+    } finally {
+      await Promise.allSettled(this.#sending.values()); // otherwise the next run might send the same lines
+    }
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#hasNews || this.#isStopped) return;
+    await new Promise<void>((resolve) => {
+      const stopTimer = this.#parts.clock.after(checkMs, resolve);
+      this.#wakeUp = () => {
+        stopTimer();
+        resolve();
+      };
+    });
+  }
+
+  get #cause(): EndCause | null {
+    if (this.#cancelAt !== null) return 'canceled';
+    return this.#parts.clock.now() >= this.batch.expiresAt ? 'expired' : null;
+  }
+
+  /** Collects results, reads further lines, and stores both. Resolves with false if the batch is lost. */
+  async #step(): Promise<boolean> {
+    const cause = this.#cause;
+    const step = await this.#changes(cause);
+    const hasChanged = step.ended.size + step.repeated.size + step.added.length + step.endedUnsent.length > 0;
+    const kept = this.#progress.open
+      .filter((line) => !step.ended.has(line))
+      .map((line) => step.repeated.get(line) ?? line);
+    const open = [...kept, ...step.added];
+    const hasEnded = step.isAtEnd && open.length === 0 && !hasChanged;
+    if (!hasChanged && !hasEnded) return true;
+    if (step.isAtEnd && open.length === 0) this.wake(); // the next step ends the batch
+    const now = this.#parts.clock.now();
+    const results = [...step.ended.values(), ...step.endedUnsent];
+    const counts = countsWith(this.#progress.counts, results);
+    const progress: BatchState = {
+      status: hasEnded ? this.#endStatus() : 'running',
+      cursor: step.cursor,
+      open,
+      counts,
+      startedAt: this.#progress.startedAt ?? now,
+      endedAt: hasEnded ? now : null,
+    };
+    if (hasEnded) await this.#closeFiles(counts);
+    const stored = await this.#parts.store.advance(this.batch.id, progress, this.#appended(results));
+    if (stored === 'lost') return false;
+    this.#cancelAt ??= stored;
+    this.#progress = progress;
+    this.#forget(step);
+    for (const { outcome } of results) this.#parts.lineEnded(this.batch.api, outcome);
+    return true;
+  }
+
+  /** Returns `failed` if lines are missing, because the file of the batch was removed. */
+  #endStatus(): 'ended' | 'failed' {
+    const { succeeded, errored, canceled, expired } = this.#progress.counts;
+    return succeeded + errored + canceled + expired < this.batch.total ? 'failed' : 'ended';
+  }
+
+  async #changes(cause: EndCause | null): Promise<Step> {
+    const ended = new Map<SentLine, LineResult>();
+    const repeated = new Map<SentLine, SentLine>();
+    await Promise.all(
+      this.#progress.open.map(async (line) => {
+        const end = await this.#endOf(line, cause);
+        if (end === 'repeat') repeated.set(line, { ...line, jobId: newJobId(), tries: line.tries + 1 });
+        else if (end !== null) ended.set(line, end);
+      }),
+    );
+    const changes = { ended, repeated, added: [], endedUnsent: [], cursor: this.#progress.cursor, isAtEnd: false };
+    const room = this.#parts.maxOpen - this.#progress.open.length + ended.size;
+    return { ...changes, ...(cause === null ? await this.#readLines(room) : await this.#endRemaining(cause)) };
+  }
+
+  /** Reads further lines, which get a job each. */
+  async #readLines(room: number): Promise<Pick<Step, 'added' | 'cursor' | 'isAtEnd'>> {
+    const added: SentLine[] = [];
+    let { cursor } = this.#progress;
+    while (added.length < room) {
+      const line = await this.#reader.next();
+      if (line === null) return { added, cursor, isAtEnd: true };
+      const { start, end } = line;
+      const jobId = newJobId();
+      this.#unsent.set(jobId, line);
+      added.push({ jobId, start, end, tries: 0 });
+      cursor = end;
+    }
+    return { added, cursor, isAtEnd: false };
+  }
+
+  /** Makes results for further lines, which get no job any more. */
+  async #endRemaining(cause: EndCause): Promise<Pick<Step, 'endedUnsent' | 'cursor' | 'isAtEnd'>> {
+    const texts: (string | null)[] = [];
+    let { cursor } = this.#progress;
+    const worker = this.#parts.worker();
+    if (worker === null) return { endedUnsent: [], cursor, isAtEnd: false };
+    while (texts.length < endedAtOnce) {
+      const line = await this.#reader.next();
+      if (line === null) break;
+      texts.push(line.text);
+      cursor = line.end;
+    }
+    const isAtEnd = texts.length < endedAtOnce;
+    if (texts.length === 0) return { endedUnsent: [], cursor, isAtEnd };
+    if (!isAtEnd) this.wake(); // the next step follows at once
+    const { results } = await worker.endLines({ api: this.batch.api, texts, cause });
+    return { endedUnsent: results, cursor, isAtEnd };
+  }
+
+  /** Returns the result of a line; null if there is none yet. `repeat`: the line gets another job. */
+  async #endOf(line: SentLine, cause: EndCause | null): Promise<LineResult | 'repeat' | null> {
+    const { api, client } = this.batch;
+    const { jobId } = line;
+    const refused = this.#refused.get(jobId);
+    if (refused !== undefined) return refused;
+    if (this.#sending.has(jobId)) return null;
+    const { jobs } = this.#parts;
+    const isUnsent = this.#unsent.has(jobId) && !this.#doubtful.has(jobId);
+    if (cause === null && (isUnsent || jobs.isOpenHere(jobId))) return null;
+    const end = isUnsent ? 'missing' : await jobs.findEnd(jobId, client);
+    if (end === 'missing') return this.#endUnsent(line, cause);
+    this.#unsent.delete(jobId);
+    if (end === null) {
+      if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), noResult);
+      return null;
+    }
+    if (cause === null && mustRepeat(end) && line.tries + 1 < maxTries) return 'repeat';
+    const isCancelled = cause !== null && end.outcome === 'cancelled';
+    const order = { api, client, jobId, cause: isCancelled ? cause : null };
+    return (await this.#parts.worker()?.finishLine(order)) ?? null;
+  }
+
+  /** Prepares a line without a job to be sent, or makes its result if there is a cause. */
+  async #endUnsent(line: SentLine, cause: EndCause | null): Promise<LineResult | null> {
+    this.#doubtful.delete(line.jobId);
+    await this.#readAgain(line);
+    if (cause === null) return null;
+    const texts = [this.#unsent.get(line.jobId)?.text ?? null];
+    const ended = await this.#parts.worker()?.endLines({ api: this.batch.api, texts, cause });
+    return ended?.results[0] ?? null;
+  }
+
+  /** Reads a line whose job does not exist, so that it can be sent. */
+  async #readAgain({ jobId, start }: SentLine): Promise<void> {
+    if (this.#unsent.has(jobId)) return;
+    const line = await this.#readerAt(start).next();
+    this.#unsent.set(jobId, line ?? { start, end: start, text: null, fault: 'missing' });
+  }
+
+  /** Sends the lines that have no job yet. A line that cannot be sent now is sent after the next step. */
+  #send(): void {
+    const worker = this.#parts.worker();
+    if (worker === null || this.#isStopped || this.#cause !== null) return;
+    for (const { jobId } of this.#progress.open) {
+      const line = this.#unsent.get(jobId);
+      const isBusy = this.#sending.has(jobId) || this.#refused.has(jobId) || this.#doubtful.has(jobId);
+      if (line === undefined || isBusy) continue;
+      const sending = this.#sendLine(worker, jobId, line).finally(() => this.#sending.delete(jobId));
+      this.#sending.set(jobId, sending);
+    }
+  }
+
+  async #sendLine(worker: LineWorker, jobId: string, { text, fault }: FileLine): Promise<void> {
+    const { api, client } = this.batch;
+    try {
+      const { refused } = await worker.submitLine({ api, client, jobId, text, fault });
+      this.#unsent.delete(jobId);
+      if (refused === null) return;
+      this.#refused.set(jobId, refused);
+      this.wake();
+    } catch (error) {
+      this.#doubtful.add(jobId);
+      const seconds = Math.min((error as RelayError).retryAfterSeconds ?? 1, maxRetrySeconds);
+      await new Promise<void>((resolve) => void this.#parts.clock.after(seconds * 1000, resolve));
+    }
+  }
+
+  /** Makes the files with results visible. Empty files are removed. */
+  async #closeFiles({ succeeded, errored, canceled, expired }: LineCounts): Promise<void> {
+    const { store } = this.#parts;
+    const { outputFile, errorFile, client } = this.batch;
+    for (const id of [outputFile, errorFile]) {
+      const file = id === null ? null : await store.find(id, client);
+      if (file === null) continue;
+      const others = errored + canceled + expired;
+      const lines = errorFile === null ? succeeded + others : file.id === errorFile ? others : succeeded;
+      await (file.bytes === 0 ? store.remove(file.id) : store.complete(file.id, { ...file, lines }));
+    }
+  }
+
+  #appended(results: readonly LineResult[]): Appended[] {
+    const { outputFile, errorFile } = this.batch;
+    const fileOf = ({ outcome }: LineResult) => (outcome === 'succeeded' ? outputFile : (errorFile ?? outputFile));
+    return [outputFile, ...(errorFile === null ? [] : [errorFile])].flatMap((id) => {
+      const texts = results.filter((result) => fileOf(result) === id).map(({ text }) => `${text}\n`);
+      return texts.length === 0 ? [] : [{ id, data: Buffer.from(texts.join('')) }];
+    });
+  }
+
+  /** Forgets the jobs of lines whose results are stored. */
+  #forget({ ended, repeated }: Step): void {
+    for (const { jobId } of [...ended.keys(), ...repeated.keys()]) {
+      this.#unsent.delete(jobId);
+      this.#doubtful.delete(jobId);
+      if (!this.#refused.delete(jobId)) this.#parts.jobs.remove(jobId).catch(() => {}); // it expires otherwise
+    }
+  }
+
+  #readerAt(position: number): LineReader {
+    const { store, maxLineBytes } = this.#parts;
+    return new LineReader((from) => store.read(this.batch.inputFile, from), position, maxLineBytes);
+  }
+}
+
+const maxRetrySeconds = 5;
+
+/** A job that cannot be cancelled now is cancelled after the next step. */
+function noResult(): void {}
+
+/** Whether the job did not get its answer for a reason that does not concern the line. */
+function mustRepeat(end: JobEnd): boolean {
+  return end.outcome !== 'ok' && (end.failure.reason === 'host_lost' || end.failure.reason === 'budget');
+}
+
+function countsWith(counts: LineCounts, results: readonly LineResult[]): LineCounts {
+  const more = { ...counts };
+  for (const { outcome } of results) more[outcome]++;
+  return more;
+}

@@ -1,0 +1,214 @@
+import { holderOf } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { invalid, isDefect, RelayError } from '../../shared/errors.js';
+import type { BatchApi, BatchView, FileView, PageOrder } from '../../shared/files.js';
+import { newId } from '../../shared/ids.js';
+import type { StoredFiles } from '../files/stored-files.js';
+import type { FileStore, StoredBatch } from '../store/contract/files.js';
+import { isOpenBatch } from '../store/contract/files.js';
+import { BatchFeeder, type RunParts } from './batch-feeder.js';
+
+/** Time after which the remaining lines of a batch expire. */
+export const batchWindowMs = 24 * 3_600_000;
+/** Interval at which this host looks for batches to run. */
+const checkMs = 1000;
+/** A host that does not renew its lease for this long counts as dead. */
+const leaseMs = 15_000;
+const maxOpenBatches = 100;
+
+export interface NewBatch {
+  readonly client: string;
+  readonly api: BatchApi;
+  readonly inputFile: string;
+  readonly metadata: StoredBatch['metadata'];
+}
+
+export interface BatchParts extends Omit<RunParts, 'store'> {
+  readonly store: FileStore;
+  readonly files: Pick<StoredFiles, 'checkOn' | 'create' | 'find'>;
+  readonly clock: Clock;
+  /** Called with an error of a run that is a defect. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Lines of all unfinished batches of a client, and time until a batch is removed. */
+export interface BatchLimits {
+  readonly maxLines: number;
+  readonly ttlMs: number;
+}
+
+/**
+ * Owns the batches that this host runs: for each key holder, the oldest one that has not ended, and those that only
+ * need an end. Methods about a batch reject with `not_found` if the client has no such batch.
+ */
+export class Batches {
+  readonly #parts: BatchParts;
+  readonly #limits: BatchLimits;
+  readonly #runs = new Map<string, BatchFeeder>();
+  #isStarted = false;
+  #isChecking = false;
+
+  constructor(parts: BatchParts, limits: BatchLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  /** Number of batches that this host runs. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /** Runs the stored batches from now on. */
+  start(): void {
+    this.#isStarted = true;
+    this.#parts.clock.every(checkMs, () => void this.#check());
+    void this.#check();
+  }
+
+  /** Sends no further lines: the next service goes on. */
+  stop(): void {
+    this.#isStarted = false;
+    for (const run of this.#runs.values()) run.stop();
+  }
+
+  /** Collects the result of an ended job, if it is the job of a line. */
+  jobEnded(client: string): void {
+    for (const run of this.#runs.values()) if (run.batch.client === client) run.wake();
+  }
+
+  /** Creates a batch from a file. Rejects with `validation_error`. */
+  async create({ client, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
+    const { store, files, clock } = this.#parts;
+    const input = await files.find(inputFile, client);
+    await this.#checkInput(client, input);
+    const purpose = api === 'messages' ? 'message_batch' : 'batch_output';
+    const create = (name: string) => files.create({ client, purpose, name, mediaType: 'application/jsonl' });
+    const id = `${api === 'messages' ? 'msgbatch' : 'batch'}_${newId()}`;
+    const outputFile = await create(`${id}_output.jsonl`);
+    const errorFile = api === 'messages' ? null : await create(`${id}_error.jsonl`);
+    const createdAt = clock.now();
+    const times = { createdAt, expiresAt: createdAt + batchWindowMs, removeAt: createdAt + this.#limits.ttlMs };
+    const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
+    const progress = { status: 'waiting', cursor: 0, open: [], counts, startedAt: null, endedAt: null } as const;
+    const owner = { client, holder: holderOf(client) };
+    const total = input.lines;
+    const batch = { id, ...owner, api, inputFile, outputFile, errorFile, metadata, total, ...times, cancelAt: null };
+    await store.addBatch({ ...batch, progress });
+    void this.#check();
+    return viewOf({ ...batch, progress });
+  }
+
+  async #checkInput(client: string, { purpose, lines }: FileView): Promise<void> {
+    if (purpose !== 'batch' && purpose !== 'message_batch')
+      throw invalid('input_file_id', `must be a file of the purpose batch, and this one has ${purpose}`);
+    if (lines === 0) throw invalid('input_file_id', 'must be a file with at least one line');
+    const open = await this.#parts.store.openBatches(holderOf(client));
+    const sum = open.reduce((total, batch) => total + batch.total, lines);
+    const { maxLines } = this.#limits;
+    if (sum > maxLines) {
+      const limit = `${maxLines} lines in unfinished batches (MODEL_API_MAX_BATCH_LINES)`;
+      throw invalid(
+        'input_file_id',
+        `has ${lines} lines, and with those of its other batches a client may have ${limit}`,
+      );
+    }
+    if (open.length >= maxOpenBatches)
+      throw invalid('input_file_id', `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);
+  }
+
+  async get(id: string, client: string): Promise<BatchView> {
+    return viewOf(await this.#find(id, client));
+  }
+
+  async list(order: PageOrder, apis: readonly BatchApi[]): Promise<{ batches: BatchView[]; hasMore: boolean }> {
+    this.#parts.files.checkOn();
+    const { items, hasMore } = await this.#parts.store.listBatches(order, apis);
+    return { batches: items.map(viewOf), hasMore };
+  }
+
+  /** Cancels a batch; one that has ended is unchanged. */
+  async cancel(id: string, client: string): Promise<BatchView> {
+    await this.#find(id, client);
+    const at = this.#parts.clock.now();
+    await this.#parts.store.cancelBatch(id, at);
+    this.#runs.get(id)?.cancel(at);
+    void this.#check();
+    return this.get(id, client);
+  }
+
+  /** Removes a batch that has ended, and the files with its results. */
+  async remove(id: string, client: string): Promise<void> {
+    const batch = await this.#find(id, client);
+    if (isOpenBatch(batch)) throw invalid('batch', 'has not ended: cancel it first');
+    const { store } = this.#parts;
+    const files = [batch.outputFile, batch.errorFile, batch.api === 'messages' ? batch.inputFile : null];
+    for (const file of files) if (file !== null) await store.remove(file);
+    await store.removeBatch(id);
+  }
+
+  async #find(id: string, client: string): Promise<StoredBatch> {
+    this.#parts.files.checkOn();
+    const batch = await this.#parts.store.findBatch(id, client);
+    if (batch === null) throw new RelayError('not_found', 'no such batch');
+    return batch;
+  }
+
+  /** Starts the runs of batches that this host may run. A failure is ignored: the next check tries again. */
+  async #check(): Promise<void> {
+    if (!this.#isStarted || this.#isChecking) return;
+    this.#isChecking = true;
+    try {
+      const { store, clock } = this.#parts;
+      const holders = new Set([...this.#runs.values()].map(({ batch }) => batch.holder));
+      for (const batch of await store.leaseBatches(leaseMs)) {
+        const run = this.#runs.get(batch.id);
+        if (run !== undefined && batch.cancelAt !== null) run.cancel(batch.cancelAt);
+        const mayBegin = !holders.has(batch.holder) || batch.cancelAt !== null || batch.expiresAt <= clock.now();
+        if (run !== undefined || !mayBegin || !this.#isStarted) continue;
+        holders.add(batch.holder);
+        this.#begin(batch);
+      }
+    } catch {
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  #begin(batch: StoredBatch): void {
+    const run = new BatchFeeder(batch, this.#parts);
+    this.#runs.set(batch.id, run);
+    const begun = run.run().finally(() => this.#runs.delete(batch.id));
+    begun.then(
+      () => void this.#check(),
+      (error) => isDefect(error) && this.#parts.onFault(error), // the next check begins with the stored progress
+    );
+  }
+}
+
+function viewOf(batch: StoredBatch): BatchView {
+  const { id, api, inputFile, metadata, total, createdAt, cancelAt, expiresAt, progress } = batch;
+  const { status, counts, startedAt, endedAt } = progress;
+  const { succeeded, errored, canceled, expired } = counts;
+  const failures = errored + canceled + expired;
+  const isEnded = endedAt !== null;
+  const hasOutput = isEnded && (batch.errorFile === null ? succeeded + failures : succeeded) > 0;
+  const files = {
+    outputFile: hasOutput ? batch.outputFile : null,
+    errorFile: isEnded && failures > 0 ? batch.errorFile : null,
+  };
+  return {
+    id,
+    api,
+    status,
+    inputFile,
+    ...files,
+    metadata,
+    total,
+    counts,
+    createdAt,
+    startedAt,
+    cancelAt,
+    endedAt,
+    expiresAt,
+  };
+}

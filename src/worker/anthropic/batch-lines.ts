@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import { check, readJsonText } from '../http/body.js';
+import type { BatchLines } from '../jobs/batch-lines.js';
+import { anthropicErrorBody } from '../jobs/sdk-errors.js';
+import { messagesRequest, parseMessages } from './messages-request.js';
+
+export const customId = z
+  .string('must be text')
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must have 1 to 64 letters, digits, hyphens and underscores');
+
+export const batchRequest = z.strictObject({
+  custom_id: customId,
+  params: z.record(z.string(), z.unknown(), 'must be an object'),
+});
+
+/** Lines of the batches of Anthropic's API. */
+export const messageBatchLines: BatchLines = {
+  route: '/v1/messages',
+  customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
+  parse: (text) => {
+    const body = check(readJsonText(text, batchRequest).params, messagesRequest);
+    if (body.max_tokens === 0) throw invalid('max_tokens', 'must be at least 1 in a batch');
+    return { parsed: parseMessages(body) };
+  },
+  answered: (id, { body }) => `{"custom_id":${JSON.stringify(id)},"result":{"type":"succeeded","message":${body}}}`,
+  failed: (id, requestId, error) =>
+    JSON.stringify({ custom_id: id, result: { type: 'errored', error: anthropicErrorBody(error, requestId) } }),
+  ended: (id, cause) => JSON.stringify({ custom_id: id, result: { type: cause } }),
+};

@@ -1,0 +1,99 @@
+import type { Request } from 'express';
+import { invalid } from '../../shared/errors.js';
+import { type FilePurpose, type FileView, uploadPurposes } from '../../shared/files.js';
+import { LineCounter } from '../../shared/text/line-counter.js';
+import type { ReadingPace } from '../http/body.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { readForm } from '../http/multipart.js';
+
+/** Bytes that are sent to the primary at once. */
+const pieceBytes = 192 * 1024;
+const minTtlSeconds = 3600;
+const maxTtlSeconds = 30 * 86_400;
+
+/** Receives a file and stores it. A file whose upload fails is removed. `usualPurpose`: null if a purpose must be sent. */
+export async function receiveFile(
+  primary: Primary,
+  req: Request,
+  res: Reply,
+  pace: ReadingPace,
+  usualPurpose: FilePurpose | null,
+): Promise<FileView> {
+  const { client } = res.locals;
+  const lines = new LineCounter();
+  let id: string | null = null;
+  try {
+    const fields = await readForm(req, res, pace, async ({ name, mediaType, bytes }) => {
+      // The purpose may follow the file.
+      ({ id } = await primary.call('createFile', { client, purpose: 'user_data', name, mediaType }));
+      for await (const piece of gathered(bytes)) {
+        lines.add(piece);
+        await primary.call('appendFile', { id, client, data: piece.toString('base64') });
+      }
+    });
+    const purpose = purposeIn(fields, usualPurpose);
+    const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(fields) };
+    return await primary.call('completeFile', { id: id ?? '', client, ...whole });
+  } catch (error) {
+    if (id !== null) primary.call('deleteFile', { id, client }).catch(() => {}); // it expires otherwise
+    throw error;
+  }
+}
+
+/** Adds a file whose bytes this worker has. */
+export async function storeFile(
+  primary: Primary,
+  { client, purpose, name }: { readonly client: string; readonly purpose: FilePurpose; readonly name: string },
+  lines: readonly string[],
+): Promise<string> {
+  const { id } = await primary.call('createFile', { client, purpose, name, mediaType: 'application/jsonl' });
+  try {
+    for await (const piece of gathered(lines.map((line) => Buffer.from(`${line}\n`))))
+      await primary.call('appendFile', { id, client, data: piece.toString('base64') });
+    await primary.call('completeFile', { id, client, purpose, lines: lines.length, ttlMs: null });
+    return id;
+  } catch (error) {
+    primary.call('deleteFile', { id, client }).catch(() => {});
+    throw error;
+  }
+}
+
+/** Joins small pieces and splits large ones. */
+async function* gathered(bytes: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
+  let pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of bytes) {
+    pieces.push(piece);
+    length += piece.length;
+    if (length < pieceBytes) continue;
+    const joined = Buffer.concat(pieces);
+    const end = length - (length % pieceBytes);
+    for (let from = 0; from < end; from += pieceBytes) yield joined.subarray(from, from + pieceBytes);
+    pieces = [joined.subarray(end)];
+    length -= end;
+  }
+  if (length > 0) yield Buffer.concat(pieces);
+}
+
+function purposeIn(fields: ReadonlyMap<string, string>, usual: FilePurpose | null): FilePurpose {
+  const sent = fields.get('purpose');
+  if (sent === undefined && usual !== null) return usual;
+  const purpose = uploadPurposes.find((known) => known === sent);
+  if (purpose === undefined) throw invalid('purpose', `must be ${uploadPurposes.join(' or ')}`);
+  return purpose;
+}
+
+const knownFields: ReadonlySet<string> = new Set(['purpose', 'expires_after[anchor]', 'expires_after[seconds]']);
+
+/** Returns the requested time until the file expires; null if there is none. */
+function ttlIn(fields: ReadonlyMap<string, string>): number | null {
+  for (const field of fields.keys()) if (!knownFields.has(field)) throw invalid(field.slice(0, 64), 'unknown field');
+  const [anchor, seconds] = [fields.get('expires_after[anchor]'), fields.get('expires_after[seconds]')];
+  if (anchor === undefined && seconds === undefined) return null;
+  if (anchor !== 'created_at') throw invalid('expires_after[anchor]', 'must be created_at');
+  const isNumber =
+    /^\d{1,8}$/.test(seconds ?? '') && Number(seconds) >= minTtlSeconds && Number(seconds) <= maxTtlSeconds;
+  if (!isNumber)
+    throw invalid('expires_after[seconds]', `must be a whole number from ${minTtlSeconds} to ${maxTtlSeconds}`);
+  return Number(seconds) * 1000;
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { invalid, type RelayError } from '../../shared/errors.js';
+import type { EndCause } from '../../shared/files.js';
+import { check, readJsonText } from '../http/body.js';
+import type { BatchLines, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
+import { openAiErrors } from '../jobs/sdk-errors.js';
+import { chatCompletionRequest, parseChat } from './chat-request.js';
+import { type ResponsesRequest, responsesRequest } from './responses-input.js';
+import { maxStoredLength, repeatedOf } from './responses-repeated.js';
+import { parseResponses } from './responses-request.js';
+
+const maxIdLength = 512;
+
+const customId = z
+  .string('must be text')
+  .min(1, 'must not be empty')
+  .max(maxIdLength, `must have at most ${maxIdLength} characters`);
+
+const requestLine = z.looseObject({
+  custom_id: customId,
+  method: z.literal('POST', 'must be POST'),
+  url: z.string('must be text'),
+  body: z.record(z.string(), z.unknown(), 'must be an object'),
+});
+
+const ended: Readonly<Record<EndCause, { readonly code: string; readonly message: string }>> = {
+  canceled: { code: 'batch_cancelled', message: 'This request was not executed, because the batch was cancelled.' },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+};
+
+/** Returns the parts of the lines of OpenAI's batches that are the same for all endpoints. */
+function openAiLines(
+  route: '/v1/chat/completions' | '/v1/responses',
+  parse: (body: Readonly<Record<string, unknown>>) => ParsedLine,
+): BatchLines {
+  return {
+    route,
+    customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
+    parse: (text) => {
+      const { url, body } = readJsonText(text, requestLine);
+      if (url !== route) throw invalid('url', `must be ${route}, the endpoint of the batch`);
+      return parse(body);
+    },
+    answered: (id, { requestId, body, ignored }: LineAnswer) => {
+      const more = ignored.length === 0 ? '' : `,"ignored_parameters":${JSON.stringify(ignored)}`;
+      const response = `{"status_code":200,"request_id":${JSON.stringify(requestId)},"body":${body}${more}}`;
+      return lineText(id, response, 'null');
+    },
+    failed: (id, requestId, error: RelayError) => {
+      const { status, body } = openAiErrors(error, requestId);
+      return lineText(id, JSON.stringify({ status_code: status, request_id: requestId, body }), 'null');
+    },
+    ended: (id, cause) => lineText(id, 'null', JSON.stringify(ended[cause])),
+  };
+}
+
+function lineText(id: string | null, response: string, error: string): string {
+  const custom = JSON.stringify(id);
+  return `{"id":"batch_req_${randomUUID()}","custom_id":${custom},"response":${response},"error":${error}}`;
+}
+
+export const chatBatchLines = openAiLines('/v1/chat/completions', (body) => {
+  const parsed = parseChat(check(body, chatCompletionRequest));
+  return { parsed, isLegacyCall: parsed.isLegacyCall };
+});
+
+export const responsesBatchLines = openAiLines('/v1/responses', (sent) => {
+  const body = check(sent, responsesRequest);
+  refuseStored(body);
+  return { parsed: parseResponses(body), repeated: repeatedOf(body, maxStoredLength) };
+});
+
+/** Refuses what needs stored responses, or would store one. */
+function refuseStored({ previous_response_id: previous, background, input }: ResponsesRequest): void {
+  if (previous != null) throw invalid('previous_response_id', 'is not supported in a batch');
+  if (background === true) throw invalid('background', 'is not supported in a batch');
+  const at = typeof input === 'string' ? -1 : input.findIndex(({ type }) => type === 'item_reference');
+  if (at >= 0) throw invalid(`input.${at}.type`, 'item_reference is not supported in a batch');
+}

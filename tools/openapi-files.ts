@@ -1,0 +1,220 @@
+import { z } from 'zod';
+import { idQuery, orderQuery, pageLimit, uploadPurposeQuery } from '../src/shared/api/files.js';
+import { messageBatchRequest } from '../src/worker/anthropic/batches.js';
+import { batchCreateRequest } from '../src/worker/openai/batches.js';
+import type { Operation } from './openapi-document.js';
+
+const security = [{ apiKey: [] }, { bearer: [] }, {}];
+
+const id = (name: string, description: string) => ({ path: z.object({ [name]: z.string().meta({ description }) }) });
+const fileId = id('file_id', 'Id of the file.');
+const batchId = id('batch_id', 'Id of the batch.');
+
+const limit = pageLimit.optional();
+const filePage = z.object({
+  limit,
+  after: idQuery.optional(),
+  order: orderQuery.optional(),
+  purpose: uploadPurposeQuery.optional(),
+});
+const openAiPage = z.object({ limit, after: idQuery.optional() });
+const anthropicPage = z.object({ limit, after_id: idQuery.optional(), before_id: idQuery.optional() });
+
+const file = z.looseObject({ id: z.string() }).meta({
+  description: 'A file in the form of OpenAI’s API, or with `anthropic-version` in the form of Anthropic’s.',
+});
+const files = z.looseObject({ data: z.array(file), has_more: z.boolean() });
+const counts = z.looseObject({ total: z.int(), completed: z.int(), failed: z.int() });
+const batch = z.looseObject({
+  id: z.string(),
+  object: z.literal('batch'),
+  status: z.enum(['validating', 'in_progress', 'cancelling', 'cancelled', 'completed', 'expired', 'failed']),
+  output_file_id: z.string().nullable(),
+  error_file_id: z.string().nullable(),
+  request_counts: counts,
+});
+const messageCounts = z.looseObject({
+  processing: z.int(),
+  succeeded: z.int(),
+  errored: z.int(),
+  canceled: z.int(),
+  expired: z.int(),
+});
+const messageBatch = z.looseObject({
+  id: z.string(),
+  type: z.literal('message_batch'),
+  processing_status: z.enum(['in_progress', 'canceling', 'ended']),
+  request_counts: messageCounts,
+  results_url: z.string().nullable(),
+});
+
+const form = z.object({
+  file: z.string().meta({ format: 'binary', description: 'The file.' }),
+  purpose: z.enum(['batch', 'user_data']).optional().meta({
+    description: 'Required, except with `anthropic-version`: then it is `user_data` by default.',
+  }),
+  'expires_after[anchor]': z.literal('created_at').optional(),
+  'expires_after[seconds]': z
+    .string()
+    .optional()
+    .meta({ description: 'Time until the file expires, 3600 to 2592000.' }),
+});
+
+const messageExample = { model: 'default', max_tokens: 1024, messages: [{ role: 'user', content: 'Hello' }] };
+const idempotencyKey = z
+  .string()
+  .meta({ description: 'A repeated request with the same key creates no second batch.' });
+const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
+
+/** Descriptions of the operations for files and batches. */
+export const fileOperations = {
+  'GET /v1/files': {
+    id: 'listFiles',
+    summary: 'List files',
+    description: 'The newest file comes first. A client sees only its own files.',
+    requestParams: { query: filePage },
+    security,
+    ok: files,
+    okText: 'A page of files.',
+  },
+  'POST /v1/files': {
+    id: 'uploadFile',
+    isStreamed: false,
+    summary: 'Upload a file',
+    description: 'Needs a durable store, or `MODEL_API_FILES=memory`; otherwise the response is 404.',
+    requestBody: { required: true, content: { 'multipart/form-data': { schema: form } } },
+    security,
+    ok: file,
+    okText: 'The file.',
+  },
+  'GET /v1/files/{file_id}': {
+    id: 'getFile',
+    summary: 'Get a file without its content',
+    requestParams: fileId,
+    security,
+    ok: file,
+    okText: 'The file.',
+  },
+  'DELETE /v1/files/{file_id}': {
+    id: 'deleteFile',
+    summary: 'Delete a file',
+    description: 'A file that an unfinished batch uses cannot be deleted.',
+    requestParams: fileId,
+    security,
+    ok: z.looseObject({ id: z.string() }),
+    okText: 'The file is deleted.',
+  },
+  'GET /v1/files/{file_id}/content': {
+    id: 'getFileContent',
+    summary: 'Download a file',
+    requestParams: fileId,
+    security,
+    ok: 'application/octet-stream',
+    okText: 'The bytes of the file.',
+  },
+  'GET /v1/batches': {
+    id: 'listBatches',
+    summary: 'List batches of OpenAI’s API',
+    requestParams: { query: openAiPage },
+    security,
+    ok: z.looseObject({ object: z.literal('list'), data: z.array(batch), has_more: z.boolean() }),
+    okText: 'A page of batches, the newest first.',
+  },
+  'POST /v1/batches': {
+    id: 'createBatch',
+    isStreamed: false,
+    summary: 'Create a batch from a file of requests',
+    description: 'Each line of the file is a request to `endpoint`. The lines run in the background.',
+    requestParams: once,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: batchCreateRequest,
+          example: { input_file_id: 'file-…', endpoint: '/v1/chat/completions', completion_window: '24h' },
+        },
+      },
+    },
+    security,
+    ok: batch,
+    okText: 'The batch.',
+  },
+  'GET /v1/batches/{batch_id}': {
+    id: 'getBatch',
+    summary: 'Get a batch of OpenAI’s API',
+    requestParams: batchId,
+    security,
+    ok: batch,
+    okText: 'The batch, and the files with its results when it has ended.',
+  },
+  'POST /v1/batches/{batch_id}/cancel': {
+    id: 'cancelBatch',
+    isStreamed: false,
+    summary: 'Cancel a batch of OpenAI’s API',
+    description: 'Results that exist are kept. A batch that has ended is unchanged.',
+    requestParams: batchId,
+    security,
+    ok: batch,
+    okText: 'The batch.',
+  },
+  'GET /v1/messages/batches': {
+    id: 'listMessageBatches',
+    summary: 'List batches of Anthropic’s API',
+    requestParams: { query: anthropicPage },
+    security,
+    ok: z.looseObject({ data: z.array(messageBatch), has_more: z.boolean() }),
+    okText: 'A page of batches, the newest first.',
+  },
+  'POST /v1/messages/batches': {
+    id: 'createMessageBatch',
+    isStreamed: false,
+    summary: 'Create a batch of messages',
+    requestParams: once,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: messageBatchRequest,
+          example: { requests: [{ custom_id: 'first', params: messageExample }] },
+        },
+      },
+    },
+    security,
+    ok: messageBatch,
+    okText: 'The batch.',
+  },
+  'GET /v1/messages/batches/{batch_id}': {
+    id: 'getMessageBatch',
+    summary: 'Get a batch of Anthropic’s API',
+    requestParams: batchId,
+    security,
+    ok: messageBatch,
+    okText: 'The batch.',
+  },
+  'DELETE /v1/messages/batches/{batch_id}': {
+    id: 'deleteMessageBatch',
+    summary: 'Delete a batch of Anthropic’s API that has ended',
+    requestParams: batchId,
+    security,
+    ok: z.looseObject({ id: z.string(), type: z.literal('message_batch_deleted') }),
+    okText: 'The batch and its results are deleted.',
+  },
+  'GET /v1/messages/batches/{batch_id}/results': {
+    id: 'getMessageBatchResults',
+    summary: 'Download the results of a batch of Anthropic’s API',
+    description: 'The batch must have ended. The results are in no particular order.',
+    requestParams: batchId,
+    security,
+    ok: 'application/x-jsonl',
+    okText: 'One JSON object for each request, each in one line.',
+  },
+  'POST /v1/messages/batches/{batch_id}/cancel': {
+    id: 'cancelMessageBatch',
+    isStreamed: false,
+    summary: 'Cancel a batch of Anthropic’s API',
+    requestParams: batchId,
+    security,
+    ok: messageBatch,
+    okText: 'The batch.',
+  },
+} satisfies Readonly<Record<string, Operation>>;
