@@ -53,6 +53,8 @@ describe('A killed service', () => {
     // Only lines that ran during a kill start again.
     expect(started).toBeLessThanOrEqual(lines + kills * slots);
     expect((await service.get('/jobs')).body.jobs).toEqual([]);
-    process.stderr.write(`${kills} kills, ${answers.length} answers, ${failures.length} failures, ${started} started\n`);
+    process.stderr.write(
+      `${kills} kills, ${answers.length} answers, ${failures.length} failures, ${started} started\n`,
+    );
   }, 1_800_000);
 });

@@ -1,0 +1,105 @@
+import type { LineJobs, LineWorker, RunParts } from '../../../src/primary/batches/batch-feeder.js';
+import { MemoryFiles } from '../../../src/primary/store/memory/memory-files.js';
+import type { LineOutcome } from '../../../src/shared/files.js';
+import type { JobEnd } from '../../../src/shared/job.js';
+import { FakeClock } from '../basics/fake-clock.js';
+import { jobDone, jobFailed } from '../jobs/job-records.js';
+import { batchOf, fileOf } from './file-store-contract.js';
+
+/** Jobs of lines, whose ends a test decides, and a worker that answers with the text of the line. */
+export class BatchHarness implements LineJobs, LineWorker {
+  readonly clock = new FakeClock();
+  readonly store = new MemoryFiles();
+  /** Texts of the lines whose jobs are open, by id of the job. */
+  readonly open = new Map<string, string>();
+  readonly ended = new Map<string, { readonly text: string; readonly end: JobEnd }>();
+  /** Texts of all submitted lines, in order. */
+  readonly submitted: string[] = [];
+  readonly outcomes: LineOutcome[] = [];
+  /** Error of the next submission. */
+  refusal: Error | null = null;
+  /** Whether a worker listens. */
+  hasWorker = true;
+  mostOpen = 0;
+
+  get parts(): RunParts {
+    return {
+      store: this.store,
+      jobs: this,
+      worker: () => (this.hasWorker ? this : null),
+      clock: this.clock,
+      maxOpen: 3,
+      maxLineBytes: 100,
+      lineEnded: (_api, outcome) => this.outcomes.push(outcome),
+    };
+  }
+
+  /** Stores a batch with these lines. */
+  async add(lines: readonly string[], more: Parameters<typeof batchOf>[1] = {}) {
+    const data = Buffer.from(lines.join('\n'));
+    for (const id of ['in', 'out', 'err']) await this.store.create(fileOf(id, { expiresAt: Number.MAX_SAFE_INTEGER }));
+    await this.store.append([{ id: 'in', data }]);
+    const now = this.clock.now();
+    const batch = batchOf('batch', { total: lines.length, expiresAt: now + 86_400_000, ...more });
+    await this.store.addBatch(batch);
+    return batch;
+  }
+
+  /** Ends all open jobs. */
+  end(end: JobEnd = jobDone()): void {
+    for (const [id, text] of this.open) this.ended.set(id, { text, end });
+    this.open.clear();
+  }
+
+  async results(): Promise<{ readonly out: string[]; readonly err: string[] }> {
+    const linesOf = async (id: string) => {
+      const text = String(await this.store.read(id, 0));
+      return text.split('\n').filter((line) => line !== '');
+    };
+    return { out: await linesOf('out'), err: await linesOf('err') };
+  }
+
+  isOpenHere(id: string): boolean {
+    return this.open.has(id);
+  }
+
+  async findEnd(id: string): Promise<JobEnd | null | 'missing'> {
+    return this.open.has(id) ? null : (this.ended.get(id)?.end ?? 'missing');
+  }
+
+  async cancel(id: string): Promise<void> {
+    const text = this.open.get(id);
+    if (text === undefined || !this.open.delete(id)) return;
+    this.ended.set(id, { text, end: jobFailed('cancelled', { failure: { code: 'cancelled', message: '' } }) });
+  }
+
+  async remove(id: string): Promise<void> {
+    this.ended.delete(id);
+  }
+
+  async submitLine({ jobId, text, fault }: Parameters<LineWorker['submitLine']>[0]) {
+    const { refusal } = this;
+    this.refusal = null;
+    if (refusal !== null) throw refusal;
+    if (text === null || text.includes('bad'))
+      return { refused: { text: `refused ${fault ?? text?.trim()}`, outcome: 'errored' as const } };
+    this.submitted.push(text.trim());
+    this.open.set(jobId, text.trim());
+    this.mostOpen = Math.max(this.mostOpen, this.open.size);
+    return { refused: null };
+  }
+
+  async finishLine({ jobId, cause }: Parameters<LineWorker['finishLine']>[0]) {
+    const { text = '', end } = this.ended.get(jobId) ?? {};
+    if (cause !== null) return { text: `${cause} ${text}`, outcome: cause };
+    const isDone = end?.outcome === 'ok';
+    return {
+      text: `${isDone ? 'answer' : 'failure'} ${text}`,
+      outcome: isDone ? ('succeeded' as const) : ('errored' as const),
+    };
+  }
+
+  async endLines({ texts, cause }: Parameters<LineWorker['endLines']>[0]) {
+    return { results: texts.map((text) => ({ text: `${cause} ${text?.trim()}`, outcome: cause })) };
+  }
+}

@@ -1,0 +1,122 @@
+import { Batches } from '../../../../src/primary/batches/batches.js';
+import { StoredFiles } from '../../../../src/primary/files/stored-files.js';
+import type { BatchApi } from '../../../../src/shared/files.js';
+import { settled } from '../../../support/basics/settled.js';
+import { BatchHarness } from '../../../support/stores/batch-harness.js';
+
+const dayMs = 86_400_000;
+
+async function harnessWith(maxLines = 100) {
+  const harness = new BatchHarness();
+  const { store, clock } = harness;
+  const settings = { files: 'memory', fileBytes: 1_000_000, maxFiles: 1000, fileTtlMs: 30 * dayMs } as const;
+  const files = new StoredFiles(store, settings, clock);
+  const faults: unknown[] = [];
+  const parts = { ...harness.parts, files, onFault: (fault: unknown) => faults.push(fault) };
+  const batches = new Batches(parts, { maxLines, ttlMs: 30 * dayMs });
+  const add = async (lines: readonly string[], client = 'key ada', api: BatchApi = 'chat') => {
+    const purpose = api === 'messages' ? 'message_batch' : 'batch';
+    const id = await files.create({ client, purpose, name: 'a', mediaType: '' });
+    await files.append(id, client, Buffer.from(lines.join('\n')));
+    await files.complete({ id, client, purpose, lines: lines.length, ttlMs: null });
+    return batches.create({ client, api, inputFile: id, metadata: null });
+  };
+  const round = async () => {
+    await clock.advance(1000);
+    harness.end();
+    for (const client of ['key ada', 'key bob']) batches.jobEnded(client);
+    await settled();
+  };
+  return { harness, batches, files, add, round, faults };
+}
+
+describe('Batches', () => {
+  it('run one after the other for each client, and beside those of other clients', async () => {
+    const { harness, batches, add, round, faults } = await harnessWith();
+    batches.start();
+    const ids = [await add(['a1', 'a2']), await add(['b1'], 'key ada/bob'), await add(['c1'], 'key bob')].map(
+      ({ id }) => id,
+    );
+    await settled();
+    expect(harness.submitted.toSorted()).toEqual(['a1', 'a2', 'c1']);
+    expect(batches.running).toBe(2);
+    for (let count = 0; count < 6; count++) await round();
+    expect(harness.submitted).toContain('b1');
+    const owners = ['key ada', 'key ada/bob', 'key bob'] as const;
+    const views = await Promise.all(ids.map((id, index) => batches.get(id, owners[index] as string)));
+    expect(views.map(({ status, counts }) => [status, counts.succeeded])).toEqual([
+      ['ended', 2],
+      ['ended', 1],
+      ['ended', 1],
+    ]);
+    await expect(batches.get(ids[0] as string, 'key bob')).rejects.toMatchObject({ code: 'not_found' });
+    expect(faults).toEqual([]);
+  });
+
+  it('that wait are cancelled at once', async () => {
+    const { batches, add, harness, round } = await harnessWith();
+    batches.start();
+    await add(['a1']);
+    const { id } = await add(['b1', 'b2']);
+    await settled();
+    expect((await batches.cancel(id, 'key ada')).cancelAt).not.toBeNull();
+    await round();
+    await round();
+    expect(await batches.get(id, 'key ada')).toMatchObject({ status: 'ended', counts: { canceled: 2 } });
+    expect(harness.submitted).toEqual(['a1']);
+  });
+
+  it('go on with the stored progress after a failure of the store', async () => {
+    const { batches, add, harness, round } = await harnessWith();
+    batches.start();
+    const { id } = await add(['a1', 'a2']);
+    const advance = harness.store.advance.bind(harness.store);
+    let failures = 2;
+    harness.store.advance = async (...args) => {
+      if (failures-- > 0) throw new Error('the disk is full');
+      return advance(...args);
+    };
+    for (let count = 0; count < 8; count++) await round();
+    expect(await batches.get(id, 'key ada')).toMatchObject({ status: 'ended', counts: { succeeded: 2 } });
+  });
+
+  it('send no lines before the start and after the stop', async () => {
+    const { batches, add, harness, round } = await harnessWith();
+    await add(['a1']);
+    await round();
+    expect(harness.submitted).toEqual([]);
+    batches.start();
+    await settled();
+    batches.stop();
+    await add(['b1'], 'key bob');
+    await round();
+    expect(harness.submitted).toEqual(['a1']);
+  });
+
+  it('are refused for a file that is empty, too long, of another purpose or of another client', async () => {
+    const { batches, add, files } = await harnessWith(3);
+    await add(['1', '2']);
+    await expect(add(['3', '4'])).rejects.toThrow(/MODEL_API_MAX_BATCH_LINES/);
+    await expect(add(['3', '4'], 'key ada/bob')).rejects.toThrow(/MODEL_API_MAX_BATCH_LINES/);
+    await expect(add([])).rejects.toThrow(/at least one line/);
+    const id = await files.create({ client: 'key ada', purpose: 'user_data', name: 'a', mediaType: '' });
+    await files.complete({ id, client: 'key ada', purpose: 'user_data', lines: 0, ttlMs: null });
+    const order = { api: 'chat', inputFile: id, metadata: null } as const;
+    await expect(batches.create({ ...order, client: 'key ada' })).rejects.toThrow(/purpose batch/);
+    await expect(batches.create({ ...order, client: 'key bob' })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('are removed with their results, when they have ended', async () => {
+    const { batches, add, round, files, harness } = await harnessWith();
+    batches.start();
+    const { id } = await add(['one'], 'key ada', 'messages');
+    await expect(batches.remove(id, 'key ada')).rejects.toThrow(/has not ended/);
+    for (let count = 0; count < 4; count++) await round();
+    const { outputFile } = await batches.get(id, 'key ada');
+    expect((await files.find(String(outputFile), 'key ada')).lines).toBe(1);
+    await batches.remove(id, 'key ada');
+    expect(await harness.store.usageOf('key ada')).toEqual({ files: 0, bytes: 0 });
+    const page = { client: 'key ada', after: null, limit: 5, isAscending: false };
+    expect(await batches.list(page, ['messages'])).toEqual({ batches: [], hasMore: false });
+  });
+});
