@@ -1,0 +1,125 @@
+import { systemClock } from '../../../../src/shared/clock.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import { receiveFile, storeFile } from '../../../../src/worker/files/upload.js';
+import { ReadingPace } from '../../../../src/worker/http/body.js';
+import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
+import { sendJson } from '../../../../src/worker/http/responses.js';
+import { asHolder, serveWith } from '../../../support/doors/express-server.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+
+/** Primary that stores files, and the pieces that it has received. */
+function storingPrimary(more: Readonly<Record<string, unknown>> = {}) {
+  const pieces: Buffer[] = [];
+  const appendFile = ({ data }: { readonly data: string }) => void pieces.push(Buffer.from(data, 'base64'));
+  const completeFile = (whole: object) => ({ ...whole });
+  return { primary: new FakePrimary({ createFile: { id: 'file-1' }, appendFile, completeFile, ...more }), pieces };
+}
+
+type Part = readonly [headers: string, content: string | Buffer];
+
+function formOf(parts: readonly Part[], end = '--edge--\r\n'): Buffer {
+  const bytes = parts.flatMap(([headers, content]) => [
+    `--edge\r\nContent-Disposition: form-data; ${headers}\r\n\r\n`,
+    content,
+    '\r\n',
+  ]);
+  return Buffer.concat([...bytes, end].map((piece) => Buffer.from(piece as string)));
+}
+
+interface UploadOptions {
+  readonly type?: string;
+  readonly usual?: 'user_data' | null;
+  /** Answer of the primary to this call. */
+  readonly appendFile?: unknown;
+}
+
+async function uploaded(
+  body: Buffer,
+  { type = 'multipart/form-data; boundary=edge', usual = null, ...more }: UploadOptions = {},
+) {
+  const { primary, pieces } = storingPrimary(more);
+  const receive: AsyncHandler = async (req, res) =>
+    sendJson(res, await receiveFile(primary.asPrimary, req, res, new ReadingPace(systemClock), usual));
+  await using server = await serveWith([asHolder('key ada', null), receive]);
+  const head = `POST / HTTP/1.1\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+  const answer = await server.send(Buffer.concat([Buffer.from(head), body]));
+  return { answer, calls: primary.calls.map(({ name }) => name), pieces };
+}
+
+const file: Part = ['name="file"; filename="folder/a\u0007.jsonl"\r\nContent-Type: text/plain', 'one\n\ntwo'];
+const purpose: Part = ['name="purpose"', 'batch'];
+
+describe('An uploaded file', () => {
+  it.each([
+    ['after the other fields', [purpose, file]],
+    ['before the other fields', [file, purpose]],
+  ] as const)('is stored with the number of its lines: %s', async (_, parts) => {
+    const { answer, pieces } = await uploaded(formOf(parts));
+    expect(answer).toMatchObject({ status: 200, body: { id: 'file-1', purpose: 'batch', lines: 2, ttlMs: null } });
+    expect(String(Buffer.concat(pieces))).toBe('one\n\ntwo');
+  });
+
+  it('is sent in pieces of bounded size', async () => {
+    const content = Buffer.alloc(500_000, 'ü');
+    const { pieces } = await uploaded(formOf([['name="file"; filename="a"', content], purpose]));
+    expect(Buffer.concat(pieces).equals(content)).toBe(true);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBe(192 * 1024);
+  });
+
+  it('may expire earlier, and has a usual purpose in the API of Anthropic', async () => {
+    const expiry: Part[] = [
+      ['name="expires_after[anchor]"', 'created_at'],
+      ['name="expires_after[seconds]"', '3600'],
+    ];
+    const { answer } = await uploaded(formOf([file, ...expiry]), { usual: 'user_data' });
+    expect(answer.body).toMatchObject({ purpose: 'user_data', lines: 0, ttlMs: 3_600_000 });
+  });
+
+  const badForms: readonly (readonly [string, readonly Part[], RegExp])[] = [
+    ['no file', [purpose], /^file: must be sent/],
+    ['no purpose', [file], /^purpose: must be batch or user_data/],
+    ['another purpose', [file, ['name="purpose"', 'vision']], /^purpose: must be/],
+    ['two files', [file, file, purpose], /must be one file/],
+    ['another field for the file', [['name="data"; filename="a"', 'x'], purpose], /^data: must be one file/],
+    ['an unknown field', [file, purpose, ['name="model"', 'x']], /^model: unknown field/],
+    ['a repeated field', [file, purpose, purpose], /^purpose: must be sent once/],
+    ['a long field', [file, ['name="purpose"', 'x'.repeat(2000)]], /^purpose: must have at most/],
+    ['too many fields', [file, ...Array.from({ length: 30 }, (_, n): Part => [`name="f${n}"`, ''])], /at most 16/],
+    ['an expiry of a minute', [file, purpose, ['name="expires_after[seconds]"', '60']], /^expires_after\[anchor\]/],
+  ];
+
+  it.each(badForms)('is refused and removed: %s', async (_, parts, message) => {
+    const { answer, calls } = await uploaded(formOf(parts));
+    expect(answer.status).toBe(400);
+    expect(String(answer.body.message)).toMatch(message);
+    expect(calls).not.toContain('completeFile');
+    expect(calls.includes('deleteFile')).toBe(calls.includes('createFile'));
+  });
+
+  it.each([
+    ['another type', 'application/json', formOf([file, purpose])],
+    ['no boundary', 'multipart/form-data', formOf([file, purpose])],
+    ['no end', 'multipart/form-data; boundary=edge', formOf([file, purpose], '')],
+    ['no form', 'multipart/form-data; boundary=edge', Buffer.from('text')],
+  ])('is refused without a valid form: %s', async (_, type, body) => {
+    const { answer } = await uploaded(body, { type });
+    expect([answer.status, answer.body.error]).toEqual([400, 'validation_error']);
+  });
+
+  it('is removed when the primary refuses its bytes', async () => {
+    const { answer, calls } = await uploaded(formOf([file, purpose]), {
+      appendFile: new RelayError('payload_too_large', 'too large'),
+    });
+    expect([answer.status, calls.at(-1)]).toEqual([413, 'deleteFile']);
+  });
+});
+
+it('A file that a worker has is stored as lines, and removed after a failure', async () => {
+  const { primary, pieces } = storingPrimary();
+  const owner = { client: 'key ada', purpose: 'message_batch', name: 'requests.jsonl' } as const;
+  expect(await storeFile(primary.asPrimary, owner, ['{"a":1}', '{"b":2}'])).toBe('file-1');
+  expect(String(Buffer.concat(pieces))).toBe('{"a":1}\n{"b":2}\n');
+  const failing = storingPrimary({ completeFile: new RelayError('store_unavailable', 'down') }).primary;
+  await expect(storeFile(failing.asPrimary, owner, ['x'])).rejects.toMatchObject({ code: 'store_unavailable' });
+  expect(failing.calls.at(-1)?.name).toBe('deleteFile');
+});
