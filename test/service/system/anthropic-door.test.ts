@@ -156,7 +156,7 @@ describe('The Messages API for Anthropic SDKs', () => {
 
   it.each<[object | null, string, number, string]>([
     [null, '/v1/messages', 405, 'invalid_request_error'],
-    [{}, '/v1/messages/batches', 404, 'not_found_error'],
+    [{}, '/v1/messages/nothing', 404, 'not_found_error'],
   ])('rejects other paths and methods: %j to %s', async (body, path, status, type) => {
     const response = await ask(path, body);
     expect([response.status, await response.json()]).toMatchObject([status, { type: 'error', error: { type } }]);

@@ -7,7 +7,7 @@ const app = 'app://obsidian.md';
 const hi = [{ role: 'user', content: 'Hi' }];
 const anthropic = { 'anthropic-version': '2023-06-01' };
 const present =
-  'there are POST /v1/chat/completions, /v1/responses, /v1/messages and /v1/messages/count_tokens, and GET';
+  'there are POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET';
 
 let service: Service;
 
@@ -91,7 +91,6 @@ describe('A base URL for SDKs', () => {
     ['/embeddings', 'this service has no embeddings', {}],
     ['/v1/v1/completions', 'this service has no completions', {}],
     ['/moderations', 'this service has no moderations', {}],
-    ['/v1/batches', 'this service has no batches', {}],
     ['/audio/transcriptions', 'this service has no audio', {}],
     ['/v1/vector_stores/x', 'this service has no vector stores', {}],
     ['/v1/nothing', 'no such path', {}],
@@ -109,7 +108,7 @@ describe('A base URL for SDKs', () => {
     }
   });
 
-  it('explains which Anthropic calls the service lacks', async () => {
+  it('explains that it has no store for files and batches', async () => {
     for (const [path, headers] of [
       ['/v1/messages/batches', {}],
       ['/messages/batches', {}],
@@ -118,7 +117,7 @@ describe('A base URL for SDKs', () => {
       const { status, body } = await service.get(path, headers);
       expect([status, body]).toMatchObject([404, { type: 'error', error: { type: 'not_found_error' } }]);
       expect((body.error as { message: string }).message).toMatch(
-        /^this service has no (batches|files): there are POST/,
+        /^this service stores no files, because it has no durable store: set MODEL_API_STORE, or MODEL_API_FILES=memory/,
       );
     }
   });

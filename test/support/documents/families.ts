@@ -1,4 +1,5 @@
 import { toolRoutes } from '../../../src/shared/api/endpoints.js';
+import { batchApis, lineOutcomes } from '../../../src/shared/files.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
 
@@ -48,6 +49,8 @@ export const families: Readonly<Record<string, Family>> = {
   client_budget_used_ratio: unseen('gauge', 'client', 'budget'),
   background_jobs: gauge({ state: ['queued', 'running'] }),
   background_jobs_limit: gauge(),
+  batches_running: gauge(),
+  batch_lines_total: counter({ api: [...batchApis], outcome: [...lineOutcomes] }),
   conversations: gauge(),
   conversation_bytes: gauge(),
   conversation_tokens: gauge(),

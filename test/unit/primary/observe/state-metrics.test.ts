@@ -23,6 +23,7 @@ async function createService(phase: Phase = 'ready') {
     clis: [{ name: 'demo', accountName: '', pool, health }],
     room: slots,
     background: { counts: { queued: 7, running: 1 } },
+    batches: { running: 1 },
     conversations: { counts },
     responses: { counts: { count: 12, bytes: 3400 } },
     workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
