@@ -73,6 +73,17 @@ export type LineFault = (typeof lineFaults)[number];
 export const endCauses = ['canceled', 'expired'] as const satisfies readonly LineOutcome[];
 export type EndCause = (typeof endCauses)[number];
 
+/** Facts about the request that created a batch, which apply to each of its lines. */
+export const batchCaller = z
+  .object({
+    /** Groups whose budgets count the usage, see `JobRequest`. */
+    groups: z.array(z.string()).readonly(),
+    /** Whether no other model may answer if the requested one cannot. */
+    refusesFallback: z.boolean(),
+  })
+  .readonly();
+export type BatchCaller = z.infer<typeof batchCaller>;
+
 /** Result of a line as JSON, without a line end. */
 export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
 export type LineResult = z.infer<typeof lineResult>;

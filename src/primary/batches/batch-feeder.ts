@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { BatchApi, EndCause, LineCounts, LineOutcome, LineResult } from '../../shared/files.js';
+import type { BatchApi, BatchCaller, EndCause, LineCounts, LineOutcome, LineResult } from '../../shared/files.js';
 import type { JobEnd } from '../../shared/job.js';
 import { newJobId } from '../jobs/background-jobs.js';
 import {
@@ -25,6 +25,7 @@ export interface LineWorker {
   submitLine(order: {
     readonly api: BatchApi;
     readonly client: string;
+    readonly caller: BatchCaller;
     readonly jobId: string;
     readonly text: string | null;
     readonly fault: FileLine['fault'];
@@ -293,9 +294,9 @@ export class BatchFeeder {
   }
 
   async #sendLine(worker: LineWorker, jobId: string, { text, fault }: FileLine): Promise<void> {
-    const { api, client } = this.batch;
+    const { api, client, caller } = this.batch;
     try {
-      const { refused } = await worker.submitLine({ api, client, jobId, text, fault });
+      const { refused } = await worker.submitLine({ api, client, caller, jobId, text, fault });
       this.#unsent.delete(jobId);
       if (refused === null) return;
       this.#refused.set(jobId, refused);

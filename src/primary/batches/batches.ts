@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, isDefect, RelayError } from '../../shared/errors.js';
-import type { BatchApi, BatchView, FileView, PageOrder } from '../../shared/files.js';
+import type { BatchApi, BatchCaller, BatchView, FileView, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { FileStore, StoredBatch } from '../store/contract/files.js';
@@ -18,6 +18,7 @@ const maxOpenBatches = 100;
 
 export interface NewBatch {
   readonly client: string;
+  readonly caller: BatchCaller;
   readonly api: BatchApi;
   readonly inputFile: string;
   readonly metadata: StoredBatch['metadata'];
@@ -77,7 +78,7 @@ export class Batches {
   }
 
   /** Creates a batch from a file. Rejects with `validation_error`. */
-  async create({ client, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
+  async create({ client, caller, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
     const { store, files, clock } = this.#parts;
     const input = await files.find(inputFile, client);
     await this.#checkInput(client, input);
@@ -90,7 +91,7 @@ export class Batches {
     const times = { createdAt, expiresAt: createdAt + batchWindowMs, removeAt: createdAt + this.#limits.ttlMs };
     const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
     const progress = { status: 'waiting', cursor: 0, open: [], counts, startedAt: null, endedAt: null } as const;
-    const owner = { client, holder: holderOf(client) };
+    const owner = { client, holder: holderOf(client), caller };
     const total = input.lines;
     const batch = { id, ...owner, api, inputFile, outputFile, errorFile, metadata, total, ...times, cancelAt: null };
     await store.addBatch({ ...batch, progress });

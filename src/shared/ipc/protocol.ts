@@ -16,6 +16,7 @@ import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
 import {
   batchApis,
+  batchCaller,
   batchView,
   endCauses,
   filePurposes,
@@ -354,6 +355,7 @@ export const primaryCalls = {
   createBatch: {
     request: z.object({
       client: z.string(),
+      caller: batchCaller,
       api: z.enum(batchApis),
       inputFile: z.string(),
       metadata: z.record(z.string(), z.string()).nullable(),
@@ -462,6 +464,7 @@ export const workerCalls = {
       api: z.enum(batchApis),
       client: z.string(),
       jobId: z.string(),
+      caller: batchCaller,
       /** null if `fault` says why the line has no text. */
       text: z.string().nullable(),
       fault: z.enum(lineFaults).nullable(),

@@ -4,7 +4,7 @@ import { timestamp } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { BatchView } from '../../shared/files.js';
 import { sendFile } from '../files/content.js';
-import { anthropicPage, batchKey, pageBody } from '../files/pages.js';
+import { anthropicPage, batchCaller, batchKey, pageBody } from '../files/pages.js';
 import { storeFile } from '../files/upload.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
@@ -26,7 +26,7 @@ export function postMessageBatch({ primary, bodies }: JobParts): AsyncHandler {
       const lines = requests.map((request) => JSON.stringify(request));
       const file = { client, purpose: 'message_batch', name: 'requests.jsonl' } as const;
       const inputFile = await storeFile(primary, file, lines);
-      const order = { client, api: 'messages', inputFile, metadata: null } as const;
+      const order = { client, caller: batchCaller(res), api: 'messages', inputFile, metadata: null } as const;
       const batch = await primary.call('createBatch', order).catch((error: unknown) => {
         primary.call('deleteFile', { id: inputFile, client }).catch(() => {});
         throw error;

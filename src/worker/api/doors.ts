@@ -117,7 +117,7 @@ export const noSuchResponsesCall: Handler = ({ path }) => {
  * Whether the client expects Anthropic's form. OpenAI's API has GET /v1/models too, but its SDKs send no
  * `anthropic-version`; a gateway may add it to all requests.
  */
-function speaksAnthropic(req: Request): boolean {
+export function speaksAnthropic(req: Request): boolean {
   if (isOnlyOpenAi(req.path)) return false;
   return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
 }

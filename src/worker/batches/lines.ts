@@ -9,7 +9,7 @@ import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';
 import { formOf, storedBody } from '../jobs/background.js';
 import type { BatchLines, ParsedLine } from '../jobs/batch-lines.js';
-import { inWordsOf, requestOf } from '../jobs/job-request.js';
+import { inWordsOf, noFallback, requestOf } from '../jobs/job-request.js';
 import { chatBatchLines, responsesBatchLines } from '../openai/batch-lines.js';
 import { doorBody } from './answers.js';
 
@@ -46,7 +46,7 @@ export function lineHandlers(
 /** Submits the job of a line. Returns the result of a line that is refused. */
 async function submitLine(
   primary: Primary,
-  { api, client, jobId, text, fault }: RequestOf<WorkerCalls, 'submitLine'>,
+  { api, client, caller, jobId, text, fault }: RequestOf<WorkerCalls, 'submitLine'>,
   onDefect: (error: unknown) => void,
 ): Promise<LineResult | null> {
   const lines = linesOf[api];
@@ -58,7 +58,8 @@ async function submitLine(
     line = lines.parse(text);
     const { parsed, repeated, isLegacyCall = false } = line;
     if (parsed.job.stream) throw invalid('stream', 'must not be true in a batch');
-    const source = { locals: { requestId, trace: null, client } };
+    const header = (name: string) => (name === noFallback && caller.refusesFallback ? '1' : undefined);
+    const source = { locals: { requestId, trace: null, client, groups: caller.groups }, req: { get: header } };
     const job = await requestOf({ ...parsed.job, stream: true }, primary, source);
     const { forms: tools, ignored, droppedTools } = parsed;
     const named = { customId: customId ?? '', ignored, isLegacyCall };

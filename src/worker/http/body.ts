@@ -327,7 +327,7 @@ export class ReadingPace {
  * had a p99 of 0.7 s on a busy machine, and of 17 s without these pauses (bench `hostile-bodies`). Pauses the socket
  * instead of the body: for a paused body, Node would keep reading, and add some hundred bytes to each piece.
  */
-class PacedReading {
+export class PacedReading {
   readonly #req: IncomingMessage;
   readonly #pace: ReadingPace;
   #pieces = 0;

@@ -59,7 +59,8 @@ export interface RequestedJob {
 
 /** Data about a request outside of its body. */
 export interface RequestSource {
-  readonly locals: Pick<Reply['locals'], 'requestId' | 'trace' | 'client'>;
+  readonly locals: Pick<Reply['locals'], 'requestId' | 'trace' | 'client' | 'groups'>;
+  readonly req: { get(name: string): string | undefined };
 }
 
 /** Returns the job request for the primary. Throws `validation_error` for an unusable schema. */
@@ -90,9 +91,12 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
   return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
 
+/** Header by which a client refuses the answer of another model. */
+export const noFallback = 'x-no-fallback';
+
 /** Whether the client sends `X-No-Fallback: 1`. Throws `validation_error` for another value than 0 and 1. */
-function refusesFallback(res: Reply): boolean {
-  const value = res.req.get('x-no-fallback') ?? '0';
+export function refusesFallback({ req }: Pick<RequestSource, 'req'>): boolean {
+  const value = req.get(noFallback) ?? '0';
   if (value !== '0' && value !== '1') throw invalid('X-No-Fallback', 'must be 1 or 0');
   return value === '1';
 }

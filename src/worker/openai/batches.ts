@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { BatchApi, BatchStatus, BatchView } from '../../shared/files.js';
-import { batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
+import { batchCaller, batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { onceFor, sendJson, sendRecorded } from '../http/responses.js';
@@ -27,7 +27,7 @@ export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);
     const { client } = res.locals;
-    const order = { client, api: apis[body.endpoint], inputFile: body.input_file_id, metadata: body.metadata ?? null };
+    const order = { client, caller: batchCaller(res), api: apis[body.endpoint], inputFile: body.input_file_id, metadata: body.metadata ?? null };
     await onceFor(res, 'background', async () => {
       await sendRecorded(res, JSON.stringify(batchBody(await primary.call('createBatch', order))));
     });

@@ -22,7 +22,8 @@ export function fileOf(id: string, more: Partial<StoredFile> = {}): StoredFile {
 export function batchOf(id: string, more: Partial<StoredBatch> = {}): StoredBatch {
   const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
   const progress = { status: 'waiting', cursor: 0, open: [], counts, startedAt: null, endedAt: null } as const;
-  const owner = { client: 'key ada', holder: 'key ada' };
+  const caller = { groups: ['biology'], refusesFallback: false };
+  const owner = { client: 'key ada', holder: 'key ada', caller };
   const files = { inputFile: 'in', outputFile: 'out', errorFile: 'err' };
   const times = { createdAt: now, expiresAt: now + 1000, removeAt: now + 2000, cancelAt: null };
   return { id, ...owner, api: 'chat', ...files, metadata: { odd: 'ü🚀' }, total: 3, ...times, progress, ...more };

@@ -1,4 +1,4 @@
-import type { BatchApi, BatchStatus, FilePurpose, FileView, LineCounts, PageOrder } from '../../../shared/files.js';
+import type { BatchApi, BatchCaller, BatchStatus, FilePurpose, FileView, LineCounts, PageOrder } from '../../../shared/files.js';
 
 /** Largest piece of a file that is stored or read at once, bytes. */
 export const filePieceBytes = 192 * 1024;
@@ -44,6 +44,7 @@ export interface StoredBatch {
   readonly id: string;
   readonly client: string;
   readonly holder: string;
+  readonly caller: BatchCaller;
   readonly api: BatchApi;
   readonly inputFile: string;
   /** File of the results. Results that are errors are in `errorFile`, unless it is null. */

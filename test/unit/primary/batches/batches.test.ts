@@ -5,6 +5,7 @@ import { settled } from '../../../support/basics/settled.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';
 
 const dayMs = 86_400_000;
+const caller = { groups: [], refusesFallback: false };
 
 async function harnessWith(maxLines = 100) {
   const harness = new BatchHarness();
@@ -19,7 +20,7 @@ async function harnessWith(maxLines = 100) {
     const id = await files.create({ client, purpose, name: 'a', mediaType: '' });
     await files.append(id, client, Buffer.from(lines.join('\n')));
     await files.complete({ id, client, purpose, lines: lines.length, ttlMs: null });
-    return batches.create({ client, api, inputFile: id, metadata: null });
+    return batches.create({ client, caller, api, inputFile: id, metadata: null });
   };
   const round = async () => {
     await clock.advance(1000);
@@ -101,7 +102,7 @@ describe('Batches', () => {
     await expect(add([])).rejects.toThrow(/at least one line/);
     const id = await files.create({ client: 'key ada', purpose: 'user_data', name: 'a', mediaType: '' });
     await files.complete({ id, client: 'key ada', purpose: 'user_data', lines: 0, ttlMs: null });
-    const order = { api: 'chat', inputFile: id, metadata: null } as const;
+    const order = { caller, api: 'chat', inputFile: id, metadata: null } as const;
     await expect(batches.create({ ...order, client: 'key ada' })).rejects.toThrow(/purpose batch/);
     await expect(batches.create({ ...order, client: 'key bob' })).rejects.toMatchObject({ code: 'not_found' });
   });

@@ -24,7 +24,8 @@ function handlersWith(answers: Readonly<Record<string, unknown>> = {}) {
   };
 }
 
-const order = { client: 'key ada', jobId: 'j1', fault: null } as const;
+const caller = { groups: ['biology'], refusesFallback: true };
+const order = { client: 'key ada', caller, jobId: 'j1', fault: null } as const;
 
 async function refusedBy(api: BatchApi, text: string): Promise<Record<string, unknown>> {
   const { submitLine, defects } = handlersWith();
@@ -44,7 +45,7 @@ describe('A line of a batch', () => {
     const [call] = primary.calls;
     expect(call).toMatchObject({
       name: 'accept',
-      request: { id: 'j1', job: { text: 'Hi', client: 'key ada' }, form: { route, line: { customId: 'a' } } },
+      request: { id: 'j1', job: { text: 'Hi', client: 'key ada', groups: ['biology'], fallbacks: [] }, form: { route, line: { customId: 'a' } } },
     });
   });
 
