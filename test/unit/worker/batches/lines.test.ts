@@ -55,7 +55,7 @@ describe('A line of a batch', () => {
     ['chat', openAiLine('/v1/responses', chat), 'a', `url: must be ${openAi}, the endpoint of the batch`],
     ['chat', openAiLine(openAi, chat, 7), null, 'custom_id: must be text'],
     ['chat', openAiLine(openAi, { ...chat, stream: true }), 'a', 'stream: must not be true in a batch'],
-    ['chat', openAiLine(openAi, {}), 'a', 'model: must be sent'],
+    ['chat', openAiLine(openAi, {}), 'a', 'messages: must be sent'],
     [
       'responses',
       openAiLine('/v1/responses', { model: 'm', input: '', previous_response_id: 'x' }),
