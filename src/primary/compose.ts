@@ -353,14 +353,8 @@ function createNotices(
   }
   const { clock, log, random } = host;
   const webhooks = new Webhooks({
-    receiver,
-    secret,
-    store: store.deliveries,
-    isShared: store.jobs.isShared,
-    post,
-    clock,
-    log,
-    random,
+    ...{ receiver, secret, post, clock, log, random },
+    ...{ store: store.deliveries, isShared: store.jobs.isShared },
   });
   const callbacks = new Callbacks(webhooks, startOf);
   if (receiver === null) return { webhooks, notices: null, callbacks, jobNotices: new JobNotices(null, callbacks) };
@@ -406,8 +400,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
   const recordEnded = (record: JobRecord) => parts.jobNotices.recordEnded(record);
   const storedJobs =
     hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
-  const lineEnded = (client: string) => signals.send('line-ended', client);
-  const observer = observeBackground({ ...listeners, lineEnded });
+  const observer = observeBackground({ ...listeners, lineEnded: (client) => signals.send('line-ended', client) });
   const resources = {
     runner,
     room,

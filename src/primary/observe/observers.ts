@@ -147,7 +147,7 @@ export function observeBackground({
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
       const { id, form } = background.accepted;
       if (form.line !== undefined) lineEnded(client);
-      else if (needsNotice(form))
+      if (needsNotice(form))
         notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
       if (error === undefined) return;
       lastHour.countRefusal();

@@ -37,8 +37,8 @@ export interface JobNotice {
 }
 
 /** Whether receivers get a notice at the end of a job: a client that follows its job gets the end itself. */
-export function needsNotice({ isFollowed, callbackUrl }: JobForm): boolean {
-  return isFollowed !== true || callbackUrl !== undefined;
+export function needsNotice({ isFollowed, callbackUrl, line }: JobForm): boolean {
+  return line === undefined && (isFollowed !== true || callbackUrl !== undefined);
 }
 
 const checkMs = 5000;

@@ -27,7 +27,13 @@ export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);
     const { client } = res.locals;
-    const order = { client, caller: batchCaller(res), api: apis[body.endpoint], inputFile: body.input_file_id, metadata: body.metadata ?? null };
+    const order = {
+      client,
+      caller: batchCaller(res),
+      api: apis[body.endpoint],
+      inputFile: body.input_file_id,
+      metadata: body.metadata ?? null,
+    };
     await onceFor(res, 'background', async () => {
       await sendRecorded(res, JSON.stringify(batchBody(await primary.call('createBatch', order))));
     });
