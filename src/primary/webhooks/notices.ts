@@ -36,7 +36,10 @@ export interface JobNotice {
   readonly callbackUrl: string | undefined;
 }
 
-/** Whether receivers get a notice at the end of a job: a client that follows its job gets the end itself. */
+/**
+ * Whether receivers get a notice at the end of a job: a client that follows its job gets the end itself, and the line of
+ * a batch has none.
+ */
 export function needsNotice({ isFollowed, callbackUrl, line }: JobForm): boolean {
   return line === undefined && (isFollowed !== true || callbackUrl !== undefined);
 }
