@@ -9,7 +9,7 @@ import { isOpenBatch } from '../store/contract/files.js';
 import { BatchFeeder, type RunParts } from './batch-feeder.js';
 
 /** Time after which the remaining lines of a batch expire. */
-export const batchWindowMs = 24 * 3_600_000;
+const batchWindowMs = 24 * 3_600_000;
 /** Interval at which this host looks for batches to run. */
 const checkMs = 1000;
 /** A host that does not renew its lease for this long counts as dead. */

@@ -134,6 +134,6 @@ function fileViewOf({ client: _, holder: __, isWhole: ___, ...view }: StoredFile
   return view;
 }
 
-export function noSuchFile(): RelayError {
+function noSuchFile(): RelayError {
   return new RelayError('not_found', 'no such file');
 }
