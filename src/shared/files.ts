@@ -4,7 +4,6 @@ import { z } from 'zod';
 
 /** Purposes of uploaded files. */
 export const uploadPurposes = ['batch', 'user_data'] as const;
-export type UploadPurpose = (typeof uploadPurposes)[number];
 
 /** `batch_output`: results of a batch of OpenAI's API. The requests and results of Anthropic's API are `message_batch`. */
 export const filePurposes = [...uploadPurposes, 'batch_output', 'message_batch'] as const;
@@ -36,7 +35,7 @@ export const lineOutcomes = ['succeeded', 'errored', 'canceled', 'expired'] as c
 export type LineOutcome = (typeof lineOutcomes)[number];
 
 const count = z.int().nonnegative();
-export const lineCounts = z.object({ succeeded: count, errored: count, canceled: count, expired: count }).readonly();
+const lineCounts = z.object({ succeeded: count, errored: count, canceled: count, expired: count }).readonly();
 export type LineCounts = z.infer<typeof lineCounts>;
 
 /** `waiting`: an earlier batch of the client runs. `failed`: the file of the batch could not be read to its end. */

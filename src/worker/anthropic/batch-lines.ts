@@ -5,7 +5,7 @@ import type { BatchLines } from '../jobs/batch-lines.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { messagesRequest, parseMessages } from './messages-request.js';
 
-export const customId = z
+const customId = z
   .string('must be text')
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must have 1 to 64 letters, digits, hyphens and underscores');
 
