@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import { localUrl } from '../shared/config/addresses.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import type { RemovalCause } from '../shared/conversation.js';
@@ -69,7 +68,7 @@ import { JobNotices } from './webhooks/job-notices.js';
 import { Notices } from './webhooks/notices.js';
 import type { PostNotice } from './webhooks/post.js';
 import { Webhooks } from './webhooks/webhooks.js';
-import type { Addresses } from './workers/addresses.js';
+import { type Addresses, urlOf } from './workers/addresses.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 
 const maxWaitingBytes = 64 * 1024 * 1024;
@@ -498,8 +497,4 @@ function reportReady({ host, addresses, agent, banner }: Parts): void {
   const ports = { agent_port: agent?.port, ollama_port: addresses.ollama?.port };
   host.log.info('service_ready', { ...addresses.main, ...ports });
   banner.showAddresses(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
-}
-
-export function urlOf({ host, port }: Addresses['main']): string {
-  return localUrl(host, port);
 }

@@ -6,11 +6,12 @@ import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
 import { ownerWarnings } from './cli/accounts.js';
 import type { ModelCli } from './cli/model-cli.js';
-import { compose, type Parts, type StartInput, urlOf } from './compose.js';
+import { compose, type Parts, type StartInput } from './compose.js';
 import { toolsIgnored } from './observe/observers.js';
 import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
 import { deliveryList } from './webhooks/delivery-list.js';
+import { urlOf } from './workers/addresses.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;

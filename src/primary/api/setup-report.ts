@@ -24,13 +24,10 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const digests = new Set([...config.apiKeys, ...config.namedKeys, ...config.madeKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
-  const events = {
+  const noJobs = {
     observerOf: ({ name }: { readonly name: string }) => observerOf(name),
     onChecked: () => {},
     onCircuit: () => {},
-  };
-  const noJobs = {
-    ...events,
     waitingJobs: () => [],
     awaited: () => new Set<string>(),
     isReady: () => false,

@@ -1,16 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
-import type {
-  FailedOutcome,
-  FallbackReason,
-  JobEnd,
-  JobFailed,
-  JobRequest,
-  ToolRound,
-  WaitReason,
-} from '../../shared/job.js';
-import type { ModelSizes } from '../cli/contract/adapter.js';
+import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
@@ -21,13 +12,14 @@ import { TurnRecord, type TurnResources } from '../conversations/conversation-tu
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
-import { type Bill, noBill } from '../store/contract/usage.js';
+import { noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources, type AdmissionSettings } from './admission.js';
 import { type Answered, Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, refusedEnd } from './job.js';
+import type { JobObserver } from './job-observer.js';
 import { JobProcesses } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
@@ -43,25 +35,6 @@ export interface JobLimits extends AdmissionSettings {
   readonly exposeStderr: boolean;
   /** Whether clients may set sampling parameters. */
   readonly sampling: SwitchPosition;
-}
-
-export interface JobObserver {
-  /** Called when a client has sent tool results. */
-  toolRound(request: JobRequest, outcome: ToolRound): void;
-  /** Called when a job has its slot, with its time in the queue. */
-  jobStarted(queueMs: number): void;
-  /** Called when the program has reported the limits of the model of a job. */
-  sizesReported(route: Route, sizes: ModelSizes): void;
-  /** Called at the first text of an answer, with the time since the job got its slot. */
-  firstDelta(request: JobRequest, ms: number): void;
-  /** Called when another model is asked in place of one that cannot answer. */
-  fellBack(request: JobRequest, from: Route, to: Route, reason: FallbackReason): void;
-  /** Called when a model could not answer a job that another model is asked to answer now. */
-  attemptEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
-  /** Called exactly once for each admitted job. */
-  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, bill: Bill): void;
-  /** Called when a job failed because of a defect in this service. */
-  jobBroke(thrown: unknown): void;
 }
 
 export interface JobResources extends TurnResources, AdmissionResources {

@@ -9,7 +9,7 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
-import type { JobObserver } from '../jobs/job-runner.js';
+import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
 import { type Notices, needsNotice } from '../webhooks/notices.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';

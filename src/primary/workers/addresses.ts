@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isLoopback } from '../../shared/config/addresses.js';
+import { isLoopback, localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
 import { listPids, readVirtualFile } from '../../shared/process/proc.js';
@@ -14,6 +14,11 @@ export interface Addresses {
   /** Extra address for Ollama clients; null if not configured. */
   readonly ollama: BoundSocket['address'];
   close(): void;
+}
+
+/** Returns the URL of an address, for clients on this host. */
+export function urlOf({ host, port }: Addresses['main']): string {
+  return localUrl(host, port);
 }
 
 /** Calls `make` with this umask. */

@@ -1,4 +1,12 @@
-import type { BatchApi, BatchCaller, BatchStatus, FilePurpose, FileView, LineCounts, PageOrder } from '../../../shared/files.js';
+import type {
+  BatchApi,
+  BatchCaller,
+  BatchStatus,
+  FilePurpose,
+  FileView,
+  LineCounts,
+  PageOrder,
+} from '../../../shared/files.js';
 
 /** Largest piece of a file that is stored or read at once, bytes. */
 export const filePieceBytes = 192 * 1024;
