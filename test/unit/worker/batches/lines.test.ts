@@ -45,7 +45,11 @@ describe('A line of a batch', () => {
     const [call] = primary.calls;
     expect(call).toMatchObject({
       name: 'accept',
-      request: { id: 'j1', job: { text: 'Hi', client: 'key ada', groups: ['biology'], fallbacks: [] }, form: { route, line: { customId: 'a' } } },
+      request: {
+        id: 'j1',
+        job: { text: 'Hi', client: 'key ada', groups: ['biology'], fallbacks: [] },
+        form: { route, line: { customId: 'a' } },
+      },
     });
   });
 
