@@ -114,7 +114,7 @@ describe('A base URL for SDKs', () => {
       ['/messages/batches', {}],
       ['/v1/files', anthropic],
     ] as const) {
-      const { status, body } = await service.get(path, headers);
+      const { status, body } = await service.get(path, { ...headers, 'x-api-key': key });
       expect([status, body]).toMatchObject([404, { type: 'error', error: { type: 'not_found_error' } }]);
       expect((body.error as { message: string }).message).toMatch(
         /^this service stores no files, because it has no durable store: set MODEL_API_STORE, or MODEL_API_FILES=memory/,
