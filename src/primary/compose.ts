@@ -401,13 +401,8 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
     hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const observer = observeBackground({ ...listeners, lineEnded: (client) => signals.send('line-ended', client) });
   const resources = {
-    runner,
-    room,
-    turnGate,
-    store: store.jobs,
-    stored: storedJobs,
-    clock,
-    observer,
+    ...{ runner, room, turnGate, clock, observer },
+    ...{ store: store.jobs, stored: storedJobs },
     recordEnd: (by: string, jobId: string, requestId: string) =>
       parts.audit.record({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
   };
