@@ -56,7 +56,7 @@ export interface LineJobs {
 export interface RunParts {
   readonly store: FileStore;
   readonly jobs: LineJobs;
-  /** Returns a worker that listens; null if there is none at the moment. */
+  /** Returns a worker that listens; null if no worker listens at the moment. */
   readonly worker: () => LineWorker | null;
   readonly clock: Clock;
   /** Most lines of one batch with an open job. */
@@ -65,7 +65,7 @@ export interface RunParts {
   readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
 }
 
-/** What one step has changed, which counts when it is stored. */
+/** Changes of one step, which count when the store has them. */
 interface Step {
   readonly ended: ReadonlyMap<SentLine, LineResult>;
   readonly repeated: ReadonlyMap<SentLine, SentLine>;
@@ -90,7 +90,7 @@ export class BatchFeeder {
   readonly #sending = new Map<string, Promise<void>>();
   /** Lines that may have a job, although a worker has not confirmed it. */
   readonly #doubtful = new Set<string>();
-  /** Results of lines that are no valid requests. */
+  /** Results of lines that are invalid requests. */
   readonly #refused = new Map<string, LineResult>();
   #isStopped = false;
   #hasNews = false;
@@ -156,10 +156,10 @@ export class BatchFeeder {
     const cause = this.#cause;
     const step = await this.#changes(cause);
     const hasChanged = step.ended.size + step.repeated.size + step.added.length + step.endedUnsent.length > 0;
-    const kept = this.#progress.open
+    const stillOpen = this.#progress.open
       .filter((line) => !step.ended.has(line))
       .map((line) => step.repeated.get(line) ?? line);
-    const open = [...kept, ...step.added];
+    const open = [...stillOpen, ...step.added];
     const hasEnded = step.isAtEnd && open.length === 0 && !hasChanged;
     if (!hasChanged && !hasEnded) return true;
     if (step.isAtEnd && open.length === 0) this.wake(); // the next step ends the batch
@@ -240,7 +240,7 @@ export class BatchFeeder {
     return { endedUnsent: results, cursor, isAtEnd };
   }
 
-  /** Returns the result of a line; null if there is none yet. `repeat`: the line gets another job. */
+  /** Returns the result of a line; null if the line has no result yet. `repeat`: the line gets another job. */
   async #endOf(line: SentLine, cause: EndCause | null): Promise<LineResult | 'repeat' | null> {
     const { api, client } = this.batch;
     const { jobId } = line;
@@ -315,8 +315,8 @@ export class BatchFeeder {
     for (const id of [outputFile, errorFile]) {
       const file = id === null ? null : await store.find(id, client);
       if (file === null) continue;
-      const others = errored + canceled + expired;
-      const lines = errorFile === null ? succeeded + others : file.id === errorFile ? others : succeeded;
+      const failures = errored + canceled + expired;
+      const lines = errorFile === null ? succeeded + failures : file.id === errorFile ? failures : succeeded;
       await (file.bytes === 0 ? store.remove(file.id) : store.complete(file.id, { ...file, lines }));
     }
   }
@@ -335,7 +335,7 @@ export class BatchFeeder {
     for (const { jobId } of [...ended.keys(), ...repeated.keys()]) {
       this.#unsent.delete(jobId);
       this.#doubtful.delete(jobId);
-      if (!this.#refused.delete(jobId)) this.#parts.jobs.remove(jobId).catch(() => {}); // it expires otherwise
+      if (!this.#refused.delete(jobId)) this.#parts.jobs.remove(jobId).catch(() => {}); // otherwise the job expires
     }
   }
 

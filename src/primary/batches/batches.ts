@@ -39,8 +39,8 @@ export interface BatchLimits {
 }
 
 /**
- * Owns the batches that this host runs: for each key holder, the oldest one that has not ended, and those that only
- * need an end. Methods about a batch reject with `not_found` if the client has no such batch.
+ * Owns the batches that this host runs: for each key holder, the oldest one that has not ended, and batches that
+ * only need an end. Methods about a batch reject with `not_found` if the client has no such batch.
  */
 export class Batches {
   readonly #parts: BatchParts;
@@ -66,7 +66,7 @@ export class Batches {
     void this.#check();
   }
 
-  /** Sends no further lines: the next service goes on. */
+  /** Sends no further lines: the next service continues the batches. */
   stop(): void {
     this.#isStarted = false;
     for (const run of this.#runs.values()) run.stop();
@@ -127,7 +127,7 @@ export class Batches {
     return { batches: items.map(viewOf), hasMore };
   }
 
-  /** Cancels a batch; one that has ended is unchanged. */
+  /** Cancels a batch. A batch that has ended is unchanged. */
   async cancel(id: string, client: string): Promise<BatchView> {
     await this.#find(id, client);
     const at = this.#parts.clock.now();

@@ -35,7 +35,7 @@ export async function receiveFile(
     const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(fields) };
     return await primary.call('completeFile', { id: id ?? '', client, ...whole });
   } catch (error) {
-    if (id !== null) primary.call('deleteFile', { id, client }).catch(() => {}); // it expires otherwise
+    if (id !== null) primary.call('deleteFile', { id, client }).catch(() => {}); // otherwise the file expires
     throw error;
   }
 }
@@ -85,7 +85,7 @@ function purposeIn(fields: ReadonlyMap<string, string>, usual: FilePurpose | nul
 
 const knownFields: ReadonlySet<string> = new Set(['purpose', 'expires_after[anchor]', 'expires_after[seconds]']);
 
-/** Returns the requested time until the file expires; null if there is none. */
+/** Returns the requested time until the file expires; null if the client requests no time. */
 function ttlIn(fields: ReadonlyMap<string, string>): number | null {
   for (const field of fields.keys()) if (!knownFields.has(field)) throw invalid(field.slice(0, 64), 'unknown field');
   const [anchor, seconds] = [fields.get('expires_after[anchor]'), fields.get('expires_after[seconds]')];

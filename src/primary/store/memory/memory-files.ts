@@ -150,6 +150,6 @@ function pageOf<T extends { readonly id: string }>(
 ): StoredPage<T> {
   const ordered = isAscending ? entries : entries.toReversed();
   const at = after === null ? -1 : ordered.findIndex(({ id }) => id === after);
-  const rest = after !== null && at < 0 ? [] : ordered.slice(at + 1);
-  return { items: rest.slice(0, limit), hasMore: rest.length > limit };
+  const following = after !== null && at < 0 ? [] : ordered.slice(at + 1);
+  return { items: following.slice(0, limit), hasMore: following.length > limit };
 }

@@ -105,7 +105,7 @@ export class FileTable {
 
   /** Returns whether anything was removed. */
   expire(now: number, brokenBefore: number): boolean {
-    const gone = [
+    const removed = [
       ...this.#sql.all(
         `DELETE FROM files WHERE expires_at <= ? OR (is_whole = 0 AND created_at < ? AND NOT EXISTS (
            SELECT 1 FROM batches WHERE ${isOpen} AND files.id IN (batches.output_file, batches.error_file)))
@@ -114,7 +114,7 @@ export class FileTable {
       ),
       ...this.#sql.all('DELETE FROM batches WHERE remove_at <= ? RETURNING number', now),
     ];
-    return gone.length > 0;
+    return removed.length > 0;
   }
 
   addBatch(batch: StoredBatch): void {
