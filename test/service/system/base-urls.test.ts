@@ -36,7 +36,7 @@ describe('A base URL for SDKs', () => {
       const list = await service.get(`${base}/models`);
       expect(list.body).toMatchObject({ object: 'list', data: [{ id: 'eliza', object: 'model' }, { id: 'echo' }] });
       const other = await service.get(`${base}/models`, anthropic);
-      expect(other.body).toMatchObject({ data: [{ type: 'model', id: 'eliza' }, {}], has_more: false });
+      expect(other.body).toMatchObject({ data: [{ type: 'model', id: 'anthropic/eliza' }, {}], has_more: false });
       expect((await service.get(`${base}/models/echo/`)).body).toMatchObject({ id: 'echo', object: 'model' });
     },
   );

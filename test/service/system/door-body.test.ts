@@ -21,7 +21,8 @@ const badCharset = invalid('Content-Type', 'the charset must be utf-8');
 const badType = invalid('Content-Type', 'must be application/json');
 const encoded = invalid('Content-Encoding', 'must not be sent');
 const tooDeep = invalid('body', 'must be nested at most 200 levels deep');
-const badModel = invalid('model', 'must be a model name: letters, digits and . _ : / @ [ ] -');
+const names = 'must be a model name: letters, digits and . _ : / @ [ ] -, or up to 8 of them separated by commas';
+const badModel = invalid('model', names);
 
 describe.each([
   ['/ask', 'prompt'],

@@ -134,12 +134,13 @@ describe('A service with keys and a shell', () => {
   /** Rejects if a command fails. */
   async function shell(commands: string, settings = folder.path): Promise<string> {
     const log = join(folder.path, 'log');
-    await writeFile(log, service.logs.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    const records = [...service.logs]; // more may come while the file is written
+    await writeFile(log, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
     const known = commands
       .replaceAll(documentedUrl, service.url)
       .replaceAll(/\b20\d\d-07-01\b/g, '2099-07-01') // the end of a key
       .replaceAll('/etc/prompt-relay', settings)
-      .replaceAll('<REQUEST_ID>', String(service.logs.findLast(({ request_id: id }) => id !== undefined)?.request_id));
+      .replaceAll('<REQUEST_ID>', String(records.findLast(({ request_id: id }) => id !== undefined)?.request_id));
     const { stdout } = await run('bash', ['-o', 'pipefail', '-c', known], {
       env: {
         PATH: `${join(folder.path, 'bin')}:${process.env.PATH}`,

@@ -174,7 +174,7 @@ describe('The thoughts of a stored response', () => {
 });
 
 describe('The thoughts of a background job', () => {
-  it('are part of its result, and its events contain text only, wherever a reader resumes', async () => {
+  it('are part of its result and of its events, wherever a reader resumes', async () => {
     const accepted = await respond(prompt, { background: true, ...wishes[responses] });
     expect(accepted.status).toBe(202);
     const jobId = accepted.body.id.slice('resp_'.length);
@@ -185,17 +185,20 @@ describe('The thoughts of a background job', () => {
     const all = await eventsOf(jobId);
     const answer = partsOf(result)[1] as string;
     expect([textOf(all), all.at(-1)?.data]).toEqual([answer, result]);
-    expect(all.map(({ event }) => event)).not.toContain('thought');
+    const thoughts = (events: readonly StreamEvent[]) =>
+      events.flatMap(({ event, data }) => (event === 'thought' ? [data.text] : [])).join('');
+    expect(thoughts(all)).toBe(thought);
     const native = await service.post('/ask', { prompt, thoughts: true }, { prefer: 'respond-async' });
     expect((await untilEnded(service, String(native.body.job_id))).result).toMatchObject({ thoughts: thought });
-    for (const after of all.flatMap(({ id }) => id ?? []).slice(0, -1)) {
-      const rest = await eventsOf(jobId, after);
-      expect([textOf(rest), rest.at(-1)?.data]).toEqual([answer.slice(Math.max(0, after - 1)), result]);
+    for (const [index, { place }] of all.entries()) {
+      if (place === undefined || index === all.length - 1) continue;
+      const [rest, missing] = [await eventsOf(jobId, place), all.slice(index + 1)];
+      expect([textOf(rest), thoughts(rest), rest.at(-1)?.data]).toEqual([textOf(missing), thoughts(missing), result]);
     }
   });
 });
 
-async function eventsOf(jobId: string, after: number | null = null): Promise<StreamEvent[]> {
+async function eventsOf(jobId: string, after: string | null = null): Promise<StreamEvent[]> {
   return (await follow(service, jobId, after)).remainingEvents();
 }
 

@@ -3,7 +3,10 @@ import type { Service } from '../service/service.js';
 export interface StreamEvent {
   readonly event: string;
   readonly data: Record<string, unknown>;
+  /** First number of the id. */
   readonly id?: number;
+  /** Whole id, which has a second number if the event counts thoughts. */
+  readonly place?: string;
 }
 
 /** Answer to a request for an event stream, read as the bytes arrive. */
@@ -89,7 +92,7 @@ export function namesOf(events: readonly StreamEvent[]): string[] {
 export async function follow(
   service: Service,
   jobId: unknown,
-  after: number | null = null,
+  after: number | string | null = null,
   headers: Record<string, string> = {},
 ): Promise<StreamAnswer> {
   const controller = new AbortController();
@@ -115,9 +118,10 @@ async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
 }
 
 function eventOf(block: string): StreamEvent {
-  const [, id, event = '', data = ''] = /^(?:id: (\d+)\n)?event: (\w+)\ndata: ([^\n]*)$/.exec(block) ?? [];
+  const [, place, id, event = '', data = ''] =
+    /^(?:id: ((\d+)(?:-\d+)?)\n)?event: (\w+)\ndata: ([^\n]*)$/.exec(block) ?? [];
   expect(event).not.toBe('');
-  return { event, data: JSON.parse(data) as StreamEvent['data'], ...(id !== undefined && { id: Number(id) }) };
+  return { event, data: JSON.parse(data) as StreamEvent['data'], ...(id !== undefined && { id: Number(id), place }) };
 }
 
 /** Opens GET /status/stream, or another path with the same events. Resolves when the headers have arrived. */
