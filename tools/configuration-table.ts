@@ -122,6 +122,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_SAMPLING: [
     '`off`: ignores `temperature`, `top_p` and the maximum of tokens, and names them in `X-Ignored-Parameters`',
   ],
+  MODEL_API_SEARCH: [
+    '`native`: the tool of claude [searches the web](clis.md#web-search) for clients whose key has the option `search`',
+  ],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers see the stderr of a failed model CLI without known secrets; it may name paths',
   ],

@@ -15,6 +15,7 @@ import { WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { MadeKeys } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
+import { SearchQuota } from './access/search-quota.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
 import { type AccountsSource, accountsListener, CliAccounts, ownerWarnings } from './cli/accounts.js';
@@ -232,8 +233,7 @@ function createAccess({ config, host, store }: StartInput) {
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
-  const audit = new AuditLog(config.auditFile, clock, log);
-  return { clients, rateLimit, keyAttempts, redactor, budgets, audit };
+  return { clients, rateLimit, keyAttempts, redactor, budgets, audit: new AuditLog(config.auditFile, clock, log) };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -248,10 +248,9 @@ function createConversations({ config, host: { clock }, store, hosts }: StartInp
   const conversations = new ConversationStore(conversationLimits(config), clock, onRemoved);
   const journaledConversations = new JournaledConversations(conversations, store.conversations, clock);
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
-  const { turnGate } = conversations;
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
   const files = new StoredFiles(store.files, config, clock);
-  return { conversations, journaledConversations, replica, turnGate, responses, files };
+  return { conversations, journaledConversations, replica, turnGate: conversations.turnGate, responses, files };
 }
 
 function createObservation(
@@ -390,6 +389,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkBudget: (request) => budgets.checkBudget(request),
+      searches: new SearchQuota(config.search, (client) => parts.clients.optionsOf(client).searchesPerDay, clock),
       isStoreUp: () => store.isUp,
       spansOf: spans && spansOfJobs(spans, clock),
     },
@@ -408,9 +408,8 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
   };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
-  const puller = hosts?.puller(background, clientJobs) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
-  return { runner, storedJobs, background, clientJobs, puller, claims };
+  return { runner, storedJobs, background, clientJobs, puller: hosts?.puller(background, clientJobs) ?? null, claims };
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {

@@ -158,6 +158,21 @@ export type Sampling = z.infer<typeof sampling>;
 export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel'] as const;
 export type OptionalWish = (typeof optionalWishes)[number];
 
+/** Web search that the model may use for its answer. */
+const webSearch = z
+  .object({
+    /** Request field that declares the search. */
+    path: z.string(),
+    /** Maximum number of searches for this answer; the limit of the service applies to an omitted one. */
+    maxUses: z.int().positive().optional(),
+    /** Domains to which results are limited. */
+    allowedDomains: z.array(z.string()).readonly().optional(),
+    /** Domains without results. */
+    blockedDomains: z.array(z.string()).readonly().optional(),
+  })
+  .readonly();
+export type WebSearch = z.infer<typeof webSearch>;
+
 /** Trace of the request (see `shared/trace/context.ts`). */
 const traceContext = z
   .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
@@ -221,6 +236,7 @@ export const jobRequest = z
     /** Stop sequences: the answer ends before the first of them. */
     stop: z.array(z.string()).readonly(),
     offer: toolOffer.optional(),
+    search: webSearch.optional(),
     /** Present if the client does not send ids of calls back. The calls then have ids from `callIdAt`. */
     hasCallIds: z.literal(false).optional(),
     /** Form of the model's thoughts; if omitted, the caller gets none. */
@@ -288,6 +304,38 @@ const thoughtMarks = {
 const thoughtEnd = z.object({ type: z.literal('thought-end'), ...thoughtMarks }).readonly();
 export type ThoughtEnd = z.infer<typeof thoughtEnd>;
 
+const searchFields = {
+  id: z.string(),
+  query: z.string(),
+  results: z.array(z.object({ title: z.string(), url: z.string() }).readonly()).readonly(),
+  /** Error code of a search without results, in the words of Anthropic's API. */
+  error: z.string().optional(),
+  /** Number of requests to the search engine. */
+  count: z.int().nonnegative(),
+};
+
+/** Web search that the model has made. */
+const searchMade = z.object({ type: z.literal('search'), ...searchFields }).readonly();
+export type SearchMade = z.infer<typeof searchMade>;
+
+/** Web search at one position of the answer. */
+const placedSearch = z
+  .object({
+    ...searchFields,
+    /** Place of the search, as of a thought. */
+    at: z.int().nonnegative().nullable(),
+    /** Number of the answer's thoughts that precede the search. */
+    thoughts: z.int().nonnegative(),
+  })
+  .readonly();
+export type PlacedSearch = z.infer<typeof placedSearch>;
+
+/** Link of the answer to a result of a search. `start` and `end`: UTF-16 units of the answer's text. */
+const citation = z
+  .object({ url: z.string(), title: z.string(), start: z.int().nonnegative(), end: z.int().nonnegative() })
+  .readonly();
+export type Citation = z.infer<typeof citation>;
+
 /** Thought of the model at one position of its answer. */
 const thought = z
   .object({
@@ -350,9 +398,9 @@ const jobUsage = {
   peakMemoryBytes: z.number().nullable(),
 };
 
-/** Call or thought in the stream of an answer. `at`: number of UTF-16 units of the text before it. */
+/** Call, thought or search in the stream of an answer. `at`: number of UTF-16 units of the text before it. */
 const placedOutput = z
-  .object({ at: z.int().nonnegative(), event: z.union([callStart, callDelta, thoughtDelta, thoughtEnd]) })
+  .object({ at: z.int().nonnegative(), event: z.union([callStart, callDelta, thoughtDelta, thoughtEnd, searchMade]) })
   .readonly();
 export type PlacedOutput = z.infer<typeof placedOutput>;
 
@@ -363,7 +411,7 @@ const jobEnd = {
   ...jobUsage,
   /** Models that could not answer before the last one was asked, in order; omitted if the first one was the last. */
   fallback: fallbackList.optional(),
-  /** Calls and thoughts of a stored background job, in the order of its stream; omitted if there are none. */
+  /** Calls, thoughts and searches of a stored background job, in the order of its stream; omitted if there are none. */
   output: z.array(placedOutput).readonly().optional(),
 };
 
@@ -390,6 +438,10 @@ export const jobDone = z
     refusal: refusal.optional(),
     /** Thoughts in order; omitted if the model has not thought, or if the caller did not request thoughts. */
     thoughts: z.array(thought).readonly().optional(),
+    /** Web searches in order; omitted if the model has made none. */
+    searches: z.array(placedSearch).readonly().optional(),
+    /** Links to results of the searches, in order; omitted if there are none. */
+    citations: z.array(citation).readonly().optional(),
     /** Requested options that the model has refused. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** Conversation including this turn, for `chat`. */
@@ -424,6 +476,7 @@ export const jobEvent = z.union([
   callDelta,
   thoughtDelta,
   thoughtEnd,
+  searchMade,
   jobAdmitted,
   jobQueued,
   jobStart,

@@ -288,6 +288,7 @@ describe('The imports', () => {
         'src/primary/cli/model-sizes',
         'src/worker/jobs/message-parts',
         'src/worker/jobs/tool-offer',
+        'src/worker/jobs/web-search',
       ),
     );
     const strays = (source: Source, target: string, isType: boolean) =>

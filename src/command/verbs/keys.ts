@@ -7,7 +7,7 @@ import {
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
-import { optionTexts, readKeysFile } from '../../shared/config/keys-file.js';
+import { optionTexts, readKeysFile, searchText } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
@@ -27,6 +27,7 @@ const optionFlags = {
   models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
   accounts: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
   fallback: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
+  search: { type: 'string', placeholder: 'on', description: 'the model may search the web; or 20/day for fewer' },
   tokens: {
     type: 'string',
     placeholder: '<n/period>',
@@ -213,6 +214,7 @@ function keyJson(key: KeyOptions & { readonly name: string }) {
     models: key.models,
     accounts: key.accounts,
     fallback: key.mayFallBack ? null : 'off',
+    search: searchText(key),
     ...amountsJson(key),
     group: key.group,
     webhooks: key.webhooks && `${key.webhooks}*`,

@@ -21,7 +21,15 @@ import type { WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/p
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
   KeyOptions,
-  'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'accounts' | 'mayFallBack' | 'webhooks'
+  | 'rate'
+  | 'maxConcurrent'
+  | 'maxQueued'
+  | 'weight'
+  | 'models'
+  | 'accounts'
+  | 'mayFallBack'
+  | 'searchesPerDay'
+  | 'webhooks'
 >;
 
 export type ClientSettings = Pick<

@@ -11,6 +11,7 @@ export function exceededOption(options: KeyOptions, maker: KeyOptions): string |
     models: areModelsWithin(options, maker),
     accounts: areAccountsWithin(options, maker),
     fallback: maker.mayFallBack || !options.mayFallBack,
+    search: (options.searchesPerDay ?? 0) <= (maker.searchesPerDay ?? 0),
     tokens: isBudgetWithin(options.tokens, maker.tokens),
     cost: isBudgetWithin(options.costUsd, maker.costUsd),
     group: options.group === maker.group,

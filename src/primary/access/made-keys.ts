@@ -247,6 +247,7 @@ function viewOf(key: ApiKey | MadeKey): KeyView {
     models: key.models && [...key.models],
     accounts: key.accounts && [...key.accounts],
     fallback: key.mayFallBack ? null : 'off',
+    search: textOf('search'),
     tokens: textOf('tokens'),
     cost: textOf('cost'),
     group: textOf('group'),

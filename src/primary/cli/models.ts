@@ -94,11 +94,12 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
 }
 
 /** Returns the feature that a request needs and the program lacks; null if there is none. */
-export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
+export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | 'search' | null {
   const messages = [request, ...request.history];
   const hasImages =
     request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.some((each) => !isDocument(each)));
   if (extras.image === undefined && hasImages) return 'images';
+  if (extras.search === undefined && request.search !== undefined) return 'search';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 

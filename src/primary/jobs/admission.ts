@@ -4,6 +4,7 @@ import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
+import type { SearchQuota } from '../access/search-quota.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import { dropsTools, needsPdfText, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -26,6 +27,7 @@ export interface AdmissionResources {
   readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
   /** Reads PDFs for model CLIs that take none. */
   readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
+  readonly searches: Pick<SearchQuota, 'check' | 'reserve' | 'settle'>;
   readonly clock: Clock;
 }
 
@@ -169,6 +171,7 @@ export class Admission {
     this.#resources.router.check(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
+    if (request.search !== undefined) this.#resources.searches.check(request.search, client);
     const launch = launchOf(request, route);
     if (this.#lacksReader(request, route)) throw invalid('files', readerMissing);
     const bytes = requestBytes(request);
@@ -181,8 +184,9 @@ export class Admission {
 
 /** Returns the launch of a request. Throws `validation_error` if the program does not support a field of the request. */
 function launchOf(request: JobRequest, route: Route): LaunchOptions {
-  const { system, schema } = request;
-  return { model: route.adapterModel, system, schema, effort: effortOf(request, route) };
+  const { system, schema, search } = request;
+  const hasSearch = search !== undefined && ({ hasSearch: true } as const);
+  return { model: route.adapterModel, system, schema, effort: effortOf(request, route), ...hasSearch };
 }
 
 function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): LaunchOptions {
@@ -207,6 +211,8 @@ function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
   const { extras } = cli.program;
   if (extras === null) return request.effort;
   const what = unsupported(extras, request);
+  if (what === 'search')
+    throw invalid(request.search?.path ?? what, 'the model CLI of this service cannot search the web');
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)

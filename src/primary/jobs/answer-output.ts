@@ -1,14 +1,16 @@
 import { cliError } from '../../shared/errors.js';
-import type { ThinkingForm, Thought } from '../../shared/job.js';
-import type { CallDelta, CallStart, ThoughtDelta, ThoughtEnd, ToolCall } from '../cli/contract/adapter.js';
+import type { Citation, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
+import type { CallDelta, CallStart, SearchMade, ThoughtDelta, ThoughtEnd, ToolCall } from '../cli/contract/adapter.js';
 import type { TurnRecord } from '../conversations/conversation-turn.js';
+import { citationsIn } from './citations.js';
 import type { Job } from './job.js';
 
-/** Owns the output of one answer that was sent to the caller: text, calls and thoughts. */
+/** Owns the output of one answer that was sent to the caller: text, calls, thoughts and searches. */
 export class AnswerOutput {
   readonly #job: Job;
   readonly #record: Pick<TurnRecord, 'add'> | null;
   readonly #thoughts: Thoughts;
+  readonly #searches: (PlacedSearch & Pick<Place, 'at'>)[] = [];
   readonly #texts: string[] = [];
   readonly #callIds: string[] = [];
   /** Sent text in UTF-16 units, and number of calls whose start was sent. */
@@ -53,6 +55,13 @@ export class AnswerOutput {
     this.#thoughts.addThought(event, this.#place);
   }
 
+  sendSearch({ type, ...search }: SearchMade): void {
+    this.#thoughts.close(this.#place);
+    this.#searches.push({ ...search, at: this.#place.at, thoughts: this.#thoughts.count });
+    this.#job.addSearches(search.count);
+    this.#job.events.search?.({ type, ...search });
+  }
+
   /**
    * Sends the missing rest of the final text and returns null; if it contradicts the sent text, returns it for a plain
    * answer. Throws for a stream, because sent text cannot be withdrawn.
@@ -85,6 +94,12 @@ export class AnswerOutput {
     return calls.filter(({ id }) => this.#callIds.includes(id));
   }
 
+  /** Returns all searches, and the links of the answer to their results. `correction`: as `text` of `StrategyEnd`. */
+  searches(correction: string | null): { readonly searches: readonly PlacedSearch[]; readonly citations: Citation[] } {
+    const searches = this.#searches.map((search) => placedIn(search, this.#place.at, correction !== null));
+    return { searches, citations: citationsIn(correction ?? this.text, searches) };
+  }
+
   /** Ends the current thought, and returns all. `isCorrected`: whether the final text differs from the sent text. */
   thoughts(isCorrected: boolean): readonly Thought[] {
     this.#thoughts.close(this.#place);
@@ -106,6 +121,12 @@ function broken(): Error {
 /** Position of a thought: the text length in UTF-16 units, and the number of calls, before it. */
 type Place = Pick<Thought, 'calls'> & { readonly at: number };
 
+/** Returns the part at its place in the final text, of which `length` units were streamed. */
+function placedIn<P extends Pick<Place, 'at'>>(part: P, length: number, isCorrected: boolean) {
+  if (isCorrected) return { ...part, at: 0 };
+  return { ...part, at: part.at === length ? null : part.at };
+}
+
 /** Owns the thoughts of one answer, in the form that the caller requested. */
 class Thoughts {
   readonly #form: ThinkingForm | undefined;
@@ -124,6 +145,10 @@ class Thoughts {
     return this.#form !== undefined;
   }
 
+  get count(): number {
+    return this.#whole.length;
+  }
+
   addThought(event: ThoughtDelta | ThoughtEnd, place: Place): void {
     if (event.type === 'thought-delta') return this.#grow(event);
     if (event.redacted !== undefined) this.close(place);
@@ -140,10 +165,7 @@ class Thoughts {
    * streamed text.
    */
   in(length: number, isCorrected: boolean): readonly Thought[] {
-    return this.#whole.map((thought) => {
-      if (isCorrected) return { ...thought, at: 0 };
-      return thought.at === length ? { ...thought, at: null } : thought;
-    });
+    return this.#whole.map((thought) => placedIn(thought, length, isCorrected));
   }
 
   #grow(event: ThoughtDelta): void {

@@ -12,7 +12,7 @@ import { ProgramTools } from './program-tools.js';
 /** Receiver of the answer of one turn. */
 export interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
   hasEnough(): boolean;
-  /** Sends buffered text, because a thought follows. */
+  /** Sends buffered text, because a thought or a search follows. */
   beforeThought?(): void;
   /** Sends buffered text, because the answer ends. */
   flush(): void;
@@ -105,7 +105,13 @@ export class AnswerTurns {
       target.beforeThought?.();
       this.output.sendThought(event);
     };
+    const search: TextSink['search'] = (event) => {
+      noteOutput();
+      target.beforeThought?.();
+      this.output.sendSearch(event);
+    };
     return {
+      search,
       write: (text) => {
         noteOutput();
         tools.endCall();

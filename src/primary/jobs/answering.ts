@@ -1,5 +1,5 @@
 import { cliError, type RelayError } from '../../shared/errors.js';
-import type { RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
+import type { Citation, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
@@ -25,6 +25,8 @@ export interface Answered extends StrategyEnd {
   readonly estimate: TokenEstimate | null;
   /** Thoughts in the form that the caller requested. */
   readonly thoughts?: readonly Thought[];
+  readonly searches?: readonly PlacedSearch[];
+  readonly citations?: readonly Citation[];
 }
 
 /** Knowledge from earlier answers that later answers use. */
@@ -84,7 +86,7 @@ export class Answering {
     const thoughts = this.#output.thoughts(end.text !== null);
     const estimate = await this.#estimate(end, inputTokens);
     memory.isUsageUnknown = end.usage.outputTokens === null;
-    return { ...end, model: this.#publicName(end.model), thoughts, estimate };
+    return { ...end, ...this.#output.searches(end.text), model: this.#publicName(end.model), thoughts, estimate };
   }
 
   #publicName(model: string | null): string | null {
@@ -132,12 +134,13 @@ export class Answering {
 
   #turn(): Turn {
     const { request, launch, turn } = this.#job;
-    const { text, images, results, offer, sampling, stop, thinking } = request;
+    const { text, images, results, offer, search, sampling, stop, thinking } = request;
     return {
       ...{ ...launch, text, images, history: turn?.history ?? request.history },
       ...(results !== undefined && { results }),
       ...(offer !== undefined && { offer }),
       ...(sampling !== undefined && { sampling }),
+      ...(search !== undefined && { search: { ...search, maxUses: this.#job.searchesLeft } }),
       ...(thinking !== undefined && { thinking }),
       ...(stop.length > 0 && { stop }),
     };

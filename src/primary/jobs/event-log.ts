@@ -7,6 +7,7 @@ import type {
   JobEvent,
   JobStart,
   PlacedOutput,
+  SearchMade,
   ThoughtDelta,
   ThoughtEnd,
   WaitReason,
@@ -70,9 +71,9 @@ export class AnswerLog {
   }
 }
 
-/** Call or thought in the stream. `at`: UTF-16 units of the answer's text before it. */
+/** Call, thought or search in the stream. `at`: UTF-16 units of the answer's text before it. */
 type LoggedOutput =
-  | { readonly at: number; readonly event: CallStart | ThoughtEnd }
+  | { readonly at: number; readonly event: CallStart | ThoughtEnd | SearchMade }
   /** Input of a call, or text of a thought, which grows until the next output. */
   | { readonly at: number; readonly type: 'call-delta' | 'thought-delta'; readonly text: AnswerLog };
 
@@ -82,7 +83,7 @@ class OutputLog {
 
   /** `at`: length of the text so far. */
   add(at: number, event: PlacedOutput['event']): void {
-    if (event.type === 'call-start' || event.type === 'thought-end') return void this.#all.push({ at, event });
+    if (event.type !== 'call-delta' && event.type !== 'thought-delta') return void this.#all.push({ at, event });
     const last = this.#all.at(-1);
     if (last?.at === at && 'type' in last && last.type === event.type) return last.text.add(event.text);
     const text = new AnswerLog();
@@ -184,6 +185,10 @@ export class EventLog implements JobEvents {
   }
 
   thought(event: ThoughtDelta | ThoughtEnd): void {
+    this.#addOutput(event);
+  }
+
+  search(event: SearchMade): void {
     this.#addOutput(event);
   }
 

@@ -18,7 +18,7 @@ import { Admission, type AdmissionResources, type AdmissionSettings } from './ad
 import { type Answered, Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
-import { isRefused, Job, mustRetry, refusedEnd } from './job.js';
+import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
 import type { JobObserver } from './job-observer.js';
 import { JobProcesses } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
@@ -26,6 +26,7 @@ import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
 import { fallbacksIn, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
+import { allowSearches } from './search-grant.js';
 import type { Ticket } from './ticket.js';
 
 export interface JobLimits extends AdmissionSettings {
@@ -332,6 +333,7 @@ export class JobRunner {
       observer.jobStarted(job.queueMs);
       job.spans?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
+      using _searches = allowSearches(job, this.#resources.searches);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       let answered: Answered | null = null;
       while (answered === null) {
@@ -347,7 +349,7 @@ export class JobRunner {
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
-      return { end: redacted(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
+      return { end: redactedEnd(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
     }
   }
 
@@ -467,11 +469,4 @@ export class JobRunner {
 function accountChanged(): RelayError {
   const message = 'the account of this job can no longer be used, but another one may be: send the request again';
   return new RelayError('cli_error', message, { reason: 'other', retryAfterSeconds: 1 });
-}
-
-/** Redacts an error, because programs and adapters may print the operator's secrets. */
-function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
-  const { message, stderr } = failure;
-  const texts = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
-  return { ...end, failure: { ...failure, ...texts } };
 }

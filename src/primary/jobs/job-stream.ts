@@ -5,6 +5,7 @@ import type {
   JobEnd,
   JobEvent,
   JobStart,
+  SearchMade,
   ThoughtDelta,
   ThoughtEnd,
   WaitReason,
@@ -30,12 +31,13 @@ export interface JobEvents {
   write(text: string): void;
   call?(event: CallStart | CallDelta): void;
   thought?(event: ThoughtDelta | ThoughtEnd): void;
+  search?(event: SearchMade): void;
   /** Writes the last event. */
   end(end: JobEnd): void;
 }
 
 /** A piece of the answer; a string is text. */
-type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
+type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade;
 /** Types of pieces that are joined when they are adjacent. */
 type DeltaType = 'text-delta' | 'call-delta' | 'thought-delta';
 
@@ -46,6 +48,11 @@ function typeOf(piece: StreamPiece) {
 function textIn(piece: StreamPiece): string {
   if (typeof piece === 'string') return piece;
   return piece.type === 'call-delta' || piece.type === 'thought-delta' ? piece.text : '';
+}
+
+/** Whether a piece is always sent alone. */
+function isWhole(piece: Exclude<StreamPiece, string>): piece is CallStart | ThoughtEnd | SearchMade {
+  return piece.type === 'call-start' || piece.type === 'thought-end' || piece.type === 'search';
 }
 
 interface Position {
@@ -63,7 +70,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
   #model: string | null = null;
-  /** Texts, and for a streamed answer also calls and thoughts, in order. */
+  /** Texts, and for a streamed answer also calls, thoughts and searches, in order. */
   #pieces: StreamPiece[] = [];
   #textLength = 0;
   #lastPosition: Position | null = null;
@@ -132,6 +139,11 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 
+  /** Writes a search. If the answer is not streamed, this is omitted, because the end contains all searches. */
+  search(event: SearchMade): void {
+    if (this.#end === null && this.#isStreamed) this.#add(event);
+  }
+
   end(end: JobEnd): void {
     if (this.#end !== null) return;
     this.#end = end;
@@ -197,7 +209,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     const isDue = this.#isStreamed || this.#textLength >= maxDeltaLength || this.#end !== null;
     const [first] = this.#pieces;
     if (first === undefined || !isDue) return null;
-    if (typeof first !== 'string' && (first.type === 'call-start' || first.type === 'thought-end')) {
+    if (typeof first !== 'string' && isWhole(first)) {
       this.#pieces.shift();
       return first;
     }

@@ -18,6 +18,7 @@ import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import { inTurns } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
+import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { addCharges, type Bill, type Charge, noCharge } from '../store/contract/usage.js';
@@ -91,6 +92,9 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #usage = unknownJobUsage;
   #charge = noCharge;
   #reportedModel: string | null = null;
+  /** Number of web searches that the job may make, and that it has made. */
+  #maxSearches = 0;
+  #searches = 0;
   /** Whether a model has begun to answer. */
   hasOutput = false;
   /** Start of the attempt with the present route, monotonic. */
@@ -310,6 +314,24 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#charge = addCharges(this.#charge, charge);
   }
 
+  /** Sets the number of web searches that the job may make. */
+  allowSearches(count: number): void {
+    this.#maxSearches = count;
+  }
+
+  get searchesLeft(): number {
+    return Math.max(0, this.#maxSearches - this.#searches);
+  }
+
+  /** Number of web searches of all attempts. */
+  get searches(): number {
+    return this.#searches;
+  }
+
+  addSearches(count: number): void {
+    this.#searches += count;
+  }
+
   /** Notes the public name of the model that the CLI has named. */
   noteModel(name: string): void {
     this.#reportedModel = name;
@@ -345,11 +367,14 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
     const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores, thoughts = [] } = answered;
+    const { searches = [], citations = [] } = answered;
     const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
     const more = {
       ...(calls !== undefined && { calls }),
       ...(isCutShort && { isCutShort }),
       ...(thoughts.length > 0 && { thoughts }),
+      ...(searches.length > 0 && { searches }),
+      ...(citations.length > 0 && { citations }),
       ...(ignores && { ignores }),
     };
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
@@ -412,4 +437,11 @@ export function isRefused(end: JobEnd): end is JobFailed {
 function outcomeOf(thrown: unknown): FailedOutcome {
   const { code } = toRelayError(thrown);
   return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';
+}
+
+/** Redacts an error, because programs and adapters may print the operator's secrets. */
+export function redactedEnd({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
+  const { message, stderr } = failure;
+  const texts = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
+  return { ...end, failure: { ...failure, ...texts } };
 }

@@ -14,6 +14,9 @@ const optionFields = {
   models: z.array(text).min(1).nullable().optional().meta({ description: 'The only models that the key may name.' }),
   accounts: z.array(text).min(1).nullable().optional().meta({ description: 'The accounts that serve the key.' }),
   fallback: z.literal('off').nullable().optional().meta({ description: 'No other model answers its requests.' }),
+  search: text.nullable().optional().meta({
+    description: 'The model may search the web: `on`, or searches in a day such as `20/day`.',
+  }),
   tokens: text.nullable().optional().meta({ description: 'Budget of tokens, such as `1000000/day`.' }),
   cost: text.nullable().optional().meta({ description: 'Budget in US dollars, such as `5/day`.' }),
   group: text.nullable().optional().meta({ description: 'Group whose budget the key shares.' }),
@@ -57,6 +60,7 @@ const keyFields = {
   models: z.array(z.string()).nullable(),
   accounts: z.array(z.string()).nullable(),
   fallback: z.literal('off').nullable(),
+  search: z.string().nullable(),
   tokens: z.string().nullable(),
   cost: z.string().nullable(),
   group: z.string().nullable(),

@@ -184,6 +184,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
     if (value !== 'off') throw new Error('must be off');
     return { mayFallBack: false };
   },
+  search: (value) => ({ searchesPerDay: value === 'on' ? usualSearches : readSearches(value ?? '') }),
   tokens: (value) => ({ tokens: readTokens(value ?? '') }),
   cost: (value) => ({ costUsd: readCost(value ?? '') }),
   group: (value) => ({ group: readGroup(value ?? '') }),
@@ -259,6 +260,7 @@ export function optionTexts(options: KeyOptions, withDigest = false): OptionText
     models: models?.join('+'),
     accounts: options.accounts?.join('+'),
     fallback: options.mayFallBack ? null : 'off',
+    search: searchText(options),
     tokens: tokens && `${tokens.max}/${tokens.period}`,
     cost: costUsd && `${costUsd.max}/${costUsd.period}`,
     group: options.group,
@@ -308,6 +310,21 @@ function readCount(text: string, min: number, max: number): number {
   const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (count >= min && count <= max) return count;
   throw new Error(`must be a whole number from ${min} to ${max}`);
+}
+
+/** Web searches in a day with the option `search=on`. */
+const usualSearches = 100;
+
+function readSearches(text: string): number {
+  const [, count = ''] = /^(\d{1,6})\/day$/.exec(text) ?? [];
+  if (Number(count) > 0) return Number(count);
+  throw new Error('must be on, or a number of searches a day, such as 20/day');
+}
+
+/** Returns the text of the option `search`; null if the client may not search. */
+export function searchText({ searchesPerDay }: Pick<KeyOptions, 'searchesPerDay'>): string | null {
+  if (searchesPerDay === null) return null;
+  return searchesPerDay === usualSearches ? 'on' : `${searchesPerDay}/day`;
 }
 
 function readTokens(text: string): PeriodLimit {

@@ -34,6 +34,7 @@ import {
   type WithoutText,
 } from '../jobs/message-parts.js';
 import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
+import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { attachmentOf } from './attachments.js';
 
 /** Block of a message's content. The type decides which other fields it has. */
@@ -151,6 +152,7 @@ function effortForBudget(thinking: MessagesRequest['thinking']): Effort | undefi
 const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
+const knownOfSearch = new Set(['type', 'name', 'max_uses', 'allowed_domains', 'blocked_domains']);
 
 /** Returns the job of a request. Throws `validation_error` for unsupported requests. */
 export function parseMessages(body: MessagesRequest): ParsedRequest {
@@ -197,11 +199,13 @@ function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkR
 function ineffectiveFields(body: MessagesRequest, hasSchema: boolean): string[] {
   const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
   const clientTools = (tools ?? []).filter(isClientTool);
+  const searchTools = (tools ?? []).filter(({ type }) => isWebSearch(type));
   return [
     ...(choice != null && clientTools.length === 0 ? ['tool_choice'] : []),
     ...(format != null && config?.format != null ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
     ...ignoredIn('tools', clientTools, knownOfTool),
+    ...ignoredIn('tools', clientTools.length === 0 ? searchTools : [], knownOfSearch),
     ...ignoredIn('tool_choice', [choice], new Set(['type', 'name', 'disable_parallel_tool_use'])),
   ];
 }
@@ -225,7 +229,8 @@ function sentTool(tool: OfferedTool, index: number): SentTool {
   const description = tool.description ?? known?.description;
   const schema = tool.input_schema ?? known?.schema;
   const kind = isClientTool(tool) ? 'function' : 'provider';
-  return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema, strict };
+  const search = isWebSearch(type) ? webSearchIn(tool, `tools.${index}`) : undefined;
+  return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema, strict, search };
 }
 
 function choiceIn(choice: MessagesRequest['tool_choice']) {

@@ -13,6 +13,7 @@ import {
   finishReasons,
   type Opening,
   SdkStream,
+  type Search,
   type StreamFormat,
 } from '../jobs/answer-format.js';
 import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
@@ -26,7 +27,7 @@ export function messageFormat(input: number): AnswerFormat {
   return {
     isForSdks: true,
     showsRefusals: true,
-    body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOf(answer) }),
+    body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOfAnswer(answer) }),
     stream: (opening) => new MessageStream(opening, input),
   };
 }
@@ -37,12 +38,36 @@ function messageOf({ requestId, model }: Pick<Opening, 'requestId' | 'model'>, c
 
 function contentOf({ parts, hasText, ending }: CompletedAnswer): object[] {
   const isLeftOut = ({ type }: AnswerPart) => type === 'text' && !hasText && (ending === 'refusal' || parts.length > 1);
-  return parts.filter((part) => !isLeftOut(part)).map(blockOf);
+  return parts.filter((part) => !isLeftOut(part)).flatMap(blocksOf);
 }
 
-function blockOf(part: AnswerPart): object {
-  if (part.type === 'text') return textBlock(part.text);
-  return part.type === 'call' ? callBlock(part.call, inputObject(part.call.input)) : thoughtBlock(part);
+function blocksOf(part: AnswerPart): object[] {
+  switch (part.type) {
+    case 'text':
+      return [textBlock(part.text)];
+    case 'search':
+      return [searchBlock(part, { query: part.query }), foundBlock(part)];
+    case 'call':
+      return [callBlock(part.call, inputObject(part.call.input))];
+    case 'thought':
+      return [thoughtBlock(part)];
+  }
+}
+
+/** Returns the call of the search tool. Its id has the form of the API, because the model CLI names its own tool. */
+function searchBlock({ id }: Search, input: object): object {
+  return { type: 'server_tool_use', id: searchId(id), name: 'web_search', input, caller: { type: 'direct' } };
+}
+
+/** Returns the result of a search. The model CLI reports no content of pages, which a client could send back. */
+function foundBlock({ id, results, error }: Search): object {
+  const pages = results.map((page) => ({ type: 'web_search_result', ...page, encrypted_content: '', page_age: null }));
+  const content = error === undefined ? pages : { type: 'web_search_tool_result_error', error_code: error };
+  return { type: 'web_search_tool_result', tool_use_id: searchId(id), content, caller: { type: 'direct' } };
+}
+
+function searchId(id: string): string {
+  return `srvtoolu_${id.replace(/^toolu_/, '')}`;
 }
 
 function thoughtBlock({
@@ -67,6 +92,14 @@ function endOf({ ending, stopSequence, end: { refusal } }: CompletedAnswer): obj
   return { stop_reason: finishReasons[ending].messages, stop_sequence: stopSequence, stop_details: details };
 }
 
+/** Returns the usage of a finished answer, with the number of its searches if it has any. */
+function usageOfAnswer(answer: CompletedAnswer): object {
+  const { searches = [] } = answer.end;
+  const count = searches.reduce((sum, search) => sum + search.count, 0);
+  const made = searches.length > 0 && { server_tool_use: { web_search_requests: count, web_fetch_requests: 0 } };
+  return { ...usageOf(answer), ...made };
+}
+
 /** Returns the token counts. Anthropic's `input_tokens` does not include the cached tokens. */
 function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<CompletedAnswer, 'usage'>): object {
   return {
@@ -86,7 +119,7 @@ function usageOfPrompt(input: number): object {
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #input: number;
-  #open: 'text' | 'call' | 'thought' | null = null;
+  #open: 'text' | 'call' | 'thought' | 'search' | null = null;
   #blocks = 0;
 
   constructor(opening: Opening, input: number) {
@@ -121,10 +154,16 @@ class MessageStream extends SdkStream implements StreamFormat {
     return this.#thoughtStart() + this.#delta({ type: 'signature_delta', signature }) + this.#stop();
   }
 
+  search(search: Search): string {
+    const input = { type: 'input_json_delta', partial_json: JSON.stringify({ query: search.query }) };
+    const call = this.#start('search', searchBlock(search, {})) + this.#delta(input);
+    return call + this.#start('search', foundBlock(search)) + this.#stop();
+  }
+
   end(answer: CompletedAnswer): string {
     const start = this.#blocks === 0 && contentOf(answer).length > 0 ? this.#textStart() : '';
     const delta = { ...endOf(answer), container: null };
-    const end = event('message_delta', { delta, usage: usageOf(answer) }) + event('message_stop', {});
+    const end = event('message_delta', { delta, usage: usageOfAnswer(answer) }) + event('message_stop', {});
     return start + this.#stop() + end;
   }
 
@@ -140,7 +179,7 @@ class MessageStream extends SdkStream implements StreamFormat {
     return this.#open === 'thought' ? '' : this.#start('thought', thoughtBlock({ text: '' }));
   }
 
-  #start(kind: 'text' | 'call' | 'thought', block: object): string {
+  #start(kind: 'text' | 'call' | 'thought' | 'search', block: object): string {
     const stop = this.#stop();
     this.#open = kind;
     return stop + event('content_block_start', { index: this.#blocks++, content_block: block });

@@ -1,5 +1,15 @@
 import type { RelayError } from '../../shared/errors.js';
-import type { JobDone, JobEvent, JobFailed, Thought, ThoughtEnd, ToolForms, WaitReason } from '../../shared/job.js';
+import type {
+  JobDone,
+  JobEvent,
+  JobFailed,
+  PlacedSearch,
+  SearchMade,
+  Thought,
+  ThoughtEnd,
+  ToolForms,
+  WaitReason,
+} from '../../shared/job.js';
 import type { StreamManner } from '../http/event-stream.js';
 import { type WrittenCall, writtenCall } from './tool-offer.js';
 
@@ -24,7 +34,7 @@ export interface CompletedAnswer {
   readonly model: string;
   /** How the calls of some tools are written. */
   readonly forms: ToolForms;
-  /** Whether the request offered tools. */
+  /** Whether the request offered tools, or a web search. */
   readonly hasTools: boolean;
   /** Whether the client gets the model's thoughts. */
   readonly hasThoughts: boolean;
@@ -71,6 +81,8 @@ export interface StreamFormat {
   thoughtDelta?(text: string): string;
   /** Called for each thought, also without text. */
   thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
+  /** Formats a web search. Left out if the API has no form for it. */
+  search?(search: Search): string;
   /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
@@ -119,6 +131,8 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
       return format.thoughtDelta?.(event.text) ?? '';
     case 'thought-end':
       return format.thoughtEnd?.(event) ?? '';
+    case 'search':
+      return format.search?.(event) ?? '';
     case 'job-end':
       return '';
   }
@@ -139,7 +153,7 @@ export function completed(
   const { stopSequence } = end;
   const calls = (end.calls ?? []).map((call) => writtenCall(call, opening.forms));
   const model = end.model ?? opening.model;
-  const parts = partsIn(end.thoughts ?? [], hasText || calls.length === 0 ? slices : [], calls);
+  const parts = partsIn(end, hasText || calls.length === 0 ? slices : [], calls);
   return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
 }
 
@@ -177,7 +191,11 @@ export type AnswerPart =
   /** Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. */
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'call'; readonly call: WrittenCall }
-  | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>);
+  | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>)
+  | ({ readonly type: 'search' } & Search);
+
+/** Web search, without its place in the answer. */
+export type Search = Omit<SearchMade, 'type'>;
 
 /** Separator of texts that share one field. */
 const blankLine = '\n\n';
@@ -205,9 +223,32 @@ export class ThoughtPieces {
   }
 }
 
-/** Returns the positions in the text of an answer at which thoughts stand, in UTF-16 units, without the start. */
-export function cutsIn({ thoughts = [] }: Pick<JobDone, 'thoughts'>): number[] {
-  const places = thoughts.flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));
+/** Thought or search at its place in the answer. */
+interface PlacedPart extends Pick<Thought, 'at' | 'calls'> {
+  readonly part: AnswerPart;
+}
+
+/** Thoughts and searches of an answer. */
+type PlacedBeside = Pick<JobDone, 'thoughts' | 'searches'>;
+
+/** Returns the thoughts and searches of an answer, in order. An answer with searches has no calls. */
+function placedParts({ thoughts = [], searches = [] }: PlacedBeside): PlacedPart[] {
+  const searchesBefore = (from: number, to: number) =>
+    searches.filter(({ thoughts: before }) => before >= from && before < to).map(placedSearch);
+  const all = thoughts.flatMap(({ at, calls, ...thought }, index): PlacedPart[] => [
+    ...searchesBefore(index, index + 1),
+    { at, calls, part: { type: 'thought', ...thought } },
+  ]);
+  return [...all, ...searchesBefore(thoughts.length, Number.POSITIVE_INFINITY)];
+}
+
+function placedSearch({ at, thoughts: _, ...search }: PlacedSearch): PlacedPart {
+  return { at, calls: 0, part: { type: 'search', ...search } };
+}
+
+/** Returns the positions in the text of an answer at which thoughts and searches stand, in UTF-16 units, without the start. */
+export function cutsIn(output: PlacedBeside): number[] {
+  const places = placedParts(output).flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));
   return [...new Set(places)];
 }
 
@@ -220,19 +261,15 @@ export function slicesOf(text: string, cuts: readonly number[]): string[] {
  * Returns the parts of an answer in the order in which the model has written them. `slices`: the text, split at the
  * positions of `cutsIn`; empty if there is no text.
  */
-export function partsIn(
-  thoughts: readonly Thought[],
-  slices: readonly string[],
-  calls: readonly WrittenCall[],
-): AnswerPart[] {
+export function partsIn(output: PlacedBeside, slices: readonly string[], calls: readonly WrittenCall[]): AnswerPart[] {
   const parts: AnswerPart[] = [];
-  const cuts = cutsIn({ thoughts });
+  const cuts = cutsIn(output);
   const texts = slices.map((text) => ({ type: 'text', text }) as const);
   const made = calls.map((call) => ({ type: 'call', call }) as const);
-  for (const { at, calls: before, ...thought } of thoughts) {
+  for (const { at, calls: before, part } of placedParts(output)) {
     const isBehind = (_: unknown, index: number) => at === null || (cuts[index] ?? Number.POSITIVE_INFINITY) <= at;
     parts.push(...texts.splice(0, slices.filter(isBehind).length - (slices.length - texts.length)));
-    parts.push(...made.splice(0, before - (calls.length - made.length)), { type: 'thought', ...thought });
+    parts.push(...made.splice(0, before - (calls.length - made.length)), part);
   }
   return [...parts, ...texts, ...made];
 }

@@ -15,6 +15,7 @@ import type {
   ToolForms,
   ToolOffer,
   ToolResult,
+  WebSearch,
 } from '../../shared/job.js';
 import { chained, chainStart, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
@@ -45,6 +46,7 @@ export interface RequestedJob {
   readonly isEffortNeeded: boolean;
   readonly stop?: readonly string[] | undefined;
   readonly offer?: ToolOffer | undefined;
+  readonly search?: WebSearch | undefined;
   /** `false` if the client sends no ids of calls. */
   readonly hasCallIds?: false | undefined;
   readonly sampling?: Sampling | undefined;
@@ -68,7 +70,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, effort = null } = job;
   const [model = null, ...fallbacks] = job.model?.split(',') ?? [];
-  const { versionOf, offer, sampling, results, hasCallIds, thinking, earlier } = job;
+  const { versionOf, offer, search, sampling, results, hasCallIds, thinking, earlier } = job;
   const { requestId, trace, client, groups } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
@@ -78,6 +80,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
     ...(versionOf !== undefined && { versionOf }),
     ...(results && { results }),
     ...(offer && { offer }),
+    ...(search && { search }),
     ...(sampling && { sampling }),
     ...(hasCallIds === false && { hasCallIds }),
     ...(thinking && { thinking }),
@@ -265,8 +268,11 @@ export function sdkRequest({ body, known, conversation, tools, sampling, job, ..
   const { model } = body;
   const { system, history, question } = conversation;
   const { text, images, results } = question;
-  const { offer, forms, dropped } = tools;
-  const prompt = { text, images, results, history, system, offer, sampling: samplingOf(sampling) };
+  const { offer, forms, dropped, search } = tools;
+  if (search !== undefined && job.schema !== undefined)
+    throw invalid(search.path, 'cannot be used with a schema of the answer');
+  const found = search && { search };
+  const prompt = { text, images, results, history, system, offer, ...found, sampling: samplingOf(sampling) };
   const ignored = [...ignoredFields(body, known), ...dropped.map((type) => `tools.${type}`), ...fields.ignored];
   return {
     ...fields,

@@ -247,7 +247,8 @@ class AnswerWriter {
   get #opening(): Opening {
     const { model, forms, job } = this.#parsed;
     const { requestId } = this.#res.locals;
-    const [hasTools, hasThoughts] = [job.offer !== undefined, job.thinking !== undefined];
+    const hasTools = job.offer !== undefined || job.search !== undefined;
+    const hasThoughts = job.thinking !== undefined;
     return { requestId, model: this.#model ?? this.#admission?.model ?? model, forms, hasTools, hasThoughts };
   }
 

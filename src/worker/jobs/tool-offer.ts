@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import type { OptionalWish, Sampling, Tool, ToolCall, ToolForm, ToolForms, ToolOffer } from '../../shared/job.js';
+import type {
+  OptionalWish,
+  Sampling,
+  Tool,
+  ToolCall,
+  ToolForm,
+  ToolForms,
+  ToolOffer,
+  WebSearch,
+} from '../../shared/job.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
@@ -19,6 +28,8 @@ export interface SentTool {
   readonly schema?: Readonly<Record<string, unknown>> | null | undefined;
   readonly namespace?: string | undefined;
   readonly strict?: boolean | null | undefined;
+  /** The declared web search, for the kind `provider`. */
+  readonly search?: WebSearch | undefined;
 }
 
 export interface ToolWish {
@@ -37,6 +48,8 @@ export interface ParsedTools {
   readonly forms: ToolForms;
   /** Types of the tools that are ignored, because only the provider's servers could run them. */
   readonly dropped: readonly string[];
+  /** Web search that the request declares. A request with tools of the client gets none. */
+  readonly search?: WebSearch | undefined;
 }
 
 const maxTools = 128;
@@ -49,7 +62,10 @@ const textInput = { type: 'object', properties: { input: { type: 'string' } }, r
 /** Checks and translates the tools of a request. Throws `validation_error` that names the field. */
 export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel, allowed }: ToolWish): ParsedTools {
   const clientTools = sent.filter(({ kind }) => kind !== 'provider');
-  const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => typeForHeader(type)))];
+  const search = clientTools.length === 0 && choice !== 'none' ? sent.find((tool) => tool.search)?.search : undefined;
+  const droppedTools = sent.filter((tool) => tool.kind === 'provider' && (search === undefined || !tool.search));
+  const dropped = [...new Set(droppedTools.map(({ type }) => typeForHeader(type)))];
+  if (search !== undefined) return { offer: undefined, forms: {}, dropped, search };
   if (clientTools.length === 0) {
     if (dropped.length > 0 && choice !== 'none')
       throw invalid(

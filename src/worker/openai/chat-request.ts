@@ -42,6 +42,7 @@ import {
   topP,
   wrappedText,
 } from '../jobs/tool-offer.js';
+import { isWebSearch } from '../jobs/web-search.js';
 import {
   attachmentFieldsOf,
   content,
@@ -131,6 +132,7 @@ export const chatCompletionRequest = z.looseObject({
   response_format: responseFormat.nullish(),
   guided_json: z.union([z.string(), jsonSchema], 'must be a JSON Schema, an object, or its JSON').nullish(),
   reasoning_effort: stringField.nullish(),
+  web_search_options: z.looseObject({}, 'must be an object').nullish(),
   user: stringField.nullish(),
 });
 export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
@@ -401,6 +403,7 @@ function ineffectiveFields(body: ChatCompletionRequest, hasSchema: boolean): str
     ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
     ...ignoredIn('tools', clientTools, knownOfTool),
     ...ignoredIn('tools.function', functionTools, knownOfFunction),
+    ...ignoredIn('web_search_options', [body.web_search_options], new Set()),
     ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
   ];
 }
@@ -420,16 +423,31 @@ function toolsIn(body: ChatCompletionRequest): ParsedTools & { readonly isLegacy
     return { ...parsedTools(sent, { choice: legacyChoice, path: 'function_call', isParallel: false }), isLegacy };
   }
   const isParallel = body.parallel_tool_calls !== false;
+  const searches = body.web_search_options == null ? [] : [searchByOptions];
   return {
-    ...parsedTools((tools ?? []).map(sentTool), { ...choiceIn(choice), path: 'tool_choice', isParallel }),
+    ...parsedTools([...(tools ?? []).map(sentTool), ...searches], {
+      ...choiceIn(choice),
+      path: 'tool_choice',
+      isParallel,
+    }),
     isLegacy,
   };
 }
+
+/** Search that a request declares by a field of its own, without a tool. */
+const searchByOptions: SentTool = {
+  path: 'web_search_options',
+  kind: 'provider',
+  type: 'web_search_options',
+  name: null,
+  search: { path: 'web_search_options' },
+};
 
 function sentTool({ type, function: offered, custom }: z.infer<typeof tool>, index: number): SentTool {
   const path = `tools.${index}`;
   if (type === 'function' && offered !== undefined) return sentFunction(offered, `${path}.function`);
   if (type === 'function') throw invalid(`${path}.function`, 'must be sent');
+  if (isWebSearch(type)) return { path, kind: 'provider', type, name: null, search: { path } };
   if (type !== 'custom') return { path, kind: 'provider', type, name: null };
   return { path: `${path}.custom`, kind: 'custom', type, name: custom?.name, description: custom?.description };
 }

@@ -53,11 +53,23 @@ function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
   return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending].chat;
 }
 
-function messageOf({ text, hasText, calls, parts }: CompletedAnswer, isLegacyCall: boolean): object {
+/** Returns the links to results of web searches; undefined if there are none. */
+function annotationsOf({ end: { citations = [] } }: CompletedAnswer): object[] | undefined {
+  if (citations.length === 0) return undefined;
+  return citations.map(({ start, end, title, url }) => ({
+    type: 'url_citation',
+    url_citation: { start_index: start, end_index: end, title, url },
+  }));
+}
+
+function messageOf(answer: CompletedAnswer, isLegacyCall: boolean): object {
+  const { text, hasText, calls, parts } = answer;
   const [first] = calls;
   const thought = thoughtText(parts);
   const content = hasText || first === undefined ? text : null;
-  const output = { content, refusal: null, ...(thought !== '' && { reasoning_content: thought }) };
+  const annotations = annotationsOf(answer);
+  const more = { ...(thought !== '' && { reasoning_content: thought }), ...(annotations && { annotations }) };
+  const output = { content, refusal: null, ...more };
   if (first === undefined) return { role: 'assistant', ...output };
   const { name, input } = first;
   const made = isLegacyCall ? { function_call: { name, arguments: input } } : { tool_calls: calls.map(callOf) };
@@ -131,9 +143,11 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
 
   end(answer: CompletedAnswer): string {
     this.#model = answer.model;
+    const annotations = annotationsOf(answer);
+    const links = annotations === undefined ? '' : this.#choice({ annotations });
     const last = this.#choice({}, finishOf(answer, this.#manner.isLegacyCall));
     const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(answer) }) : '';
-    return `${this.#callEnd()}${last}${usage}data: [DONE]\n\n`;
+    return `${this.#callEnd()}${links}${last}${usage}data: [DONE]\n\n`;
   }
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {

@@ -5,16 +5,19 @@ import {
   finishReasons,
   type Opening,
   SdkStream,
+  type Search,
   type StreamFormat,
 } from '../jobs/answer-format.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import {
+  annotationsOf,
   callItem,
   type ItemStatus,
   itemIds,
   itemsOf,
   messageItem,
+  searchItem,
   summaryPart,
   textPart,
   thoughtItem,
@@ -145,7 +148,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
   /** Items that have ended. */
   readonly #items: object[] = [];
   /** Numbers of items that have begun. */
-  readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0 };
+  readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0, search: 0 };
 
   /** `background`: null if the response ends with its request. */
   constructor(opening: Opening, frame: ResponseFrame, background: BackgroundReader | null = null) {
@@ -221,6 +224,19 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     return start + this.#stop();
   }
 
+  /** Writes a search that has ended, with the events of its course. */
+  search(search: Search): string {
+    const stop = this.#stop();
+    const id = this.#beginItem('search');
+    const added = this.#itemAdded(searchItem(id, { ...search, results: [] }, 'in_progress'));
+    const course = searchEvents.map((name) => this.#itemEvent(`response.web_search_call.${name}`, {})).join('');
+    const item = searchItem(id, search, 'completed');
+    const done = this.event('response.output_item.done', { output_index: this.#index, item });
+    this.#items.push(item);
+    this.#open = null;
+    return stop + added + course + done;
+  }
+
   /**
    * Ends the response. A single message ends with the final text, because the model may have corrected the streamed
    * one.
@@ -231,7 +247,11 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     const isRefusal = answer.ending === 'refusal' && this.#isMixed;
     const start = this.#counts.text === 0 && isAlone && !isRefusal ? this.#stop() + this.#messageStart() : '';
     const isWhole = isAlone && this.#open?.kind === 'text' && this.#counts.text === 1;
-    const stop = isWhole ? this.#stop(answer.text, status) : this.#stop(undefined, isAlone ? status : undefined);
+    const links = this.#open?.kind === 'text' ? annotationsOf(answer) : [];
+    const added = links.map((annotation, index) => this.#annotationAdded(annotation, index)).join('');
+    const stop =
+      added +
+      (isWhole ? this.#stop(answer.text, status, links) : this.#stop(undefined, isAlone ? status : undefined, links));
     const ended = endedResponse(answer, this.#frame, this.#items);
     const response = { ...ended, background: this.#background !== null };
     return start + stop + this.event(`response.${status}`, { response });
@@ -278,34 +298,42 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     return this.#itemAdded(thoughtItem(this.#beginItem('thought'), ''));
   }
 
-  /** Ends the open item. `text`: the whole text of a message; by default the buffered pieces. */
-  #stop(text?: string, status: ItemStatus = 'completed'): string {
+  #annotationAdded(annotation: object, index: number): string {
+    const content = { ...firstPart, annotation_index: index, annotation };
+    return this.#itemEvent('response.output_text.annotation.added', content);
+  }
+
+  /**
+   * Ends the open item. `text`: the whole text of a message; by default the buffered pieces. `links`: links of a message to
+   * results of searches.
+   */
+  #stop(text?: string, status: ItemStatus = 'completed', links: readonly object[] = []): string {
     const open = this.#open;
     if (open === null) return '';
     const whole = text ?? open.pieces.join('');
-    const item = this.#itemOf(open, whole, status);
+    const item = this.#itemOf(open, whole, status, links);
     const ended =
-      this.#itemDone(open, whole) + this.event('response.output_item.done', { output_index: this.#index, item });
+      this.#itemDone(open, whole, links) + this.event('response.output_item.done', { output_index: this.#index, item });
     this.#items.push(item);
     this.#open = null;
     return ended;
   }
 
-  #itemOf({ kind, id, call }: OpenItem, whole: string, status: ItemStatus): object {
+  #itemOf({ kind, id, call }: OpenItem, whole: string, status: ItemStatus, links: readonly object[]): object {
     if (call !== null)
       return callItem(id, { ...call, input: call.isCustom ? textIn(whole) : whole || '{}' }, 'completed');
-    return kind === 'thought' ? thoughtItem(id, whole) : messageItem(id, whole, status);
+    return kind === 'thought' ? thoughtItem(id, whole) : messageItem(id, whole, status, links);
   }
 
-  #itemDone({ kind, call }: OpenItem, whole: string): string {
+  #itemDone({ kind, call }: OpenItem, whole: string, links: readonly object[]): string {
     if (call !== null) return this.#inputDone(call, whole);
-    return kind === 'thought' ? this.#thoughtDone(whole) : this.#textDone(whole);
+    return kind === 'thought' ? this.#thoughtDone(whole) : this.#textDone(whole, links);
   }
 
-  #textDone(text: string): string {
+  #textDone(text: string, links: readonly object[]): string {
     return (
       this.#itemEvent('response.output_text.done', { ...firstPart, text, logprobs: [] }) +
-      this.#itemEvent('response.content_part.done', { ...firstPart, part: textPart(text) })
+      this.#itemEvent('response.content_part.done', { ...firstPart, part: textPart(text, links) })
     );
   }
 
@@ -336,5 +364,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
   }
 }
 
+/** Events of a search between its start and its end. */
+const searchEvents = ['in_progress', 'searching', 'completed'] as const;
 const firstPart = { content_index: 0 };
 const firstSummary = { summary_index: 0 };

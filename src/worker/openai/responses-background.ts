@@ -5,7 +5,7 @@ import type { JobEnd } from '../../shared/job.js';
 import { EventStream } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { publicCodeOf, type SentBody, untilGone, workerLeaves } from '../http/responses.js';
-import { type CompletedAnswer, eventIn, type Opening, type StreamFormat } from '../jobs/answer-format.js';
+import { type CompletedAnswer, eventIn, type Opening, type Search, type StreamFormat } from '../jobs/answer-format.js';
 import { formOf, storedBody } from '../jobs/background.js';
 import { follow } from '../jobs/run-job.js';
 import { SteadyPieces } from '../jobs/steady-pieces.js';
@@ -108,6 +108,10 @@ class BackgroundStream implements StreamFormat {
 
   thoughtEnd(): string {
     return this.#flush() + this.#stream.thoughtEnd();
+  }
+
+  search(search: Search): string {
+    return this.#flush() + this.#stream.search(search);
   }
 
   /** Ends the output, before the events of the end. `endedAt`: time of the end, in milliseconds since the epoch. */

@@ -38,6 +38,8 @@ const tool = z.looseObject({
   description: stringField.nullish(),
   parameters: jsonSchema.nullish(),
   strict: z.boolean('must be true or false').nullish(),
+  /** Domains of a web search. */
+  filters: z.looseObject({}, 'must be an object').nullish(),
 });
 
 /** Tools, and namespaces, which contain tools. */
@@ -57,9 +59,18 @@ const item = z.looseObject({
   tools: tools.nullish(),
 });
 
+/** Types of a web search that a request may choose. */
+const searchTypes = [
+  'web_search',
+  'web_search_2025_08_26',
+  'web_search_preview',
+  'web_search_preview_2025_03_11',
+] as const;
+
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
+    z.looseObject({ type: z.enum(searchTypes) }),
     z.looseObject({ type: z.enum(['function', 'custom']), name: z.string(), namespace: z.string().optional() }),
     z.looseObject({
       type: z.literal('allowed_tools'),

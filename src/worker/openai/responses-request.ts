@@ -2,6 +2,7 @@ import { invalid } from '../../shared/errors.js';
 import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
 import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema, sdkRequest } from '../jobs/job-request.js';
 import { nameOf, type ParsedTools, parsedTools, type SentTool, type ToolWish } from '../jobs/tool-offer.js';
+import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { effortOf, schemaOf } from './content.js';
 import {
   conversationIn,
@@ -79,22 +80,27 @@ function refuseUnsupported({ top_logprobs, prompt, ...body }: ResponsesRequest):
 
 const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']);
 
+const knownOfSearch = new Set(['type', 'filters']);
+
 /** Returns known fields that have no effect in this request. */
 function ineffectiveFields(body: ResponsesRequest): string[] {
   const { tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
   const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
-  const clientTools = toolLists(body).flatMap(({ tools }) => tools.filter(({ type }) => clientToolTypes.has(type)));
+  const sent = toolLists(body).flatMap(({ tools }) => tools);
+  const clientTools = sent.filter(({ type }) => clientToolTypes.has(type));
+  const searchTools = sent.filter(({ type }) => isWebSearch(type));
   return [
     ...(choice != null && clientTools.length === 0 ? ['tool_choice'] : []),
     ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
     ...ignoredIn('text.format', [text?.format], knownOfFormat),
     ...ignoredIn('tools', clientTools, knownOfTool),
+    ...ignoredIn('tools', clientTools.length === 0 ? searchTools : [], knownOfSearch),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];
 }
 
 type FlatTool = ToolList['tools'][number];
-type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict'>;
+type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict' | 'filters'>;
 
 /** Types of the tools that the client runs. OpenAI's servers would run all others. */
 const clientToolTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
@@ -110,7 +116,8 @@ function toolsIn(body: ResponsesRequest): ParsedTools {
 
 function choiceIn(choice: ResponsesRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
   if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
-  if (choice.type !== 'allowed_tools') return { choice: { name: nameOf(choice) } };
+  if (choice.type === 'function' || choice.type === 'custom') return { choice: { name: nameOf(choice) } };
+  if (choice.type !== 'allowed_tools') return { choice: { name: choice.type } };
   const allowed = choice.tools.filter(({ type }) => clientToolTypes.has(type));
   return { choice: choice.mode, allowed: allowed.map(({ name, namespace }) => nameOf({ name, namespace })) };
 }
@@ -123,9 +130,10 @@ function sentTools({ tools, ...tool }: FlatTool, path: string): SentTool[] {
   }));
 }
 
-function sentTool({ type, name, description, parameters: schema, strict }: PlainTool, path: string): SentTool {
+function sentTool({ type, name, description, parameters: schema, strict, filters }: PlainTool, path: string): SentTool {
   const kind = type === 'function' || type === 'custom' ? type : 'provider';
-  return { path, kind, type, name, description, schema, strict };
+  const search = isWebSearch(type) ? webSearchIn(filters ?? {}, path) : undefined;
+  return { path, kind, type, name, description, schema, strict, search };
 }
 
 function formatOf({ text }: ResponsesRequest): RequestedSchema | undefined {

@@ -205,7 +205,8 @@ async function acceptResponse(
   setIgnored(res, ignored);
   noteDroppedTools(primary, res, parsed);
   const tools = Object.keys(forms).length > 0 && { tools: forms };
-  const opening = { forms, hasTools: job.offer !== undefined, hasThoughts: job.thinking !== undefined };
+  const hasTools = job.offer !== undefined || job.search !== undefined;
+  const opening = { forms, hasTools, hasThoughts: job.thinking !== undefined };
   const items = { hasTools: opening.hasTools, hasThoughts: opening.hasThoughts };
   const form = { route: '/v1/responses', model, ...tools, ...items, repeated } as const;
   const accepted = ({ id, createdAt, model: target }: AcceptedView) =>

@@ -229,6 +229,6 @@ describe('Provider-hosted tools', () => {
 
   it('are rejected if the request has no other tools', async () => {
     const { status, text } = await post(completions, { messages: [hi], tools: [{ type: 'web_search' }] });
-    expect([status, text]).toEqual([400, expect.stringContaining('web_search can only run on')]);
+    expect([status, text]).toEqual([400, expect.stringContaining('MODEL_API_SEARCH=off')]);
   });
 });

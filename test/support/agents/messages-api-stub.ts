@@ -28,6 +28,12 @@ export interface ToolCall {
   readonly isUnfinished?: true;
 }
 
+/** Web search that the API has made: the pages it found, or an error code. */
+export interface ApiSearch {
+  readonly query: string;
+  readonly found: readonly { readonly title: string; readonly url: string }[] | string;
+}
+
 /** Treatment of one request by the stub. */
 export type Behaviour =
   | {
@@ -38,6 +44,8 @@ export type Behaviour =
       readonly pauseMs: number;
       readonly breaks: boolean;
       readonly calls: readonly ToolCall[];
+      /** Web search by the API itself, sent before the text. */
+      readonly search?: ApiSearch;
       /** The model that answers, if it is another than the one that was asked. */
       readonly model?: string;
       readonly stopReason?: string;
@@ -89,6 +97,16 @@ export function breaksIn(said: Saying): Saying {
 /** Ends the message with this stop reason. */
 export function endsFor(stopReason: string, said: Saying): Saying {
   return { ...said, stopReason };
+}
+
+/** Searches the web, then sends this text. */
+export function searchesAndSays(search: ApiSearch, text: string): Saying {
+  return { ...says(text), search };
+}
+
+/** Whether the request offers the API's own web search. */
+export function offersSearch({ body }: MessagesRequest): boolean {
+  return body.tools?.some(({ type }) => type?.startsWith('web_search')) === true;
 }
 
 /** Sends this text, then calls the tool that runs a command. */
@@ -209,10 +227,11 @@ class Reply {
   }
 
   async #say({ thoughts, blocks, pauseMs, breaks, calls, ...ending }: Saying): Promise<void> {
-    const { stopReason, stopSequence = null, refusalCategory } = ending;
-    const before = thoughts.length;
+    const { stopReason, stopSequence = null, refusalCategory, search } = ending;
+    const before = thoughts.length + (search === undefined ? 0 : 2);
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, thought] of thoughts.entries()) this.#think(index, thought);
+    if (search !== undefined) this.#search(thoughts.length, search);
     for (const [index, deltas] of blocks.entries()) await this.#block(before + index, deltas, pauseMs, index === 0);
     const isOpen = breaks && calls.length === 0;
     if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
@@ -224,7 +243,8 @@ class Reply {
       stop_details: { type: 'refusal', category: refusalCategory, explanation: null },
     };
     const delta = { stop_reason: stopReason ?? usualReason, stop_sequence: stopSequence, ...details };
-    this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
+    const made = search === undefined ? {} : { server_tool_use: { web_search_requests: 1 } };
+    this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output, ...made } });
     this.#event({ type: 'message_stop' });
     this.#response.end();
   }
@@ -250,6 +270,23 @@ class Reply {
     for (const delta of isSealed ? [] : [...thought, { type: 'signature_delta', signature }])
       this.#event({ type: 'content_block_delta', index, delta });
     this.#event({ type: 'content_block_stop', index });
+  }
+
+  #search(index: number, { query, found }: ApiSearch): void {
+    const id = `srvtoolu_${randomUUID()}`;
+    const use = { type: 'server_tool_use', id, name: 'web_search', input: {} };
+    const page = { type: 'web_search_result', encrypted_content: 'sealed', page_age: null };
+    const content =
+      typeof found === 'string'
+        ? { type: 'web_search_tool_result_error', error_code: found }
+        : found.map((each) => ({ ...page, ...each }));
+    this.#event({ type: 'content_block_start', index, content_block: use });
+    const delta = { type: 'input_json_delta', partial_json: JSON.stringify({ query }) };
+    this.#event({ type: 'content_block_delta', index, delta });
+    this.#event({ type: 'content_block_stop', index });
+    const result = { type: 'web_search_tool_result', tool_use_id: id, content };
+    this.#event({ type: 'content_block_start', index: index + 1, content_block: result });
+    this.#event({ type: 'content_block_stop', index: index + 1 });
   }
 
   #delta(index: number, text: string): void {
@@ -311,7 +348,7 @@ interface MessagesBody {
   readonly max_tokens: number;
   readonly system?: string | readonly Block[];
   readonly messages: readonly { readonly role: string; readonly content: string | readonly Block[] }[];
-  readonly tools?: readonly { readonly name: string; readonly input_schema?: unknown }[];
+  readonly tools?: readonly { readonly name: string; readonly type?: string; readonly input_schema?: unknown }[];
   readonly output_config?: { readonly effort?: string };
   readonly tool_choice?: unknown;
   readonly thinking?: unknown;

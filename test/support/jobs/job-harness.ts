@@ -1,4 +1,5 @@
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
+import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import type {
   Capabilities,
   LaunchOptions,
@@ -187,6 +188,8 @@ function harnessState(extras: Capabilities) {
     /** Moves to another model, as `FROM > TO: REASON`. */
     fallbacks: [] as string[],
     attempts: [] as { readonly outcome: JobEnd['outcome']; readonly bill: Bill }[],
+    /** Web searches that each client may make in a day; null for none. */
+    searchesPerDay: null as number | null,
     /** Ids and results of background jobs, in the order of the ends. */
     backgroundEnds: [] as { readonly id: string; readonly end: JobEnd }[],
     endedByAdmin: [] as [by: string, job: EndedByAdmin][],
@@ -302,6 +305,7 @@ function scriptedRunner(
     checkBudget: () => {
       if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
     },
+    searches: new SearchQuota('native', () => state.searchesPerDay, clock),
     spansOf: isTraced ? spansOfJobs(spans, clock) : null,
   };
   const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false, fallbackWaitMs: 600_000 };

@@ -281,6 +281,7 @@ function checkOrder(events: readonly JobEvent[]): void {
     'text-delta': 2,
     'thought-delta': 2,
     'thought-end': 2,
+    search: 2,
     'job-end': 3,
   };
   const order = events.map(({ type }) => ranks[type]);

@@ -14,6 +14,7 @@ import {
   type OptionalWish,
   optionalWishes,
   type Sampling,
+  type SearchMade,
   type TextDelta,
   type ThinkingForm,
   type ThoughtDelta,
@@ -23,6 +24,7 @@ import {
   type ToolOffer,
   type ToolResult,
   type Usage,
+  type WebSearch,
 } from '../../../shared/job.js';
 
 export type {
@@ -38,6 +40,7 @@ export type {
   OptionalWish,
   QuotaWindow,
   Sampling,
+  SearchMade,
   TextDelta,
   ThinkingForm,
   ThoughtDelta,
@@ -47,6 +50,7 @@ export type {
   ToolOffer,
   ToolResult,
   Usage,
+  WebSearch,
 };
 export { isDocument, optionalWishes, quotaWindowNames };
 
@@ -60,6 +64,8 @@ export interface LaunchOptions {
   /** JSON Schema, as JSON text. */
   readonly schema: string | null;
   readonly effort: Effort | null;
+  /** Present if the model may search the web. Such a program has no other tool. */
+  readonly hasSearch?: true;
 }
 
 /** Returns the launch options of a request that sets only a model. */
@@ -73,6 +79,9 @@ export interface CommandLine {
   /** Files to create before the start, with mode 0600. The service removes the files with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
+
+/** Limits of the web searches for one answer. `maxUses` may be 0. */
+export type SearchLimits = Omit<WebSearch, 'path' | 'maxUses'> & { readonly maxUses: number };
 
 /** A message to send to the model, with its options. `history` holds the earlier messages, oldest first. */
 export interface Turn extends LaunchOptions {
@@ -88,6 +97,8 @@ export interface Turn extends LaunchOptions {
   /** Tools of the client; absent if the client sends none. */
   readonly offer?: ToolOffer;
   readonly sampling?: Sampling;
+  /** Limits of the web searches; absent unless the program was started with `hasSearch`. */
+  readonly search?: SearchLimits;
   /**
    * Form in which the client gets the model's thoughts; absent if it gets none. The program may yield thoughts in any
    * case.
@@ -209,7 +220,7 @@ export interface RequestRefused {
 /**
  * Parts of an answer, in the order in which the model writes them. A thought also ends when text or a call follows it.
  */
-export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
+export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade;
 export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
 /** Events that may arrive at any time, in a turn or between turns. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
@@ -307,6 +318,8 @@ export interface Capabilities {
   readonly tools?: 'parallel' | 'single';
   /** Whether the program can force the model to call a tool, or a certain tool. If not, such a call is emulated. */
   readonly toolChoice?: true;
+  /** Whether the program can search the web, with this as its only tool. */
+  readonly search?: true;
   /** Names of native tools that the operator has enabled. A client's tool cannot use such a name. */
   readonly ownTools?: ReadonlySet<string>;
   /** Optional request fields that the program supports. */

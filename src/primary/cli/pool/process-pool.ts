@@ -338,11 +338,13 @@ const countedAs = {
 } as const;
 
 /**
- * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema
- * and open calls. Only the effort may differ.
+ * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema,
+ * web search and open calls. Only the effort may differ.
  */
 function canContinue({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
-  const isSame = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
+  const isSame = (['model', 'schema', 'hasSearch'] as const).every(
+    (option) => conversation.launch?.[option] === launch?.[option],
+  );
   const hasResults = conversation.openCalls === undefined || isDeepStrictEqual(conversation.openCalls, openCalls);
   return conversation.messageCount === messageCount && isSame && hasResults;
 }

@@ -7,6 +7,7 @@ import {
   type Decoder,
   type Exit,
   LineTooLong,
+  type SearchMade,
   type ThoughtDelta,
   type ThoughtEnd,
   type TurnEnd,
@@ -45,6 +46,8 @@ export interface TextSink {
   call(event: CallStart | CallDelta): void;
   /** Receives the model's thoughts; absent if the client does not want them. */
   thought?(event: ThoughtDelta | ThoughtEnd): void;
+  /** Receives each web search of the model; absent if the client wants none. */
+  search?(event: SearchMade): void;
   /** Receives the name of the model that answers; absent if the client does not need it. */
   model?(name: string): void;
   /** Whether the answer is complete, even if the program still writes. */
@@ -160,6 +163,7 @@ export class OpenTurn implements Disposable {
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
+    else if (event.type === 'search') this.#search(event);
     else if (event.type === 'model-named') this.#sink.model?.(event.model);
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
@@ -198,6 +202,12 @@ export class OpenTurn implements Disposable {
     this.#bytes += bytes;
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.thought(event);
+  }
+
+  #search(event: SearchMade): void {
+    this.#bytes += Buffer.byteLength(JSON.stringify(event));
+    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#sink.search?.(event);
   }
 
   /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */

@@ -211,6 +211,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_STALL_TIMEOUT: seconds('stallMs', 0, 86_400),
   MODEL_API_TOOLS: { key: 'tools', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
   MODEL_API_SAMPLING: { key: 'sampling', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
+  MODEL_API_SEARCH: { key: 'search', good: { native: 'native' }, bad: ['', 'on', 'mcp:http://127.0.0.1:8080/mcp'] },
   MODEL_API_EXPOSE_STDERR: {
     key: 'exposeStderr',
     good: { true: true, '0': false },
@@ -542,6 +543,7 @@ describe('The configuration', () => {
       killGraceMs: 2000,
       tools: 'on',
       sampling: 'on',
+      search: 'off',
       exposeStderr: false,
       stallMs: 0,
       standby: 1,

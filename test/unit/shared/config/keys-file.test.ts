@@ -16,6 +16,7 @@ const plain = {
   accounts: null,
   group: null,
   mayFallBack: true,
+  searchesPerDay: null,
   webhooks: null,
   hasSubclients: false,
   expiresAt: null,
@@ -37,10 +38,11 @@ describe('A line of a keys file', () => {
 
   it('may have options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,fallback=off,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,fallback=off,search=20/day,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
       mayFallBack: false,
+      searchesPerDay: 20,
       tokens: { max: 1_000_000, period: 'day' },
       costUsd: { max: 0.5, period: 'month' },
       scopes: ['ask', 'metrics'],
@@ -74,7 +76,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -120,6 +122,10 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:group=`, 'the option group must be 1 to 64 letters, digits and . _ -'],
     [`ada:sha256:${digest}:group=*`, 'the option group must be'],
     [`ada:sha256:${digest}:fallback=on`, 'the option fallback must be off'],
+    ...['search', 'search=off', 'search=0/day', 'search=5'].map((option) => [
+      `ada:sha256:${digest}:${option}`,
+      'the option search must be on, or a number of searches a day, such as 20/day',
+    ]),
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
     ['@biology', 'after the name and a blank there must be tokens=, cost= or both'],
     ['@biology rate=1/1', 'after the name and a blank there must be'],

@@ -21,6 +21,7 @@ const image = { type: 'image', source: { type: 'base64', media_type: 'image/png'
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'Tells it', input_schema: ofCity };
 const cook = { name: 'cook', input_schema: { type: 'object' } };
+const browse = { type: 'web_fetch_20250910', name: 'web_fetch' };
 const search = { type: 'web_search_20250305', name: 'web_search' };
 const format = { type: 'json_schema', schema: ofCity };
 const weatherTool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
@@ -220,7 +221,6 @@ describe('A request to the Messages API', () => {
   });
 
   it('omits provider-hosted tools, and reports each type once', () => {
-    const browse = { type: 'web_fetch_20250910', name: 'web_fetch' };
     const { job, droppedTools, ignored } = asked({ tools: [search, weather, browse, { ...search, name: 'again' }] });
     expect(job.offer?.tools).toEqual([weatherTool]);
     expect(droppedTools).toEqual(['web_search_20250305', 'web_fetch_20250910']);
@@ -228,6 +228,10 @@ describe('A request to the Messages API', () => {
   });
 
   it('has no tools if it only has provider-hosted ones and chooses none', () => {
+    const limited = { ...search, max_uses: 2, blocked_domains: ['b.org'], user_location: { type: 'approximate' } };
+    const found = asked({ tools: [limited, browse], tool_choice: { type: 'any' } });
+    expect(found.job.search).toEqual({ path: 'tools.0', maxUses: 2, blockedDomains: ['b.org'] });
+    expect(found.ignored).toEqual(['tools.web_fetch_20250910', 'tool_choice', 'tools.user_location']);
     const { job, droppedTools } = asked({ tools: [search], tool_choice: { type: 'none' } });
     expect([job.offer, droppedTools]).toEqual([undefined, ['web_search_20250305']]);
   });
@@ -342,9 +346,13 @@ describe('A request to the Messages API', () => {
     ['messages.0.content.0.type', says({ type: 'tool_reference', tool_name: 'weather' })],
     ['system.0.type', { system: [image] }],
     ['messages.0.content.0.type', { messages: [system([image]), user('Hi')] }],
-    ['tools', { tools: [search] }],
-    ['tools', choosing({ type: 'any' }, search)],
-    ['tools', choosing({ type: 'tool', name: 'web_search' }, search)],
+    ['tools', { tools: [browse] }],
+    ['tools', choosing({ type: 'any' }, browse)],
+    ['tools', choosing({ type: 'tool', name: 'web_fetch' }, browse)],
+    ['tools.0.max_uses', { tools: [{ ...search, max_uses: 0 }] }],
+    ['tools.0.allowed_domains.1', { tools: [{ ...search, allowed_domains: ['a.org', ''] }] }],
+    ['tools.0', { tools: [{ ...search, allowed_domains: ['a.org'], blocked_domains: ['b.org'] }] }],
+    ['tools.0', { tools: [search], output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } }],
     ['tools', { tools: Array.from({ length: 129 }, (_, index) => ({ ...cook, name: `cook${index}` })) }],
     ['tools', { tools: [{ ...cook, description: 'x'.repeat(256 * 1024) }] }],
     ['tools.1.name', { tools: [cook, { ...cook }] }],

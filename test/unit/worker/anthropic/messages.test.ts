@@ -325,10 +325,10 @@ describe('A failure', () => {
   });
 
   const types = { 400: 'invalid_request_error', 404: 'not_found_error', 413: 'request_too_large' };
-  const search = { type: 'web_search_20250305', name: 'web_search' };
+  const fetchTool = { type: 'web_fetch_20250910', name: 'web_fetch' };
   const oddModel =
     'model: must be a model name: letters, digits and . _ : / @ [ ] -, or up to 8 of them separated by commas';
-  const onServers = "tools: must have a tool of the client: web_search_20250305 can only run on the provider's servers";
+  const onServers = "tools: must have a tool of the client: web_fetch_20250910 can only run on the provider's servers";
   const tooLarge = 'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)';
 
   it.each<[string, object | string, keyof typeof types, string]>([
@@ -338,7 +338,7 @@ describe('A failure', () => {
     ['what can be no model', { ...hello, model: '-x' }, 404, oddModel],
     ['no messages', { model: 'eliza' }, 400, 'messages: must be sent'],
     ['too much', { ...hello, system: 'x'.repeat(100_000) }, 413, tooLarge],
-    ['tools of servers alone', { ...hello, tools: [search] }, 400, onServers],
+    ['tools of servers alone', { ...hello, tools: [fetchTool] }, 400, onServers],
   ])('is reported for %s, for a count as for a message', async (_what, body, status, text) => {
     await using door = await open();
     for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {

@@ -1,4 +1,4 @@
-import type { Thought } from '../../../../src/shared/job.js';
+import type { PlacedSearch, Thought } from '../../../../src/shared/job.js';
 import { cutsIn, partsIn, slicesOf, ThoughtPieces, thoughtText } from '../../../../src/worker/jobs/answer-format.js';
 
 const call = (id: string) => ({ id, name: 'f', input: '{}', isCustom: false });
@@ -7,12 +7,23 @@ function thought(text: string, at: number | null, calls = 0): Thought {
   return { text, at, calls };
 }
 
-function written(text: string, thoughts: readonly Thought[], ids: readonly string[]): string[] {
-  const slices = text === '' ? [] : slicesOf(text, cutsIn({ thoughts }));
-  const parts = partsIn(thoughts, slices, ids.map(call));
-  return parts.map((part) =>
-    part.type === 'call' ? `=${part.call.id}` : part.type === 'text' ? part.text : `~${part.text}`,
-  );
+function search(query: string, at: number | null, thoughts = 0): PlacedSearch {
+  return { id: query, query, results: [], count: 1, at, thoughts };
+}
+
+function written(
+  text: string,
+  thoughts: readonly Thought[],
+  ids: readonly string[],
+  searches: readonly PlacedSearch[] = [],
+): string[] {
+  const slices = text === '' ? [] : slicesOf(text, cutsIn({ thoughts, searches }));
+  const parts = partsIn({ thoughts, searches }, slices, ids.map(call));
+  return parts.map((part) => {
+    if (part.type === 'call') return `=${part.call.id}`;
+    if (part.type === 'search') return `?${part.query}`;
+    return part.type === 'text' ? part.text : `~${part.text}`;
+  });
 }
 
 describe('The parts of an answer', () => {
@@ -40,6 +51,20 @@ describe('The parts of an answer', () => {
     ['a thought alone', '', [thought('A', 0)], [], ['~A']],
   ])('are in order: %s', (_, text, thoughts, calls, expected) => {
     expect(written(text, thoughts, calls)).toEqual(expected);
+  });
+
+  it.each<[string, string, Thought[], PlacedSearch[], string[]]>([
+    ['inside the text', 'a b', [], [search('q', 2), search('r', 2)], ['a ', '?q', '?r', 'b']],
+    ['before and behind it', 'Hi', [], [search('q', 0), search('r', null)], ['?q', 'Hi', '?r']],
+    [
+      'between thoughts',
+      'Hi',
+      [thought('A', 0), thought('B', 0)],
+      [search('q', 0, 1), search('r', null, 2)],
+      ['~A', '?q', '~B', 'Hi', '?r'],
+    ],
+  ])('have the searches at their places: %s', (_, text, thoughts, searches, expected) => {
+    expect(written(text, thoughts, [], searches)).toEqual(expected);
   });
 });
 

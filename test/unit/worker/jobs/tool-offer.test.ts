@@ -33,6 +33,16 @@ describe('The tools of a request', () => {
     });
     expect(() => parsedTools([search], free)).toThrow('web_search can only run on');
     expect(parsedTools([search], { ...free, choice: 'none' }).offer).toBeUndefined();
+    const declared = { ...search, search: { path: 'tools.0' } };
+    expect(parsedTools([declared], free)).toEqual({
+      offer: undefined,
+      forms: {},
+      dropped: [],
+      search: declared.search,
+    });
+    const beside = parsedTools([declared, sent('a')], free);
+    expect([beside.dropped, beside.search]).toEqual([['web_search'], undefined]);
+    expect(parsedTools([declared], { ...free, choice: 'none' }).search).toBeUndefined();
   });
 
   it('may accept text, or belong to a namespace: their calls are converted back', () => {

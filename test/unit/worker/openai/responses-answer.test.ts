@@ -31,7 +31,7 @@ const response = {
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
   const { text = 'good day', hasText = true, calls = [], end } = differences;
   const slices = hasText || calls.length === 0 ? [text] : [];
-  const parts = partsIn(end?.thoughts ?? [], slices, calls);
+  const parts = partsIn(end ?? {}, slices, calls);
   const answer = { ...opening, calls, parts, text, hasText, value: undefined, stopSequence: null, usage };
   return { ...answer, ending: 'whole', end: jobDone(), ...differences };
 }

@@ -245,12 +245,13 @@ describe('A response is rejected, with the field named,', () => {
     ],
     [{ reasoning: { effort: 5 } }, 'reasoning.effort', 'must be a string'],
     [{ tools: [{ type: 'function' }] }, 'tools[0].name', 'must be sent'],
-    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tools', 'web_search can only run on'],
+    [{ tools: [{ type: 'code_interpreter' }], tool_choice: 'required' }, 'tools', 'code_interpreter can only run on'],
     [
-      { tools: [weather], tool_choice: { type: 'web_search' } },
+      { tools: [weather], tool_choice: { type: 'code_interpreter' } },
       'tool_choice',
       'must be none, auto, required, one func',
     ],
+    [{ tools: [weather], tool_choice: { type: 'web_search' } }, 'tool_choice', 'must name one of the tools'],
   ])('%j', async (body, param, message) => {
     await using door = await sdkDoor(always());
     const answer = await door.post('/v1/responses', { model: 'eliza', input: 'Hi', ...body });

@@ -18,6 +18,7 @@ import {
   effortFlag,
   findSettable,
   noSystem,
+  permissionFlag,
   planFor,
   profileFor,
   toolsOpenedBy,
@@ -94,7 +95,12 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
     isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),
-    extras: { ...extrasOf(profile, settable), ...(ownTools.size > 0 && { ownTools }) },
+    extras: {
+      ...extrasOf(profile, settable),
+      ...(ownTools.size > 0 && { ownTools }),
+      // Arguments of the operator could give the model other tools beside the search.
+      ...(options.extraArgs.length === 0 && profile.known.has(permissionFlag) && { search: true }),
+    },
     protocol: () => {
       const writer = new ClaudeWriter(settable);
       return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };

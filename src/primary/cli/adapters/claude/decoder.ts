@@ -2,6 +2,7 @@ import {
   type Decoder,
   type DecoderEvent,
   type Exit,
+  type SearchMade,
   type ToolCall,
   type TurnEnd,
   type TurnEvent,
@@ -66,9 +67,14 @@ const ownTool = 'StructuredOutput';
 const synthetic = '<synthetic>';
 const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 
+type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches'>;
+
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
-  readonly #lines = new JsonLines(parseLine, (line) => this.#eventsOf(line));
+  readonly #lines = new JsonLines(
+    (text) => this.#writer.searches.read(text) ?? parseLine(text),
+    (line) => this.#eventsOf(line),
+  );
   readonly read = (chunk: string) => this.#lines.read(chunk);
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = emptyAnswer();
@@ -80,7 +86,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #usedSoFar: Usage | null = null;
   /** Last report of the rate limits. The CLI reports only changes, so it may stem from an earlier turn. */
   #limits: RateLimits | null = null;
-  readonly #writer: Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools'>;
+  readonly #writer: WriterState;
   readonly #hasOwnTools: boolean;
   /**
    * State of a turn of the CLI that spans several turns of the client: `waiting` for the results of calls, or `going`
@@ -92,7 +98,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
    * `writer` belongs to the same process. `hasOwnTools`: whether the CLI may run native tools that the operator has
    * enabled.
    */
-  constructor(writer: Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools'>, hasOwnTools = false) {
+  constructor(writer: WriterState, hasOwnTools = false) {
     this.#writer = writer;
     this.#hasOwnTools = hasOwnTools;
   }
@@ -118,10 +124,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#usedSoFar = null;
   }
 
-  #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
+  #eventsOf(line: ClaudeLine | SearchMade): readonly DecoderEvent[] {
+    if (line.type === 'search') return [line];
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
-    if (line.type === 'control_request') return this.#writer.tools.requested(line);
+    if (line.type === 'control_request')
+      return this.#writer.searches.decide(line) ?? this.#writer.tools.requested(line);
     if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
     // A whole message repeats the text that has already streamed.
     if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : unexpectedOutput;
@@ -137,8 +145,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return [rejected(response, this.#writer.currentTurn)];
   }
 
-  /** Fails the turn if the CLI has dropped a tool that it cannot use, because the model would answer without it. */
+  /**
+   * Fails the turn if the CLI has dropped a tool that it cannot use, because the model would answer without it, or if it
+   * has another tool than the web search of the turn.
+   */
   #checkTools(line: InitLine): readonly TurnEvent[] {
+    const fault = this.#writer.searches.faultOf(line.tools);
+    if (fault !== null) return [turnFailed('other', fault)];
     const names = this.#writer.tools.missingFrom(line);
     if (names.length === 0) return [];
     return [

@@ -4,6 +4,7 @@ import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter
 import { jsonOf } from '../common/lines.js';
 import { serverName } from '../common/mcp.js';
 import { ToolServer } from './tool-server.js';
+import { searchTool } from './web-searches.js';
 import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
@@ -67,7 +68,7 @@ export const noSystem: Option = ['--system-prompt', ''];
 export function planFor(
   { args, known }: ClaudeProfile,
   settable: ReadonlySet<SettablePart>,
-  { model, system, effort }: LaunchOptions,
+  { model, system, effort, hasSearch }: LaunchOptions,
   systemPath: string,
   extraArgs: readonly string[],
 ): CommandLine {
@@ -77,9 +78,22 @@ export function planFor(
   const isEffortFlag = effort !== null && !settable.has('effort') && known.has(effortFlag);
   const effortArgs = isEffortFlag ? [`${effortFlag}=${effort}`] : [];
   return {
-    args: [...args, ...systemArgs, ...modelArgs, ...effortArgs, ...extraArgs],
+    args: [...(hasSearch ? searchArgs(args) : args), ...systemArgs, ...modelArgs, ...effortArgs, ...extraArgs],
     files: isSystemSent ? [] : [{ path: systemPath, text: guardedSystem(system ?? '') }],
   };
+}
+
+/** The CLI then asks the relay for permission before each call of a tool. */
+export const permissionFlag = '--permission-prompt-tool';
+
+/** Returns the arguments with the web search as the only tool. With `--bare`, the CLI has no web search. */
+function searchArgs(args: readonly string[]): readonly string[] {
+  const [bare] = forApiKeys;
+  const others = args.filter((arg) => arg !== bare);
+  return [
+    ...others.map((arg, index) => (others[index - 1] === '--tools' ? searchTool : arg)),
+    ...[permissionFlag, 'stdio'],
+  ];
 }
 
 export const effortFlag = '--effort';

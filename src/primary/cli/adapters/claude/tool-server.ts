@@ -48,6 +48,8 @@ const mcpMessage = z.object({
 
 const permission = z.object({
   subtype: z.literal('can_use_tool'),
+  tool_name: z.string().optional().catch(undefined),
+  tool_use_id: z.string().optional().catch(undefined),
   input: z.unknown(),
   mcp_server: z.object({ source: z.string() }).optional().catch(undefined),
 });
@@ -58,7 +60,7 @@ export const controlRequest = z.object({
   request_id: z.string(),
   request: z.union([mcpMessage, permission, z.object({ subtype: z.string() })]),
 });
-type ControlRequest = z.infer<typeof controlRequest>;
+export type ControlRequest = z.infer<typeof controlRequest>;
 type McpMessage = z.infer<typeof mcpMessage>['message'];
 
 /** Tools and MCP servers that the CLI reports at the start of a turn. */
@@ -110,8 +112,8 @@ export class ToolServer {
   requested({ request_id: requestId, request }: ControlRequest): readonly DecoderEvent[] {
     if ('message' in request) return replies(this.#message(requestId, request.message));
     if ('input' in request && request.mcp_server?.source === 'sdk')
-      return replies(response(requestId, { behavior: 'allow', updatedInput: request.input }));
-    const refusal = response(requestId, { behavior: 'deny', message: 'This is not allowed here.' });
+      return replies(permissionAnswer(requestId, { behavior: 'allow', updatedInput: request.input }));
+    const refusal = permissionAnswer(requestId, { behavior: 'deny', message: 'This is not allowed here.' });
     return [...replies(refusal), { type: 'request-refused', request: 'tool' }];
   }
 
@@ -157,6 +159,15 @@ function cutAt(text: string, max: number): number {
 
 function rpcResponse(requestId: string, id: McpMessage['id'], result: object): string {
   return response(requestId, { mcp_response: { jsonrpc: '2.0', id: id ?? 0, result } });
+}
+
+type Permission =
+  | { readonly behavior: 'allow'; readonly updatedInput: unknown }
+  | { readonly behavior: 'deny'; readonly message: string };
+
+/** Returns the answer to the question whether the model may call a tool. */
+export function permissionAnswer(requestId: string, permission: Permission): string {
+  return response(requestId, permission);
 }
 
 function response(requestId: string, answer: object): string {

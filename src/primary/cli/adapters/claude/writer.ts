@@ -14,6 +14,7 @@ import {
 import { isObject } from '../common/lines.js';
 import { attachedPieces, type MessageContent } from '../common/transcript.js';
 import { nameForCli, ToolServer } from './tool-server.js';
+import { WebSearches } from './web-searches.js';
 
 /**
  * Part that a version takes over stdin after its start: a launch option or the tools. All other launch options are set
@@ -40,6 +41,7 @@ interface FlagSettings {
 /** Writes the turns of one claude process, and tracks the settings that it has. */
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
+  readonly searches = new WebSearches();
   readonly #settable: ReadonlySet<SettablePart>;
   #sent: SentSettings = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false };
   #currentTurn: Turn | null = null;
@@ -65,6 +67,7 @@ export class ClaudeWriter implements TurnWriter {
    */
   write(turn: Turn, number: number): TurnInput {
     this.#currentTurn = turn;
+    this.searches.begin(turn.search ?? null);
     if (this.tools.calls.isWaiting)
       return { text: this.#settings(turn) + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];

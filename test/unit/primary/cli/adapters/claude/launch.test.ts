@@ -183,6 +183,28 @@ describe('A claude that takes some settings only at its start', () => {
   });
 });
 
+describe('A launch with the web search', () => {
+  const searchFlags = [...flags, '--bare', '--permission-prompt-tool'];
+  const launch = { ...plainLaunch(null), hasSearch: true } as const;
+
+  it('has this tool alone, and asks the relay before each call', async () => {
+    const key = { ANTHROPIC_API_KEY: 'sk-ant-test' };
+    const { plan, extras } = await programVersion(searchFlags, { ...login, hasToken: false, givenVariables: key });
+    const { args } = plan(launch, '/s');
+    expect(args.filter((_, index) => args[index - 1] === '--tools')).toEqual(['WebSearch']);
+    expect(args.join(' ')).toContain('--permission-prompt-tool stdio');
+    expect(args).not.toContain('--bare');
+    expect(plan(plainLaunch(null), '/s').args.join(' ')).not.toMatch(/WebSearch|permission-prompt/);
+    expect(extras.search).toBe(true);
+  });
+
+  it('is not possible with arguments of the operator, or without the question', async () => {
+    const { extras } = await programVersion(searchFlags, { ...login, extraArgs: ['--mcp-config', '/m'] });
+    expect(extras.search).toBeUndefined();
+    expect((await programVersion(flags, login)).extras.search).toBeUndefined();
+  });
+});
+
 describe('The flag --bare', () => {
   const bareFlags = [...flags, '--bare'];
   const key = { ANTHROPIC_API_KEY: 'sk-ant-test' };

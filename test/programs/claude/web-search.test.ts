@@ -1,0 +1,146 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
+import {
+  type ApiSearch,
+  type MessagesApi,
+  offersSearch,
+  says,
+  saysAndCalls,
+  searchesAndSays,
+  startMessagesApi,
+} from '../../support/agents/messages-api-stub.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import type { Service } from '../../support/service/service.js';
+
+const rain = { title: 'Rain', url: 'https://example.org/rain' };
+const sun = { title: 'Sun', url: 'https://example.org/sun' };
+const answer = 'It rains, see [Rain](https://example.org/rain).';
+const messages = [{ role: 'user', content: 'Does it rain in Paris?' }];
+const tool = { type: 'web_search_20250305', name: 'web_search' };
+const key = 'the-key-of-ada-in-this-test';
+const headers = { 'x-api-key': key };
+
+let api: MessagesApi;
+let folder: TemporaryFolder;
+
+beforeAll(() => installClaude(), 600_000);
+beforeEach(async () => {
+  api = await startMessagesApi();
+  folder = await temporaryFolder();
+});
+afterEach(async () => {
+  await api.close();
+  await folder[Symbol.asyncDispose]();
+});
+
+async function startSearching(option = 'search=on'): Promise<Service> {
+  const keys = join(folder.path, 'keys');
+  await writeFile(keys, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
+  return startWithClaude(api, { env: { MODEL_API_SEARCH: 'native', MODEL_API_KEYS_FILE: keys } });
+}
+
+/** Lets the model search `count` times, and then answer. */
+function playSearches(count: number, found: ApiSearch['found'] = [rain, sun]): void {
+  let calls = 0;
+  api.behave = (request) => {
+    if (offersSearch(request)) return searchesAndSays({ query: 'rain in Paris', found }, 'It rains in Paris.');
+    if (calls++ >= count) return says(answer);
+    return saysAndCalls('Let me look.', { id: `toolu_${calls}`, name: 'WebSearch', input: { query: `rain ${calls}` } });
+  };
+}
+
+/** Returns the names or types of the tools of each request to the API. */
+function offeredTools(): string[][] {
+  return api.requests.map(({ body }) => (body.tools ?? []).map(({ type, name }) => type ?? name));
+}
+
+const page = { type: 'web_search_result', encrypted_content: '', page_age: null };
+const caller = { type: 'direct' };
+
+const made = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'rain 1' }, caller };
+const found = {
+  ...{ type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', caller },
+  content: [rain, sun].map((each) => ({ ...page, ...each })),
+};
+
+describe('A web search with the real claude', () => {
+  it('is the only tool of the model, and its blocks and its count are in the message', async () => {
+    await using service = await startSearching();
+    playSearches(1);
+    const tools = [{ ...tool, allowed_domains: ['example.org'] }];
+    const body = { model: 'opus', max_tokens: 100, messages, tools };
+    const answered = await service.post('/v1/messages', body, headers);
+    expect([answered.status, answered.body]).toMatchObject([
+      200,
+      {
+        content: [{ type: 'text', text: 'Let me look.' }, made, found, { type: 'text', text: `\n\n${answer}` }],
+        stop_reason: 'end_turn',
+        usage: { server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } },
+      },
+    ]);
+    expect(offeredTools()).toEqual([['WebSearch'], ['web_search_20250305'], ['WebSearch']]);
+    expect(api.requests[1]?.body.tools).toMatchObject([{ allowed_domains: ['example.org'] }]);
+
+    playSearches(3);
+    const limited = { ...body, tools: [{ ...tool, max_uses: 1 }], stream: true };
+    const { text } = await service.post('/v1/messages', limited, headers);
+    expect(text.match(/"type":"web_search_result"/g)).toHaveLength(2);
+    expect(text.match(/"error_code":"max_uses_exceeded"/g)).toHaveLength(2);
+    expect(text).toContain('"web_search_requests":1');
+
+    playSearches(1);
+    api.requests.length = 0;
+    const plain = await service.post('/v1/messages', { ...body, tools: [] }, headers);
+    expect(plain.status).toBe(200);
+    expect(offeredTools()[0]).toEqual([]); // the same conversation, in a process without the search
+  });
+
+  it('has items and annotations in the APIs of OpenAI, and a limit of the day', async () => {
+    await using service = await startSearching('search=3/day');
+    playSearches(1);
+    const link = { url: rain.url, title: rain.title };
+    const responses = { model: 'opus', input: 'Does it rain?', tools: [{ type: 'web_search' }], store: false };
+    const { body } = await service.post('/v1/responses', responses, headers);
+    const item = { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'rain 1' } };
+    const annotations = [{ type: 'url_citation', start_index: 16, end_index: 48, ...link }];
+    const last = { type: 'message', content: [{ text: `\n\n${answer}`, annotations }] };
+    expect(body.output).toMatchObject([{ type: 'message' }, item, last]);
+
+    playSearches(1);
+    const { text } = await service.post('/v1/responses', { ...responses, stream: true }, headers);
+    const types = [...text.matchAll(/^event: response\.(web_search_call\S*|output_text\.annotation\S*)/gm)];
+    expect(types.map(([, type]) => type)).toEqual([
+      ...['web_search_call.in_progress', 'web_search_call.searching', 'web_search_call.completed'],
+      'output_text.annotation.added',
+    ]);
+
+    playSearches(1);
+    const chat = { model: 'opus', messages, web_search_options: {} };
+    const chatted = await service.post('/v1/chat/completions', chat, headers);
+    const start = 'Let me look.\n\n'.length + 'It rains, see '.length;
+    const cited = { type: 'url_citation', url_citation: { start_index: start, end_index: start + 32, ...link } };
+    expect(chatted.body.choices).toMatchObject([{ message: { annotations: [cited] } }]);
+
+    const refused = await service.post('/v1/chat/completions', chat, headers);
+    expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('3 web searches of this day')]);
+    const withSchema = {
+      ...responses,
+      text: { format: { type: 'json_schema', name: 'a', schema: { type: 'object' } } },
+    };
+    const unfit = await service.post('/v1/responses', withSchema, headers);
+    expect([unfit.status, unfit.text]).toEqual([400, expect.stringContaining('cannot be used with a schema')]);
+  });
+
+  it('needs the option of the key', async () => {
+    await using service = await startSearching('scopes=ask');
+    const { status, text } = await service.post(
+      '/v1/chat/completions',
+      { model: 'opus', messages, tools: [tool] },
+      headers,
+    );
+    expect([status, text]).toEqual([400, expect.stringContaining('option search=on')]);
+    expect(api.requests).toEqual([]);
+  });
+});
