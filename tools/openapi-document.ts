@@ -877,7 +877,7 @@ function errorOf(route: RoutePath): z.ZodType {
   if (route === '/mcp') return rpcError;
   if (isOfOllama(route)) return ollamaError;
   if (route.startsWith('/v1/messages')) return anthropicError;
-  if (route.startsWith('/v1/models')) return z.union([openAiError, anthropicError]);
+  if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, anthropicError]);
   return isDoor(route) ? openAiError : errorBody;
 }
 
