@@ -98,7 +98,12 @@ const idempotencyKey = z.string().meta({
   description:
     'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. If the same client sends the request again within 24 hours, it receives the first answer, and no model runs.',
 });
-const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
+const noFallback = z.enum(['0', '1']).meta({
+  description: '`1`: only the requested model answers, and no fallback.',
+});
+const once = {
+  header: z.object({ 'Idempotency-Key': idempotencyKey.optional(), 'X-No-Fallback': noFallback.optional() }),
+};
 const callbackHeader = callbackUrl.meta({
   description:
     'URL that gets a notice when the background job has ended, as `callback_url` of the native API. Only for a background job, and only for an API key whose option `webhooks` allows it.',
@@ -113,6 +118,12 @@ const idempotencyHeaders = {
   'Idempotency-Recorded': z.literal('false').optional().meta({
     description:
       'The answer to a request with an `Idempotency-Key` was not recorded. In a stream, a comment before the last event says so.',
+  }),
+};
+const fallbackHeaders = {
+  'X-Fallback': z.string().optional().meta({
+    description:
+      'Models that could not answer, and why, such as `claude/opus quota`. A stream that has begun before the fallback lacks it.',
   }),
 };
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
@@ -937,7 +948,7 @@ function okResponse(operation: Operation, { route }: Endpoint) {
     ? { 'application/x-ndjson': { schema: lines } }
     : { 'text/event-stream': { schema: stream } };
   const streamed = isStreamed ? events : {};
-  const headers = runsModel(operation) ? { headers: z.object(idempotencyHeaders) } : {};
+  const headers = runsModel(operation) ? { headers: z.object({ ...idempotencyHeaders, ...fallbackHeaders }) } : {};
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
 
