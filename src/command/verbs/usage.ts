@@ -89,7 +89,7 @@ function dayOf(value: string | undefined, flag: string, end: 'first' | 'last'): 
 
 const figureNames = [
   ...['jobs', 'failed', 'cancelled', 'refused'],
-  ...['tokens in', 'cached', 'tokens out', 'cost', 'model time'],
+  ...['tokens in', 'cached', 'cache write', 'tokens out', 'cost', 'model time'],
 ];
 
 function renderUsage(
@@ -123,7 +123,8 @@ function cellsOf(row: UsageRow, groups: readonly UsageGroup[]): string[] {
   const { kind, refused, tokens, cost_usd, model_seconds } = row;
   const names = groups.map((group) => (group === 'client' && kind === 'other' ? 'all others' : (row[group] ?? '–')));
   const { all, failed, cancelled } = jobCounts(row);
-  const counts = [all, failed, cancelled, refused, tokens.input, tokens.cached_input, tokens.output];
+  const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
+  const counts = [all, failed, cancelled, refused, ...inputs, tokens.output];
   return [
     ...names.map(escaped),
     ...counts.map(formatNumber),

@@ -183,6 +183,7 @@ const usageColumns: readonly SortableColumn<UsageSum>[] = [
   numberColumn('Refused', ({ refused }) => refused),
   numberColumn('Tokens in', ({ input }) => input),
   numberColumn('Cached', ({ cached }) => cached),
+  numberColumn('Cache write', ({ cacheWrite }) => cacheWrite),
   numberColumn('Tokens out', ({ output }) => output),
   numberColumn('Cost', ({ cost }) => cost, costText),
   numberColumn('Model time', ({ seconds }) => seconds, secondsText),
@@ -242,14 +243,11 @@ function UsageBoard({ rows, period: { unit, times }, grouping: { title, groups }
 
 /** Shows the sums of the whole period. */
 function Totals({ sum }: { readonly sum: UsageSum }) {
-  const { jobs, failed, refused, input, cached, output, cost, seconds } = sum;
+  const { jobs, failed, refused, input, cached, cacheWrite, output, cost, seconds } = sum;
+  const cache = `${countText(cached)} cached, ${countText(cacheWrite)} cache write`;
   const tiles = [
     ['Jobs', countText(jobs), `${countText(failed)} failed, ${countText(refused)} refused`],
-    [
-      'Tokens',
-      countText(input + output),
-      `${countText(input)} in (${countText(cached)} cached), ${countText(output)} out`,
-    ],
+    ['Tokens', countText(input + output), `${countText(input)} in (${cache}), ${countText(output)} out`],
     [
       'Cost',
       cost === null ? '–' : costText(cost),

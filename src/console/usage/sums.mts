@@ -7,14 +7,18 @@ export interface UsageSum {
   readonly failed: number;
   readonly refused: number;
   readonly input: number;
+  /** Input tokens that were read from the cache of the model. */
   readonly cached: number;
+  /** Input tokens that were written to the cache of the model. */
+  readonly cacheWrite: number;
   readonly output: number;
   /** Cost in dollars; null if no row has a cost. */
   readonly cost: number | null;
   readonly seconds: number;
 }
 
-const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, input: 0, cached: 0, output: 0, cost: null, seconds: 0 };
+const noTokens = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
+const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, ...noTokens, cost: null, seconds: 0 };
 
 export function sumOf(rows: readonly UsageRow[]): UsageSum {
   return rows.reduce(plus, nothing);
@@ -29,6 +33,7 @@ function plus(sum: UsageSum, row: UsageRow): UsageSum {
     refused: sum.refused + refused,
     input: sum.input + tokens.input,
     cached: sum.cached + tokens.cached_input,
+    cacheWrite: sum.cacheWrite + tokens.cache_write,
     output: sum.output + tokens.output,
     cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
     seconds: sum.seconds + seconds,

@@ -24,7 +24,7 @@ const maxLateDays = 120;
 /** Names of the amounts in a row of the usage. */
 export const usedThings: readonly string[] = [
   ...outcomes,
-  ...['refused', 'inputTokens', 'cachedTokens', 'outputTokens', 'modelMs', 'costUsd'],
+  ...['refused', 'inputTokens', 'cachedTokens', 'cacheWriteTokens', 'outputTokens', 'modelMs', 'costUsd'],
 ];
 
 type Amounts = Readonly<Record<string, number>>;
@@ -150,8 +150,8 @@ function writtenRow(row: UsageDelta) {
 
 /** Returns the amounts that are not 0, and a reported cost even if it is 0. */
 function amountsOf(row: UsageDelta): Amounts {
-  const { jobs, refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs } = row;
-  const counts = { ...jobs, refused, inputTokens, cachedTokens, outputTokens, modelMs };
+  const { jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd, modelMs } = row;
+  const counts = { ...jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, modelMs };
   const used = Object.entries(counts).filter(([, amount]) => amount !== 0);
   return { ...Object.fromEntries(used), ...(costUsd !== null && { costUsd }) };
 }
@@ -166,6 +166,7 @@ function rowOf(place: RowPlace, amounts: Amounts): UsageDelta {
     refused: of('refused'),
     inputTokens: of('inputTokens'),
     cachedTokens: of('cachedTokens'),
+    cacheWriteTokens: of('cacheWriteTokens'),
     outputTokens: of('outputTokens'),
     costUsd: amounts.costUsd ?? null,
     modelMs: of('modelMs'),
@@ -182,6 +183,7 @@ function without(sum: UsageDelta, part: UsageDelta): UsageDelta {
     refused: difference(sum.refused, part.refused),
     inputTokens: difference(sum.inputTokens, part.inputTokens),
     cachedTokens: difference(sum.cachedTokens, part.cachedTokens),
+    cacheWriteTokens: difference(sum.cacheWriteTokens, part.cacheWriteTokens),
     outputTokens: difference(sum.outputTokens, part.outputTokens),
     costUsd: sum.costUsd === null ? null : difference(sum.costUsd, part.costUsd ?? 0) || null,
     modelMs: difference(sum.modelMs, part.modelMs),

@@ -53,7 +53,9 @@ export class Charges {
     } else this.#rounds.delete(process);
     const hasCost = usage.costUsd !== null || cli.adapter.reportsCost === true;
     const cachedTokens = Math.min(input.due, usage.cacheReadTokens ?? 0);
-    return { inputTokens: input.due, cachedTokens, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
+    const cacheWriteTokens = Math.min(input.due - cachedTokens, usage.cacheWriteTokens ?? 0);
+    const parts = { cachedTokens, cacheWriteTokens };
+    return { inputTokens: input.due, ...parts, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
   }
 
   #priceOf({ name }: UsedTurn['cli'], model: string): number {

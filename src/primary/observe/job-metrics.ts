@@ -28,6 +28,8 @@ function familiesIn(registry: Registry) {
   const duration = 'Time from the admission of a job to its end, waiting included.';
   const wait = 'Time that a job waited for its slot, by the result of the wait.';
   const first = 'Time from the slot of a job to the first piece of its answer.';
+  const tokens =
+    'Tokens of answered jobs, as the CLI reports them. Those read from and written to the cache of the model are part of the input.';
   const processor = 'Processor time of the processes of jobs, if they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
   const limited = 'Requests refused because their client has used up its rate limit.';
@@ -40,7 +42,7 @@ function familiesIn(registry: Registry) {
     durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),
     waits: histogram(registry, 'queue_wait_seconds', wait, waitBuckets, 'outcome'),
     firstDeltas: histogram(registry, 'time_to_first_delta_seconds', first, durationBuckets, 'operation'),
-    tokens: counter(registry, 'tokens_total', 'Tokens of answered jobs, as the CLI reports them.', 'direction'),
+    tokens: counter(registry, 'tokens_total', tokens, 'direction'),
     processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
@@ -111,9 +113,12 @@ export class JobMetrics {
     if (outcome === 'queue_timeout') this.#queueTimeouts++;
     if (!hadSlot) waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
     if (outcome !== 'ok') return;
-    tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
-    tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
-    this.#ended.output_tokens += end.usage.outputTokens ?? 0;
+    const { inputTokens, cacheReadTokens, cacheWriteTokens, outputTokens } = end.usage;
+    tokens.inc({ direction: 'input' }, inputTokens ?? 0);
+    tokens.inc({ direction: 'cache_read' }, cacheReadTokens ?? 0);
+    tokens.inc({ direction: 'cache_write' }, cacheWriteTokens ?? 0);
+    tokens.inc({ direction: 'output' }, outputTokens ?? 0);
+    this.#ended.output_tokens += outputTokens ?? 0;
   }
 
   countDrainRefusal(): void {
@@ -162,7 +167,7 @@ export class JobMetrics {
       for (const outcome of outcomes) jobs.inc({ operation, outcome }, 0);
     }
     for (const outcome of ['started', 'timeout', 'cancelled']) waits.zero({ outcome });
-    for (const direction of ['input', 'output']) tokens.inc({ direction }, 0);
+    for (const direction of ['input', 'cache_read', 'cache_write', 'output']) tokens.inc({ direction }, 0);
   }
 }
 

@@ -53,7 +53,12 @@ function rowOf(row: UsageDelta, groups: readonly UsageGroup[]): UsageRow {
     ...Object.assign({}, ...groups.map((group) => heads[group])),
     jobs: { ...noJobs, ...row.jobs },
     refused: row.refused,
-    tokens: { input: row.inputTokens, cached_input: row.cachedTokens, output: row.outputTokens },
+    tokens: {
+      input: row.inputTokens,
+      cached_input: row.cachedTokens,
+      cache_write: row.cacheWriteTokens,
+      output: row.outputTokens,
+    },
     cost_usd: row.costUsd === null ? null : Math.round(1e9 * row.costUsd) / 1e9, // sums of fractions are inexact
     model_seconds: Math.round(row.modelMs) / 1000,
   };

@@ -21,6 +21,7 @@ const figureNames = [
   'refused',
   'input_tokens',
   'cached_input_tokens',
+  'cache_write_tokens',
   'output_tokens',
   'cost_usd',
   'model_seconds',
@@ -29,7 +30,8 @@ const figureNames = [
 function figuresOf(row: UsageRow): (number | string)[] {
   const { all, failed, cancelled } = jobCounts(row);
   const { tokens, cost_usd: cost, model_seconds: seconds } = row;
-  const counts = [all, failed, cancelled, row.refused, tokens.input, tokens.cached_input, tokens.output];
+  const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
+  const counts = [all, failed, cancelled, row.refused, ...inputs, tokens.output];
   // A number such as 1e-7 would be a text for some programs.
   return [...counts, cost === null ? '' : cost.toFixed(6), seconds];
 }

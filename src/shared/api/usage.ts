@@ -67,6 +67,9 @@ const usageRow = z
         cached_input: count.meta({
           description: 'Input tokens that were read from the cache of the model; part of `input`.',
         }),
+        cache_write: count.meta({
+          description: 'Input tokens that were written to the cache of the model; part of `input`.',
+        }),
         output: count,
       })
       .meta({ description: 'Tokens of all jobs, with any outcome. Estimated if the model CLI reports none.' }),

@@ -37,7 +37,7 @@ describe('GET /usage with API keys', () => {
     expect((await service.get('/usage')).status).toBe(401);
 
     const rows = await usageOf(service, `?since=${today()}`, bob);
-    const tokens = { input: expect.any(Number), cached_input: 0, output: expect.any(Number) };
+    const tokens = { input: expect.any(Number), cached_input: 0, cache_write: 0, output: expect.any(Number) };
     const row = { day: today(), kind: 'key', tokens, cost_usd: null, model_seconds: expect.any(Number) };
     expect(rows).toMatchObject([
       { ...row, client: 'alice', jobs: { ok: 3, cancelled: 0 }, refused: 0 },
@@ -63,12 +63,13 @@ describe('GET /usage with API keys', () => {
     ]);
     const { text, headers } = await service.get(`/usage${all}`, { ...bob, accept: 'text/csv' });
     expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
-    const names = 'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens';
+    const names =
+      'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,cache_write_tokens';
     expect(text.split('\n')[0]).toBe(`${names},output_tokens,cost_usd,model_seconds`);
     const csv = ['usage', '--by', 'client,model,month', '--month', month, '--csv'];
     expect((await runCommand(csv, { env })).stdout).toBe(text);
     const { stdout: table } = await runCommand(['usage', '--by', 'model', '--month', month], { env });
-    expect(table).toMatch(/^model +jobs +failed .*tokens in +cached +tokens out.*\n(.*\n)?eliza +5 /);
+    expect(table).toMatch(/^model +jobs +failed .*tokens in +cached +cache write +tokens out.*\n(.*\n)?eliza +5 /);
     for (const wrong of [
       ['--since', 'today'],
       ['--by', 'week'],

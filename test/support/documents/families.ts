@@ -60,7 +60,7 @@ export const families: Readonly<Record<string, Family>> = {
   stored_response_bytes: gauge(),
   store_up: gauge(),
   store_operation_seconds: unseen('histogram', 'operation'),
-  tokens_total: counter({ direction: ['input', 'output'] }),
+  tokens_total: counter({ direction: ['input', 'cache_read', 'cache_write', 'output'] }),
   ready: gauge({ cli }),
   draining: gauge(),
   readiness_last_check_timestamp_seconds: gauge({ cli }),

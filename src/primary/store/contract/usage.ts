@@ -29,6 +29,8 @@ export interface UsageDelta {
   readonly inputTokens: number;
   /** Input tokens that were read from the cache of the model. */
   readonly cachedTokens: number;
+  /** Input tokens that were written to the cache of the model. */
+  readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   /** Cost; null if no cost was reported, which is not a cost of 0. */
   readonly costUsd: number | null;
@@ -61,12 +63,20 @@ export interface Charge {
   readonly inputTokens: number;
   /** Input tokens that were read from the cache of the model; 0 if the model CLI does not report them. */
   readonly cachedTokens: number;
+  /** Input tokens that were written to the cache of the model; 0 if the model CLI does not report them. */
+  readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   /** Cost; null if the model CLI never reports a cost. */
   readonly costUsd: number | null;
 }
 
-export const noCharge: Charge = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, costUsd: null };
+export const noCharge: Charge = {
+  inputTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  costUsd: null,
+};
 
 /** The charge of a job, with the model and the account that it is for. */
 export interface Bill extends Charge {
@@ -91,6 +101,7 @@ export function addCharges(a: Charge, b: Charge): Charge {
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     cachedTokens: a.cachedTokens + b.cachedTokens,
+    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
     outputTokens: a.outputTokens + b.outputTokens,
     costUsd: sumOf(a.costUsd, b.costUsd),
   };

@@ -35,7 +35,7 @@ export class UsageTable {
     const place = 'WHERE day = ? AND client = ? AND model = ? AND account = ?';
     const before = this.#sql.get(`SELECT * FROM usage ${place}`, day, client, model, account);
     const sum = before === undefined ? growth : addUsage(deltaOf(before), growth);
-    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
+    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
   }
 
   #limit({ firstDay, firstMonth }: UsageAges): void {
@@ -51,9 +51,10 @@ export class UsageTable {
 }
 
 function valuesOf({ day, client, model, account, jobs, refused, ...used }: UsageDelta): SqlValue[] {
-  const { inputTokens, cachedTokens, outputTokens, costUsd, modelMs } = used;
+  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd, modelMs } = used;
   const names = [day, client, model, account];
-  return [...names, JSON.stringify(jobs), refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs];
+  const amounts = [refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs, cacheWriteTokens];
+  return [...names, JSON.stringify(jobs), ...amounts];
 }
 
 function deltaOf(row: SqlRow): UsageDelta {
@@ -66,6 +67,7 @@ function deltaOf(row: SqlRow): UsageDelta {
     refused: Number(row.refused),
     inputTokens: Number(row.input_tokens),
     cachedTokens: Number(row.cached_tokens),
+    cacheWriteTokens: Number(row.cache_write_tokens),
     outputTokens: Number(row.output_tokens),
     costUsd: row.cost_usd === null ? null : Number(row.cost_usd),
     modelMs: Number(row.model_ms),

@@ -10,11 +10,16 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 const hourMs = 3_600_000;
 
 function charge(tokens: number, costUsd: number | null = null): Charge {
-  return { inputTokens: 1, cachedTokens: 0, outputTokens: tokens - 1, costUsd };
+  return { inputTokens: 1, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: tokens - 1, costUsd };
 }
 
 function row(client: string, input: number): UsageRow {
-  return { kind: 'key', client, tokens: { input, cached_input: 0, output: 0 }, cost_usd: null } as UsageRow;
+  return {
+    kind: 'key',
+    client,
+    tokens: { input, cached_input: 0, cache_write: 0, output: 0 },
+    cost_usd: null,
+  } as UsageRow;
 }
 
 function daily(budget: { readonly tokens?: number; readonly costUsd?: number }): Budget {

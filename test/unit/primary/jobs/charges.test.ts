@@ -18,17 +18,18 @@ const whole = use({ inputTokens: 90, outputTokens: 10, costUsd: 0.002 });
 describe('The charge of a turn', () => {
   it('is what the model CLI reports', () => {
     const charge = new Charges().chargeTurn({ process: {}, cli: priced, turn: turnOf('Hi'), use: whole });
-    expect(charge).toEqual({ inputTokens: 90, cachedTokens: 0, outputTokens: 10, costUsd: 0.002 });
+    expect(charge).toEqual({ inputTokens: 90, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 10, costUsd: 0.002 });
   });
 
-  it('contains the cached tokens among its input tokens, if the model CLI reports them', () => {
-    const charges = new Charges();
-    const cached = (inputTokens: number | null, cacheReadTokens: number) => {
-      const reported = use({ inputTokens, cacheReadTokens, outputTokens: 1 });
-      return charges.chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: reported });
-    };
-    expect(cached(90, 80)).toMatchObject({ inputTokens: 90, cachedTokens: 80 });
-    expect(cached(50, 80)).toMatchObject({ inputTokens: 50, cachedTokens: 50 });
+  it.each([
+    { inputTokens: 90, read: 80, written: 6, cachedTokens: 80, cacheWriteTokens: 6 },
+    { inputTokens: 90, read: null, written: 6, cachedTokens: 0, cacheWriteTokens: 6 },
+    { inputTokens: 90, read: 80, written: 30, cachedTokens: 80, cacheWriteTokens: 10 },
+    { inputTokens: 50, read: 80, written: 6, cachedTokens: 50, cacheWriteTokens: 0 },
+  ])('contains the tokens of the cache among its input tokens: %j', ({ inputTokens, read, written, ...cache }) => {
+    const reported = use({ inputTokens, cacheReadTokens: read, cacheWriteTokens: written, outputTokens: 1 });
+    const charge = new Charges().chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: reported });
+    expect(charge).toMatchObject({ inputTokens, ...cache });
   });
 
   it('is estimated from the texts and images if the model CLI reports nothing', () => {
@@ -36,13 +37,13 @@ describe('The charge of a turn', () => {
     const history = [{ role: 'user', text: 'x'.repeat(80) }] as const;
     const turn = { ...turnOf('x'.repeat(40)), images, history };
     const charge = new Charges().chargeTurn({ process: {}, cli: free, turn, use: use({}, { outputBytes: 20 }) });
-    expect(charge).toEqual({ inputTokens: 1630, cachedTokens: 0, outputTokens: 5, costUsd: null });
+    expect(charge).toEqual({ inputTokens: 1630, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 5, costUsd: null });
   });
 
   it('counts at least the tokens of the written text if the turn was cut before its last message was reported', () => {
     const cut = use({ inputTokens: 50, outputTokens: 3 }, { isCut: true, outputBytes: 400 });
     const charge = new Charges().chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: cut });
-    expect(charge).toEqual({ inputTokens: 50, cachedTokens: 0, outputTokens: 100, costUsd: null });
+    expect(charge).toEqual({ inputTokens: 50, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 100, costUsd: null });
   });
 
   it('uses the last known price of its model if no cost is reported, then that of another model, then a default', () => {

@@ -75,12 +75,13 @@ describe('The metrics of jobs', () => {
 
   it('add up the tokens of answers only, and nothing if the CLI reports none', async () => {
     const harness = new Harness();
-    const usage = { inputTokens: 12, outputTokens: 5, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+    const usage = { inputTokens: 12, outputTokens: 5, costUsd: null, cacheReadTokens: 7, cacheWriteTokens: 3 };
     harness.jobs.jobEnded(ask, jobDone({ usage }), true);
     harness.jobs.jobEnded(ask, jobDone(), true);
     const scrape = await harness.read();
-    expect(scrape.value('tokens_total{direction="input"}')).toBe(12);
-    expect(scrape.value('tokens_total{direction="output"}')).toBe(5);
+    const directions = ['input', 'cache_read', 'cache_write', 'output'];
+    const count = (direction: string) => scrape.value(`tokens_total{direction="${direction}"}`);
+    expect(directions.map(count)).toEqual([12, 7, 3, 5]);
   });
 
   it('add up the processor time of jobs whatever their outcome, in seconds, and nothing if it is not measured', async () => {

@@ -1,5 +1,11 @@
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
-import { type Bill, noBill, type Period, type UsageDelta } from '../../../../src/primary/store/contract/usage.js';
+import {
+  type Bill,
+  noBill,
+  noCharge,
+  type Period,
+  type UsageDelta,
+} from '../../../../src/primary/store/contract/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -21,7 +27,8 @@ describe('The usage of a client', () => {
   it('contains its jobs by outcome, all their tokens and costs, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
-    const charge = { ...noBill, modelMs: 100, inputTokens: 10, cachedTokens: 4, outputTokens: 3, costUsd: 0.25 };
+    const used = { inputTokens: 10, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 3 };
+    const charge = { ...noBill, modelMs: 100, ...used, costUsd: 0.25 };
     for (const outcome of outcomes) {
       if (outcome !== 'ok')
         ledger.jobEnded(
@@ -34,7 +41,7 @@ describe('The usage of a client', () => {
     ledger.jobEnded(request, jobDone({ executionMs: 1500 }), { ...charge, costUsd: null });
     ledger.countRefusal('key alice');
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
-    const tokens = { input: 30, cached_input: 12, output: 9 };
+    const tokens = { input: 30, cached_input: 12, cache_write: 6, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
     expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 1.1 }]);
   });
@@ -56,7 +63,7 @@ describe('The usage of a client', () => {
     await clock.advance(100 * dayMs);
     expect(ledger.report(null, { ...always, groups: ['month'] })).toMatchObject([{ tokens: { input: 10 } }]);
     const all = ledger.report(null, { ...always, groups: ['client'], hasGroupUsage: true });
-    const tokens = { input: 10, cached_input: 0, output: 0 };
+    const tokens = { input: 10, cached_input: 0, cache_write: 0, output: 0 };
     const usage = { jobs: none, tokens, cost_usd: 0.5, model_seconds: 0 };
     expect(all.filter(({ client = '' }) => client.startsWith('group '))).toMatchObject([
       { client: 'group art', kind: 'other', ...usage },
@@ -67,7 +74,7 @@ describe('The usage of a client', () => {
   it('has no cost and no tokens if the CLI reports none', () => {
     const { ledger, answer } = createLedger();
     answer('address 192.0.2.1');
-    const tokens = { input: 0, cached_input: 0, output: 0 };
+    const tokens = { input: 0, cached_input: 0, cache_write: 0, output: 0 };
     expect(ledger.report(null, always)).toEqual([
       {
         day: '2026-01-01',
@@ -106,9 +113,7 @@ it('The cost in a report has no trace of the sum of fractions', () => {
 it('Usage that an earlier version has stored is reported with all outcomes', () => {
   const { ledger } = createLedger();
   const names = { day: '2026-01-01', client: 'key alice', model: '', account: '' };
-  const { inputTokens, cachedTokens, outputTokens, costUsd } = noBill;
-  const used = { refused: 0, inputTokens, cachedTokens, outputTokens, costUsd, modelMs: 0 };
-  ledger.restore({ ...names, ...used, jobs: { ok: 1 } as UsageDelta['jobs'] });
+  ledger.restore({ ...names, ...noCharge, refused: 0, modelMs: 0, jobs: { ok: 1 } as UsageDelta['jobs'] });
   expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
 });
 
@@ -118,7 +123,7 @@ describe('The models in the usage of a client', () => {
   it('are those that have answered, with the account', () => {
     const { ledger, answerOf } = createLedger();
     answerOf('opus');
-    answerOf('opus', 'key alice', { account: 'team', inputTokens: 9, cachedTokens: 5 });
+    answerOf('opus', 'key alice', { account: 'team', inputTokens: 9, cachedTokens: 5, cacheWriteTokens: 3 });
     answerOf('haiku');
     answerOf(null, 'key alice', { requested: 'unnamed' });
     ledger.countRefusal('key alice');
@@ -126,7 +131,10 @@ describe('The models in the usage of a client', () => {
       { client: 'alice', kind: 'key', model: null, account: null, jobs: { ok: 1 }, refused: 1 },
       { model: 'haiku', account: null, jobs: { ok: 1 }, refused: 0 },
       { model: 'opus', account: null, jobs: { ok: 1 } },
-      { model: 'opus', account: 'team', jobs: { ok: 1 }, tokens: { input: 9, cached_input: 5, output: 0 } },
+      {
+        ...{ model: 'opus', account: 'team', jobs: { ok: 1 } },
+        tokens: { input: 9, cached_input: 5, cache_write: 3, output: 0 },
+      },
     ]);
     expect(ledger.report(null, always)).toMatchObject([
       { day: '2026-01-01', client: 'alice', jobs: { ok: 4 }, refused: 1 },
