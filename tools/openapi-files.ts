@@ -90,6 +90,7 @@ export const fileOperations = {
   'GET /v1/files/{file_id}': {
     id: 'getFile',
     summary: 'Get a file without its content',
+    description: 'A file of another client is 404, as if it did not exist.',
     requestParams: fileId,
     security,
     ok: file,
@@ -107,6 +108,7 @@ export const fileOperations = {
   'GET /v1/files/{file_id}/content': {
     id: 'getFileContent',
     summary: 'Download a file',
+    description: 'The content is unchanged. It is sent as a download, so that no browser shows it as a page.',
     requestParams: fileId,
     security,
     ok: 'application/octet-stream',
@@ -115,6 +117,7 @@ export const fileOperations = {
   'GET /v1/batches': {
     id: 'listBatches',
     summary: 'List batches of OpenAI’s API',
+    description: 'A client sees only its own batches.',
     requestParams: { query: openAiPage },
     security,
     ok: z.looseObject({ object: z.literal('list'), data: z.array(batch), has_more: z.boolean() }),
@@ -142,6 +145,7 @@ export const fileOperations = {
   'GET /v1/batches/{batch_id}': {
     id: 'getBatch',
     summary: 'Get a batch of OpenAI’s API',
+    description: 'The counts change while the lines are answered.',
     requestParams: batchId,
     security,
     ok: batch,
@@ -160,6 +164,7 @@ export const fileOperations = {
   'GET /v1/messages/batches': {
     id: 'listMessageBatches',
     summary: 'List batches of Anthropic’s API',
+    description: 'A client sees only its own batches.',
     requestParams: { query: anthropicPage },
     security,
     ok: z.looseObject({ data: z.array(messageBatch), has_more: z.boolean() }),
@@ -169,6 +174,7 @@ export const fileOperations = {
     id: 'createMessageBatch',
     isStreamed: false,
     summary: 'Create a batch of messages',
+    description: 'The requests run in the background. Results are at `results_url` when the batch has ended.',
     requestParams: once,
     requestBody: {
       required: true,
@@ -186,6 +192,7 @@ export const fileOperations = {
   'GET /v1/messages/batches/{batch_id}': {
     id: 'getMessageBatch',
     summary: 'Get a batch of Anthropic’s API',
+    description: 'The counts change while the requests are answered.',
     requestParams: batchId,
     security,
     ok: messageBatch,
@@ -194,6 +201,7 @@ export const fileOperations = {
   'DELETE /v1/messages/batches/{batch_id}': {
     id: 'deleteMessageBatch',
     summary: 'Delete a batch of Anthropic’s API that has ended',
+    description: 'A batch that has not ended must be cancelled first.',
     requestParams: batchId,
     security,
     ok: z.looseObject({ id: z.string(), type: z.literal('message_batch_deleted') }),
@@ -212,6 +220,7 @@ export const fileOperations = {
     id: 'cancelMessageBatch',
     isStreamed: false,
     summary: 'Cancel a batch of Anthropic’s API',
+    description: 'Results that exist are kept. A batch that has ended is unchanged.',
     requestParams: batchId,
     security,
     ok: messageBatch,
