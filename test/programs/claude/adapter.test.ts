@@ -76,6 +76,7 @@ describe('A turn of the real claude', () => {
         cacheReadTokens: tokens.cacheRead,
         cacheWriteTokens: tokens.cacheCreation,
       },
+      sizes: { maxInputTokens: expect.any(Number), maxOutputTokens: expect.any(Number) },
     });
   });
 

@@ -75,9 +75,20 @@ describe('This version of claude', () => {
     const [plain, full] = [lab.plan(), lab.plan(all)];
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
     else expect(full).toEqual({ ...plain, files: [] });
-    expect(Object.keys(known.programVersion.extras).toSorted()).toEqual([
-      ...['document', 'effort', 'fitSampling', 'image', 'schema', 'thoughts', 'toolChoice', 'tools', 'wishes'],
-    ]);
+    const expected = [
+      'document',
+      'effort',
+      'fitSampling',
+      'image',
+      'schema',
+      'thoughts',
+      'toolChoice',
+      'tools',
+      'wishes',
+    ];
+    const extras = Object.keys(known.programVersion.extras);
+    expect(extras.filter((name) => name !== 'search').toSorted()).toEqual(expected);
+    expect(extras.includes('search')).toBe(!isOlder);
   });
 
   it('is probed without a request to the API', async () => {
