@@ -108,7 +108,7 @@ describe('The files of SQLite', () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
     const run = new KeptRun(store.conversations);
-    const secret = 'wombat '.repeat(20_000);
+    const secret = 'wombat '.repeat(100_000);
     const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
     await run.chat(null, 'capybara', 'Hello');
     expect(await bytesIn(folder)).toContain('wombat');

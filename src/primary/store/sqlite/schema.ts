@@ -11,9 +11,8 @@ import type { SqlConnection } from './node-sqlite.js';
  * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
  * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
- * earlier versions of the service. The `record` of a file or a
- * batch is its JSON as it was created; the columns have what changes. The `day` of usage is a day, or a month with the sum of days that are no longer
- * stored; `model` is empty if none is known, as for usage of earlier versions. A delivery has no `next_at` when it has
+ * earlier versions of the service. The `record` of a file or a batch is its JSON as it was created; the columns have
+ * what changes. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if none is known, as for usage of earlier versions. A delivery has no `next_at` when it has
  * ended. Data of a client is in tables with a
  * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client.
  */
