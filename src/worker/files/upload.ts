@@ -21,11 +21,14 @@ export async function receiveFile(
 ): Promise<FileView> {
   const { client } = res.locals;
   const lines = new LineCounter();
-  let id: string | null = null;
+  /** Id of the file, if its part of the form has begun. */
+  const ids: Promise<string>[] = [];
   try {
     const fields = await readForm(req, res, pace, async ({ name, mediaType, bytes }) => {
       // The purpose may follow the file.
-      ({ id } = await primary.call('createFile', { client, purpose: 'user_data', name, mediaType }));
+      const created = primary.call('createFile', { client, purpose: 'user_data', name, mediaType });
+      ids.push(created.then(({ id }) => id));
+      const { id } = await created;
       for await (const piece of gathered(bytes)) {
         lines.add(piece);
         await primary.call('appendFile', { id, client, data: piece.toString('base64') });
@@ -33,9 +36,11 @@ export async function receiveFile(
     });
     const purpose = purposeIn(fields, usualPurpose);
     const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(fields) };
-    return await primary.call('completeFile', { id: id ?? '', client, ...whole });
+    const [id = ''] = await Promise.all(ids);
+    return await primary.call('completeFile', { id, client, ...whole });
   } catch (error) {
-    if (id !== null) primary.call('deleteFile', { id, client }).catch(() => {}); // otherwise the file expires
+    const remove = (id: string) => primary.call('deleteFile', { id, client });
+    for (const created of ids) created.then(remove).catch(() => {}); // otherwise the file expires
     throw error;
   }
 }

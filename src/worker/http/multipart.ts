@@ -35,7 +35,12 @@ export async function readForm(
   failed.catch(() => {}); // the form may have ended before
   const fields = new Map<string, string>();
   let taking: Promise<void> | null = null;
+  const refuse = () => reject(invalid('body', 'must be valid multipart/form-data'));
   form.on('file', (field: string, stream: BusboyFileStream, name: string, _encoding: string, mediaType: string) => {
+    stream.on('error', () => {
+      refuse();
+      stream.destroy(); // ends the reading of `take`, which may only begin later
+    });
     if (field !== 'file' || taking !== null) {
       stream.resume();
       return reject(invalid(nameOf(field), 'must be one file, in the field file'));
@@ -51,7 +56,7 @@ export async function readForm(
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
     form.on(limit, () => reject(invalid('body', `must have one file and at most ${maxFields} other fields`)));
   const whole = new Promise<void>((resolve) => void form.once('finish', resolve));
-  form.once('error', () => reject(invalid('body', 'must be valid multipart/form-data')));
+  form.on('error', refuse);
   using _ = follow(req, res, pace, reject);
   if (expectsContinue(req)) res.writeContinue();
   req.pipe(form);

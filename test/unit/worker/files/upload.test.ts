@@ -1,9 +1,11 @@
+import { withResolvers } from '../../../../src/shared/async.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { receiveFile, storeFile } from '../../../../src/worker/files/upload.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { sendJson } from '../../../../src/worker/http/responses.js';
+import { settled } from '../../../support/basics/settled.js';
 import { asHolder, serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
@@ -122,4 +124,29 @@ it('A file that a worker has is stored as lines, and removed after a failure', a
   const failing = storingPrimary({ completeFile: new RelayError('store_unavailable', 'down') }).primary;
   await expect(storeFile(failing.asPrimary, owner, ['x'])).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(failing.calls.at(-1)?.name).toBe('deleteFile');
+});
+
+describe('A broken upload', () => {
+  it.each([
+    ['within the file', '--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc'],
+    ['in the headers of the file', '--edge\r\nContent-Disposition: form-data; name="file"; filen'],
+    [
+      'in a second file',
+      `${String(formOf([file], ''))}--edge\r\nContent-Disposition: form-data; name="file"; filename="b"\r\n\r\nb`,
+    ],
+  ])('that ends %s is refused, and no file is left', async (_where, body) => {
+    const created = withResolvers<object>();
+    const { primary } = storingPrimary({ createFile: () => created.promise });
+    const receive: AsyncHandler = async (req, res) =>
+      sendJson(res, await receiveFile(primary.asPrimary, req, res, new ReadingPace(systemClock), null));
+    await using server = await serveWith([asHolder('key ada', null), receive]);
+    const head = `POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=edge\r\nConnection: close\r\n`;
+    const answer = await server.send(Buffer.from(`${head}Content-Length: ${body.length}\r\n\r\n${body}`));
+    expect(answer.status).toBe(400);
+    created.resolve({ id: 'file-1' });
+    await settled();
+    const calls = primary.calls.map(({ name }) => name);
+    expect(calls.filter((name) => name === 'deleteFile')).toHaveLength(calls.includes('createFile') ? 1 : 0);
+    expect(calls).not.toContain('completeFile');
+  });
 });
