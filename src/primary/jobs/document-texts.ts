@@ -7,13 +7,15 @@ import type { PdfReader } from '../cli/process/pdf-reader.js';
 export type ReadDocument = (document: FileDocument) => Promise<string>;
 
 /**
- * Replaces documents by their texts, for a program that supports none. With `isNative`, only the documents in results of
+ * Replaces documents by their texts, for a program that supports none. Documents are read one after the other, because
+ * each may need a process, and none is left when the first one fails. With `isNative`, only the documents in results of
  * tools are replaced, because programs pass no documents from tools to the model.
  */
 export async function withDocumentTexts(turn: Turn, isNative: boolean, read: ReadDocument): Promise<Turn> {
   const { text, images, results } = turn;
   const question = await messageTexts({ text, images, results }, isNative, read);
-  const history = await Promise.all(turn.history.map((message) => historyTexts(message, isNative, read)));
+  const history: Message[] = [];
+  for (const message of turn.history) history.push(await historyTexts(message, isNative, read));
   return { ...turn, ...question, history };
 }
 
@@ -40,8 +42,9 @@ async function messageTexts(
 ) {
   const content = { text, ...(images && { images }) };
   const shown = isNative ? content : await contentTexts(content, read);
-  const shownResults = results && (await Promise.all(results.map((result) => contentTexts(result, read))));
-  return { ...shown, ...(shownResults && { results: shownResults }) };
+  const shownResults: ToolResult[] = [];
+  for (const result of results ?? []) shownResults.push(await contentTexts(result, read));
+  return { ...shown, ...(results && { results: shownResults }) };
 }
 
 type DocumentContent = { readonly text: string; readonly images?: readonly Attachment[] | undefined };

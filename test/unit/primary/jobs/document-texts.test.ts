@@ -1,5 +1,8 @@
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { withDocumentTexts } from '../../../../src/primary/jobs/document-texts.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Attachment, FileDocument, Image } from '../../../../src/shared/job.js';
+import { settled } from '../../../support/basics/settled.js';
 import { all, endOf, jobHarness } from '../../../support/jobs/job-harness.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
@@ -83,5 +86,31 @@ describe('A document for a program that takes documents', () => {
     const shown = { text: 'found\n\n<document name="b.pdf">\ntext of b.pdf\n</document>', images: [] };
     expect(harness.processes[1]?.turns[0]?.results).toEqual([{ id: '1', isError: false, ...shown }]);
     await harness.expectTidy();
+  });
+});
+
+describe('Documents of one request', () => {
+  it('are read one after the other, and none after one that cannot be read', async () => {
+    let open = 0;
+    let most = 0;
+    const names: string[] = [];
+    const read = async ({ name }: FileDocument) => {
+      names.push(name);
+      most = Math.max(most, ++open);
+      await settled();
+      open--;
+      if (name === 'broken') throw cliError('request_refused', 'broken');
+      return name;
+    };
+    const turnOf = (...all: string[]) => ({
+      ...{ ...plainLaunch(null), text: '', images: [] },
+      results: all.slice(0, 2).map((name) => ({ id: name, text: '', images: [pdf(name)], isError: false })),
+      history: all.slice(2).map((name) => ({ role: 'user' as const, text: '', images: [pdf(name)] })),
+    });
+    await withDocumentTexts(turnOf('a', 'b', 'c', 'd'), false, read);
+    expect([most, names]).toEqual([1, ['a', 'b', 'c', 'd']]);
+    await expect(withDocumentTexts(turnOf('a', 'broken', 'c', 'd'), false, read)).rejects.toThrow('broken');
+    await settled();
+    expect([open, names.slice(4)]).toEqual([0, ['a', 'broken']]);
   });
 });
