@@ -206,7 +206,16 @@ export class JobRunner {
     const refusal = route.cli.health.circuits.refusalOf({ request, route });
     if (!mayServe(route.cli, request.client)) job.cut(accountChanged());
     else if (refusal !== null) job.cut(refusal);
-    else this.#moveTo(job, choice);
+    else this.#tryToMove(job, choice);
+  }
+
+  /** Moves a job, or ends it alone if the program of its route does not support its request. */
+  #tryToMove(job: Job, choice: RouteChoice): void {
+    try {
+      this.#moveTo(job, choice);
+    } catch (error) {
+      job.cut(error as Error);
+    }
   }
 
   /** Moves a job to another route, with its place or its slot. */

@@ -185,6 +185,8 @@ function harnessState(extras: Capabilities) {
     /** Sizes of models that the programs have reported. */
     sizes: [] as (readonly [model: string | null, sizes: ModelSizes])[],
     toolRounds: [] as ToolRound[],
+    /** Capabilities of single CLIs, by name. */
+    extrasOf: {} as Record<string, Capabilities>,
     /** Moves to another model, as `FROM > TO: REASON`. */
     fallbacks: [] as string[],
     attempts: [] as { readonly outcome: JobEnd['outcome']; readonly bill: Bill }[],
@@ -237,7 +239,7 @@ function scriptedModelCli(
     },
     program: {
       get extras() {
-        return state.isProgramKnown ? state.extras : null;
+        return state.isProgramKnown ? (state.extrasOf[name] ?? state.extras) : null;
       },
     },
     publicName: (model: string | null) => (name === '' ? model : `${name}/${model}`),

@@ -155,6 +155,22 @@ describe('A waiting job', () => {
     expect(harness.room.active).toBe(0);
   });
 
+  it('ends alone if the model that it returns to does not support it', async () => {
+    const image = { mediaType: 'image/png', data: 'AAAA', at: 0 } as const;
+    const harness = jobHarness({ cliLimits, script: [hangs], extras: { image: (each) => each } });
+    harness.extrasOf.a = {};
+    const [a, b] = harness.clis.map(({ health }) => health.circuits.account);
+    a?.recordRefusal(null, 'quota', harness.clock.now() + minute);
+    const running = harness.start({ model: 'c/m' });
+    const waiting = harness.start({ ...asked, fallbacks: ['b/m'], images: [image] });
+    a?.tryAgain();
+    expect(() => b?.recordRefusal(null, 'quota', null)).not.toThrow();
+    expect(await waiting.end()).toMatchObject({ failure: { code: 'validation_error' } });
+    running.leave();
+    await running.end();
+    expect(harness.broken).toEqual([]);
+  });
+
   it.each([
     ['waits in the background if its model is open again soon', 5 * minute, 'a/m'],
     ['is answered by another model in the background if its own is blocked for long', 50 * minute, 'b/m'],
