@@ -64,8 +64,8 @@ export const batchView = z
   .readonly();
 export type BatchView = z.infer<typeof batchView>;
 
-/** Why the text of a line cannot be a request. `missing`: its file was removed. */
-export const lineFaults = ['too_long', 'not_utf8', 'missing'] as const;
+/** Why a line cannot be a request. `missing`: its file was removed. `no_room`: its result could not be stored. */
+export const lineFaults = ['too_long', 'not_utf8', 'missing', 'no_room'] as const;
 export type LineFault = (typeof lineFaults)[number];
 
 /** Causes for a result without an answer: its client has cancelled the batch, or its time is over. */

@@ -62,6 +62,8 @@ export interface RunParts {
   /** Most lines of one batch with an open job. */
   readonly maxOpen: number;
   readonly maxLineBytes: number;
+  /** Whether the files of a client have room for further results. */
+  readonly hasRoom: (client: string) => Promise<boolean>;
   readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
 }
 
@@ -127,7 +129,7 @@ export class BatchFeeder {
       while (!this.#isStopped && isOpenBatch({ progress: this.#progress })) {
         this.#hasNews = false;
         if (!(await this.#step())) return;
-        this.#send();
+        if (this.#unsent.size > 0) this.#send(await this.#parts.hasRoom(this.batch.client));
         if (isOpenBatch({ progress: this.#progress })) await this.#pause();
       }
     } finally {
@@ -280,15 +282,19 @@ export class BatchFeeder {
     this.#unsent.set(jobId, line ?? { start, end: start, text: null, fault: 'missing' });
   }
 
-  /** Sends the lines that have no job yet. A line that cannot be sent now is sent after the next step. */
-  #send(): void {
+  /**
+   * Sends the lines that have no job yet. A line that cannot be sent now is sent after the next step. Without room for
+   * results, the lines are refused: a small file could otherwise fill the store with answers.
+   */
+  #send(hasRoom: boolean): void {
     const worker = this.#parts.worker();
     if (worker === null || this.#isStopped || this.#cause !== null) return;
     for (const { jobId } of this.#progress.open) {
       const line = this.#unsent.get(jobId);
       const isBusy = this.#sending.has(jobId) || this.#refused.has(jobId) || this.#doubtful.has(jobId);
       if (line === undefined || isBusy) continue;
-      const sending = this.#sendLine(worker, jobId, line).finally(() => this.#sending.delete(jobId));
+      const sent = hasRoom ? line : { ...line, fault: 'no_room' as const };
+      const sending = this.#sendLine(worker, jobId, sent).finally(() => this.#sending.delete(jobId));
       this.#sending.set(jobId, sending);
     }
   }

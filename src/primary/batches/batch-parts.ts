@@ -31,6 +31,7 @@ export function batchParts(parts: UsedParts): BatchParts {
     jobs: lineJobs(parts.background, parts.clientJobs, store.jobs),
     worker: () => lineWorker(workers.nextPeer()),
     maxOpen: openLines(config.maxConcurrent, config.maxJobs),
+    hasRoom: (client) => files.hasRoom(client),
     lineEnded: (api, outcome) => metrics.jobs.countLine(api, outcome),
     onFault: (error) => host.log.error('internal_error', { error: describeError(error) }),
   };

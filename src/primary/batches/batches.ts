@@ -1,3 +1,4 @@
+import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, isDefect, RelayError } from '../../shared/errors.js';
@@ -46,6 +47,8 @@ export class Batches {
   readonly #parts: BatchParts;
   readonly #limits: BatchLimits;
   readonly #runs = new Map<string, BatchFeeder>();
+  /** Batches of one key holder are created one after the other, so that they cannot exceed the limits together. */
+  readonly #inLineOf = inLines();
   #isStarted = false;
   #isChecking = false;
 
@@ -78,7 +81,11 @@ export class Batches {
   }
 
   /** Creates a batch from a file. Rejects with `validation_error`. */
-  async create({ client, caller, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
+  create(batch: NewBatch): Promise<BatchView> {
+    return this.#inLineOf(holderOf(batch.client), () => this.#create(batch));
+  }
+
+  async #create({ client, caller, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
     const { store, files, clock } = this.#parts;
     const input = await files.find(inputFile, client);
     await this.#checkInput(client, input);

@@ -80,6 +80,12 @@ export class StoredFiles {
     });
   }
 
+  /** Whether the files of a client are below their limit of bytes. */
+  async hasRoom(client: string): Promise<boolean> {
+    const { bytes } = await this.#store.usageOf(holderOf(client));
+    return bytes < this.#settings.fileBytes;
+  }
+
   /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
   async complete({ id, client, purpose, lines, ttlMs }: WholeUpload): Promise<FileView> {
     const { fileTtlMs } = this.#settings;

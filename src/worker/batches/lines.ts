@@ -23,6 +23,7 @@ const faults: Readonly<Record<LineFault, string>> = {
   too_long: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
   not_utf8: 'must be valid UTF-8',
   missing: 'was removed with its file',
+  no_room: 'was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)',
 };
 
 type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
@@ -54,7 +55,7 @@ async function submitLine(
   const customId = lines.customIdIn(objectIn(text));
   let line: ParsedLine | null = null;
   try {
-    if (text === null) throw invalid('line', faults[fault ?? 'missing']);
+    if (text === null || fault !== null) throw invalid('line', faults[fault ?? 'missing']);
     line = lines.parse(text);
     const { parsed, repeated, isLegacyCall = false } = line;
     if (parsed.job.stream) throw invalid('stream', 'must not be true in a batch');

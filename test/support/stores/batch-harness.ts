@@ -20,6 +20,8 @@ export class BatchHarness implements LineJobs, LineWorker {
   refusal: Error | null = null;
   /** Whether a worker listens. */
   hasWorker = true;
+  /** Number of bytes that the files of the client may have. */
+  maxBytes = Number.POSITIVE_INFINITY;
   mostOpen = 0;
 
   get parts(): RunParts {
@@ -30,6 +32,7 @@ export class BatchHarness implements LineJobs, LineWorker {
       clock: this.clock,
       maxOpen: 3,
       maxLineBytes: 100,
+      hasRoom: async () => (await this.store.usageOf('key ada')).bytes < this.maxBytes,
       lineEnded: (_api, outcome) => this.outcomes.push(outcome),
     };
   }
@@ -81,7 +84,7 @@ export class BatchHarness implements LineJobs, LineWorker {
     const { refusal } = this;
     this.refusal = null;
     if (refusal !== null) throw refusal;
-    if (text === null || text.includes('bad'))
+    if (text === null || fault !== null || text.includes('bad'))
       return { refused: { text: `refused ${fault ?? text?.trim()}`, outcome: 'errored' as const } };
     this.submitted.push(text.trim());
     this.open.set(jobId, text.trim());

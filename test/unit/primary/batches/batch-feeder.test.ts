@@ -72,6 +72,17 @@ describe('A batch', () => {
     }
   });
 
+  it('sends no further lines when the files of its client are full, and ends', async () => {
+    const harness = new BatchHarness();
+    const batch = await harness.add(seven);
+    harness.maxBytes = (await harness.store.usageOf('key ada')).bytes + 1;
+    await runToEnd(harness, new BatchFeeder(batch, harness.parts));
+    const { out, err } = await harness.results();
+    expect(out.toSorted()).toEqual(answers(seven.slice(0, 3))); // those that ran
+    expect(err).toEqual(Array.from({ length: 4 }, () => 'refused no_room'));
+    expect((await stored(harness)).progress).toMatchObject({ status: 'ended', counts: { succeeded: 3, errored: 4 } });
+  });
+
   it('repeats a line whose host has died, three times at most', async () => {
     const harness = new BatchHarness();
     const feeder = new BatchFeeder(await harness.add(['one', 'two']), harness.parts);

@@ -54,6 +54,12 @@ describe('Batches', () => {
     expect(faults).toEqual([]);
   });
 
+  it('that are created at the same time cannot exceed the limit together', async () => {
+    const { add } = await harnessWith(5);
+    const created = await Promise.allSettled(Array.from({ length: 8 }, () => add(['a', 'b'])));
+    expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+  });
+
   it('that wait are cancelled at once', async () => {
     const { batches, add, harness, round } = await harnessWith();
     batches.start();
