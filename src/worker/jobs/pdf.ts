@@ -19,7 +19,7 @@ export function inspectPdf(file: Buffer): PdfFinding {
   if (isEncrypted(file)) return { fault: 'is encrypted: remove its password, or its protection' };
   const streams = objectStreams(file);
   if (streams === null) return { fault: `has more than ${maxPages} pages, or they cannot be counted` };
-  const pages = Math.max(...[file, ...streams].map(pagesIn));
+  const pages = pagesIn([file, ...streams]);
   if (pages === 0) return { fault: 'is not a readable PDF: it has no pages' };
   if (pages > maxPages) return { fault: `has more than ${maxPages} pages` };
   return { pages };
@@ -30,17 +30,27 @@ function isEncrypted(file: Buffer): boolean {
   return placesOf(file, '/Encrypt').some((at) => /^\/Encrypt\s*(?:\d+\s+\d+\s+R\b|<<)/.test(textAt(file, at, 40)));
 }
 
-/** Number of page trees, and of object streams, in which a file with few pages is certain to have all its pages. */
-const maxTrees = 1000;
+/**
+ * Number of page trees in the whole file, and of object streams, in which a file with few pages is certain to have all its
+ * pages. They bound the time that a hostile file takes.
+ */
+const maxTrees = 300;
 const maxStreams = 500;
 /** Bytes that a dictionary of a page tree has before and after its type. A tree of 100 pages has fewer. */
-const treeBytes = 8192;
+const treeBytes = 2048;
 
 /** Returns the largest number of pages that a page tree counts; 0 if no tree is found, infinity if too many are. */
-function pagesIn(objects: Buffer): number {
-  const trees = placesOf(objects, '/Pages').filter((at) => isTypeAt(objects, at, '/Pages'));
-  if (trees.length > maxTrees) return Number.POSITIVE_INFINITY;
-  return trees.reduce((most, at) => Math.max(most, countIn(objects, at)), 0);
+function pagesIn(parts: readonly Buffer[]): number {
+  let trees = 0;
+  let most = 0;
+  for (const objects of parts) {
+    for (const at of placesOf(objects, '/Pages')) {
+      if (!isTypeAt(objects, at, '/Pages')) continue;
+      if (++trees > maxTrees) return Number.POSITIVE_INFINITY;
+      most = Math.max(most, countIn(objects, at));
+    }
+  }
+  return most;
 }
 
 /** Whether the name at this place is the value of a `/Type`. */
@@ -103,9 +113,9 @@ function objectStreams(file: Buffer): Buffer[] | null {
 }
 
 function inflated(file: Buffer, at: number): Buffer | 'too large' | null {
-  const keyword = file.indexOf('stream', at);
-  const end = file.indexOf('endstream', at);
-  if (keyword < 0 || end <= keyword) return null;
+  const keyword = placeWithin(file, 'stream', at, treeBytes);
+  const end = keyword === null ? null : placeWithin(file, 'endstream', keyword, maxStreamBytes);
+  if (keyword === null || end === null || end <= keyword) return null;
   const lineEnd = file[keyword + 6] === 0x0d ? 2 : 1;
   try {
     return inflateSync(file.subarray(keyword + 6 + lineEnd, end), { maxOutputLength: maxStreamBytes });
@@ -114,10 +124,19 @@ function inflated(file: Buffer, at: number): Buffer | 'too large' | null {
   }
 }
 
-/** Returns the first places of a word in a file, one more than any limit for them. */
+/** Returns the first place of a word in this many bytes after `from`; null if there is none. */
+function placeWithin(file: Buffer, word: string, from: number, bytes: number): number | null {
+  const at = file.subarray(from, from + bytes).indexOf(word);
+  return at < 0 ? null : from + at;
+}
+
+/** Number of places at which a word is looked at: more than any limit for trees and streams. */
+const maxPlaces = 4000;
+
+/** Returns the first places of a word in a file. */
 function placesOf(file: Buffer, word: string): number[] {
   const places: number[] = [];
-  for (let at = file.indexOf(word); at >= 0 && places.length <= maxTrees * 4; at = file.indexOf(word, at + word.length))
+  for (let at = file.indexOf(word); at >= 0 && places.length <= maxPlaces; at = file.indexOf(word, at + word.length))
     places.push(at);
   return places;
 }

@@ -46,6 +46,11 @@ describe('The pages of a PDF', () => {
     ['too many pages', pdfOf({ pages: 101 }), 'has more than 100 pages'],
     ['too many compressed pages', pdfOf({ pages: 101, isCompressed: true }), 'has more than 100 pages'],
     ['no page', pdfOf({ pages: 0 }), 'is not a readable PDF: it has no pages'],
+    [
+      'page trees in many object streams',
+      pdfWith(objectStream(Buffer.from('<< /Type /Pages /Count 1 >>'.repeat(100))), 4),
+      'has more than 100 pages',
+    ],
     ['endless page trees', pdfWith('<< /Type /Pages /Count 1 >>', 2000), 'has more than 100 pages'],
     [
       'a decompression bomb',
