@@ -90,6 +90,7 @@ export class BatchFeeder {
   /** Texts of lines that are not sent yet. */
   readonly #unsent = new Map<string, FileLine>();
   readonly #sending = new Map<string, Promise<void>>();
+  #removing: Promise<void> = Promise.resolve();
   /** Lines that may have a job, although a worker has not confirmed it. */
   readonly #doubtful = new Set<string>();
   /** Results of lines that are invalid requests. */
@@ -126,6 +127,7 @@ export class BatchFeeder {
   /** Resolves when the batch has ended, when this host has lost it, or after `stop`. Rejects if the store fails. */
   async run(): Promise<void> {
     try {
+      this.#removing = this.#removeJobs(this.#progress.endedJobs ?? []); // the last run may have died before
       while (!this.#isStopped && isOpenBatch({ progress: this.#progress })) {
         this.#hasNews = false;
         if (!(await this.#step())) return;
@@ -133,7 +135,8 @@ export class BatchFeeder {
         if (isOpenBatch({ progress: this.#progress })) await this.#pause();
       }
     } finally {
-      await Promise.allSettled(this.#sending.values()); // otherwise the next run might send the same lines
+      // Otherwise the next run might send the same lines.
+      await Promise.allSettled([this.#removing, ...this.#sending.values()]);
     }
   }
 
@@ -168,20 +171,24 @@ export class BatchFeeder {
     const now = this.#parts.clock.now();
     const results = [...step.ended.values(), ...step.endedUnsent];
     const counts = countsWith(this.#progress.counts, results);
+    const endedJobs = this.#jobsOf(step);
     const progress: BatchState = {
       status: hasEnded ? this.#endStatus() : 'running',
       cursor: step.cursor,
       open,
+      endedJobs,
       counts,
       startedAt: this.#progress.startedAt ?? now,
       endedAt: hasEnded ? now : null,
     };
     if (hasEnded) await this.#closeFiles(counts);
+    await this.#removing; // from now on, their ids are no longer stored
     const stored = await this.#parts.store.advance(this.batch.id, progress, this.#appended(results));
     if (stored === 'lost') return false;
     this.#cancelAt ??= stored;
     this.#progress = progress;
     this.#forget(step);
+    this.#removing = this.#removeJobs(endedJobs);
     for (const { outcome } of results) this.#parts.lineEnded(this.batch.api, outcome);
     return true;
   }
@@ -336,13 +343,24 @@ export class BatchFeeder {
     });
   }
 
-  /** Forgets the jobs of lines whose results are stored. */
+  /** Returns the jobs of the lines that have a result, or another job, after the step. A refused line has no job. */
+  #jobsOf({ ended, repeated }: Step): string[] {
+    const lines = [...ended.keys(), ...repeated.keys()];
+    return lines.map(({ jobId }) => jobId).filter((jobId) => !this.#refused.has(jobId));
+  }
+
+  /** Forgets the lines that have a result, or another job, after the step. */
   #forget({ ended, repeated }: Step): void {
     for (const { jobId } of [...ended.keys(), ...repeated.keys()]) {
       this.#unsent.delete(jobId);
       this.#doubtful.delete(jobId);
-      if (!this.#refused.delete(jobId)) this.#parts.jobs.remove(jobId).catch(() => {}); // otherwise the job expires
+      this.#refused.delete(jobId);
     }
+  }
+
+  /** Removes jobs. A failure of the store is ignored here: the jobs are removed when their time has passed. */
+  async #removeJobs(ids: readonly string[]): Promise<void> {
+    await Promise.allSettled(ids.map((id) => this.#parts.jobs.remove(id)));
   }
 
   #readerAt(position: number): LineReader {

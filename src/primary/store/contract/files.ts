@@ -43,6 +43,8 @@ export interface BatchState {
   /** Position of the first line without a job or a result, bytes. */
   readonly cursor: number;
   readonly open: readonly SentLine[];
+  /** Jobs to remove, because the results of their lines are stored. Missing in batches of earlier versions. */
+  readonly endedJobs?: readonly string[];
   readonly counts: LineCounts;
   readonly startedAt: number | null;
   readonly endedAt: number | null;

@@ -72,6 +72,25 @@ describe('A batch', () => {
     }
   });
 
+  it('removes the jobs of stored results after a death of the service before their removal', async () => {
+    const harness = new BatchHarness();
+    const jobs = {
+      isOpenHere: (id: string) => harness.isOpenHere(id),
+      findEnd: (id: string) => harness.findEnd(id),
+      cancel: (id: string) => harness.cancel(id),
+      remove: async () => {
+        dying.stop();
+        throw storeUnavailable();
+      },
+    };
+    const dying = new BatchFeeder(await harness.add(seven), { ...harness.parts, jobs });
+    await runToEnd(harness, dying);
+    expect(harness.ended.size).toBeGreaterThan(0);
+    await runToEnd(harness, new BatchFeeder(await stored(harness), harness.parts));
+    expect((await harness.results()).out.toSorted()).toEqual(answers(seven));
+    expect(harness.ended.size).toBe(0);
+  });
+
   it('sends no further lines when the files of its client are full, and ends', async () => {
     const harness = new BatchHarness();
     const batch = await harness.add(seven);
