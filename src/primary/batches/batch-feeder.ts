@@ -62,6 +62,8 @@ export interface RunParts {
   /** Most lines of one batch with an open job. */
   readonly maxOpen: number;
   readonly maxLineBytes: number;
+  /** Whether this host may still run its batches. After a pause of the process, another host may run them. */
+  readonly isLeased: () => boolean;
   /** Whether the files of a client have room for further results. */
   readonly hasRoom: (client: string) => Promise<boolean>;
   readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
@@ -128,7 +130,7 @@ export class BatchFeeder {
   async run(): Promise<void> {
     try {
       this.#removing = this.#removeJobs(this.#progress.endedJobs ?? []); // the last run may have died before
-      while (!this.#isStopped && isOpenBatch({ progress: this.#progress })) {
+      while (this.#mayRun && isOpenBatch({ progress: this.#progress })) {
         this.#hasNews = false;
         if (!(await this.#step())) return;
         if (this.#unsent.size > 0) this.#send(await this.#parts.hasRoom(this.batch.client));
@@ -138,6 +140,10 @@ export class BatchFeeder {
       // Otherwise the next run might send the same lines.
       await Promise.allSettled([this.#removing, ...this.#sending.values()]);
     }
+  }
+
+  get #mayRun(): boolean {
+    return !this.#isStopped && this.#parts.isLeased();
   }
 
   async #pause(): Promise<void> {
@@ -295,7 +301,7 @@ export class BatchFeeder {
    */
   #send(hasRoom: boolean): void {
     const worker = this.#parts.worker();
-    if (worker === null || this.#isStopped || this.#cause !== null) return;
+    if (worker === null || !this.#mayRun || this.#cause !== null) return;
     for (const { jobId } of this.#progress.open) {
       const line = this.#unsent.get(jobId);
       const isBusy = this.#sending.has(jobId) || this.#refused.has(jobId) || this.#doubtful.has(jobId);

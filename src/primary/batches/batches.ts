@@ -25,7 +25,7 @@ export interface NewBatch {
   readonly metadata: StoredBatch['metadata'];
 }
 
-export interface BatchParts extends Omit<RunParts, 'store'> {
+export interface BatchParts extends Omit<RunParts, 'store' | 'isLeased'> {
   readonly store: FileStore;
   readonly files: Pick<StoredFiles, 'checkOn' | 'create' | 'find'>;
   readonly clock: Clock;
@@ -51,6 +51,8 @@ export class Batches {
   readonly #inLineOf = inLines();
   #isStarted = false;
   #isChecking = false;
+  /** Time until which no other host runs the batches that this host has leased. */
+  #leasedUntil = 0;
 
   constructor(parts: BatchParts, limits: BatchLimits) {
     this.#parts = parts;
@@ -168,7 +170,10 @@ export class Batches {
     try {
       const { store, clock } = this.#parts;
       const holders = new Set([...this.#runs.values()].map(({ batch }) => batch.holder));
-      for (const batch of await store.leaseBatches(leaseMs)) {
+      const leasedAt = clock.now();
+      const leased = await store.leaseBatches(leaseMs);
+      this.#leasedUntil = leasedAt + leaseMs;
+      for (const batch of leased) {
         const run = this.#runs.get(batch.id);
         if (run !== undefined && batch.cancelAt !== null) run.cancel(batch.cancelAt);
         const mayBegin = !holders.has(batch.holder) || batch.cancelAt !== null || batch.expiresAt <= clock.now();
@@ -183,7 +188,8 @@ export class Batches {
   }
 
   #begin(batch: StoredBatch): void {
-    const run = new BatchFeeder(batch, this.#parts);
+    const isLeased = () => this.#parts.clock.now() < this.#leasedUntil;
+    const run = new BatchFeeder(batch, { ...this.#parts, isLeased });
     this.#runs.set(batch.id, run);
     const begun = run.run().finally(() => this.#runs.delete(batch.id));
     begun.then(

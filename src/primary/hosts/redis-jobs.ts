@@ -132,6 +132,8 @@ export class RedisJobs implements JobStore {
       if (error instanceof Unanswered) this.#toRemove.push(id);
       throw error;
     });
+    // A host that was stopped for a while may send a line of a batch that another host has sent meanwhile.
+    if (verdict === 'exists') throw storeUnavailable('the job exists already');
     if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : verdict === 'name' ? 'name' : 'holder');
     try {
       await this.#limited(this.#queue.add([{ id, priority: Number(rest[0]) }]));

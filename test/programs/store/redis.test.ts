@@ -4,6 +4,7 @@ import type { ConversationJournal } from '../../../src/primary/store/contract/co
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
+import { jobRequest, plainForm } from '../../support/jobs/job-records.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../support/stores/file-store-contract.js';
@@ -58,6 +59,21 @@ it('A host without figures can read a turn of a host with figures, and the rever
     { type: 'text', text: 'Hello' },
   ]);
   await next.close();
+});
+
+it('A job is not replaced by a job with the same id, which another host sends', async () => {
+  await server.ask('FLUSHALL');
+  const store = await openAt(server.url);
+  const job = { id: 'same', title: 'Hi', form: plainForm, createdAt: Date.now(), request: jobRequest() };
+  try {
+    await store.jobs.accept(job);
+    await store.jobs.start(job.id, Date.now());
+    await expect(store.jobs.accept(job)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await store.jobs.find(job.id, null)).toMatchObject({ status: 'running' });
+    await store.jobs.accept({ ...job, id: 'other' });
+  } finally {
+    await store.close();
+  }
 });
 
 describe('Responses on two hosts', () => {

@@ -20,6 +20,7 @@ export class BatchHarness implements LineJobs, LineWorker {
   refusal: Error | null = null;
   /** Whether a worker listens. */
   hasWorker = true;
+  isLeased = true;
   /** Number of bytes that the files of the client may have. */
   maxBytes = Number.POSITIVE_INFINITY;
   mostOpen = 0;
@@ -32,6 +33,7 @@ export class BatchHarness implements LineJobs, LineWorker {
       clock: this.clock,
       maxOpen: 3,
       maxLineBytes: 100,
+      isLeased: () => this.isLeased,
       hasRoom: async () => (await this.store.usageOf('key ada')).bytes < this.maxBytes,
       lineEnded: (_api, outcome) => this.outcomes.push(outcome),
     };

@@ -94,6 +94,7 @@ function scripts.accept()
   local id, client, bytes = args.id, args.client, tonumber(args.bytes)
   local fault = checkLists(client)
   if fault then return fault end
+  if redis.call('EXISTS', jobOf(id)) == 1 then return {'exists', now} end
   local waitingBytes = tonumber(redis.call('GET', key('bytes')) or '0')
   if redis.call('ZCARD', key('waiting')) >= tonumber(args.maxJobs) or waitingBytes + bytes > tonumber(args.maxBytes) then
     return {'full', now}

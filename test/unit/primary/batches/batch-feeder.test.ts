@@ -91,6 +91,19 @@ describe('A batch', () => {
     expect(harness.ended.size).toBe(0);
   });
 
+  it('sends no further lines when another host may run it', async () => {
+    const harness = new BatchHarness();
+    const feeder = new BatchFeeder(await harness.add(seven), harness.parts);
+    const run = feeder.run();
+    await harness.clock.advance(500);
+    for (const id of harness.open.keys()) await harness.remove(id); // the other host has their results
+    harness.open.clear();
+    harness.isLeased = false;
+    feeder.wake();
+    await run;
+    expect(harness.submitted).toHaveLength(3);
+  });
+
   it('sends no further lines when the files of its client are full, and ends', async () => {
     const harness = new BatchHarness();
     const batch = await harness.add(seven);
