@@ -191,9 +191,9 @@ function indented(lines: readonly string[], indent: string): string[] {
 /** Sets fields of the outermost level in YAML. */
 function setYamlFields(before: string, fields: Readonly<Record<string, string>>): string {
   const lines = before.split('\n').filter((line) => !Object.keys(fields).some((name) => line.startsWith(`${name}:`)));
-  const others = lines.join('\n').trimEnd();
-  const own = Object.entries(fields).map(([name, value]) => `${name}: ${yaml(value)}\n`);
-  return `${others}${others === '' ? '' : '\n'}${own.join('')}`;
+  const otherText = lines.join('\n').trimEnd();
+  const fieldLines = Object.entries(fields).map(([name, value]) => `${name}: ${yaml(value)}\n`);
+  return `${otherText}${otherText === '' ? '' : '\n'}${fieldLines.join('')}`;
 }
 
 /** Returns a string in YAML, in quotes unless it can be read without them by every reader. */

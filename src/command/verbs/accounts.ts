@@ -149,8 +149,8 @@ const actions: Readonly<Record<string, AccountAction>> = {
     });
     if (args.has('json')) await context.terminal.writeJson({ name, removed: true });
     const home = homeOf(removed);
-    const rest = home === null ? '' : ` Its login is still in ${home}.`;
-    context.terminal.sentences(`The account ${name} was removed from ${path}.${rest} ${noRestart}`);
+    const hint = home === null ? '' : ` Its login is still in ${home}.`;
+    context.terminal.sentences(`The account ${name} was removed from ${path}.${hint} ${noRestart}`);
     return exitCodes.ok;
   },
 };

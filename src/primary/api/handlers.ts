@@ -403,8 +403,8 @@ async function usageText(services: Services, { client, scopes, ...order }: Reque
   const { kind, name } = readClientId(holderOf(client));
   const { clients } = services;
   // what all clients have used together concerns only the operator
-  const own = () => clients.budgetsOf(client).filter(({ holders }) => holders !== null);
-  const budgets = services.budgets.usesOf(isAdmin ? clients.budgets : own());
+  const ownBudgets = () => clients.budgetsOf(client).filter(({ holders }) => holders !== null);
+  const budgets = services.budgets.usesOf(isAdmin ? clients.budgets : ownBudgets());
   return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }
 

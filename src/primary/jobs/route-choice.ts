@@ -47,10 +47,10 @@ export class RouteChooser {
    */
   choose(request: JobRequest, isPatient: boolean): RouteChoice {
     const first = this.#router.route(request);
-    const others = this.#router.fallbacks(first, request).filter((route) => this.#rules.isSupported(request, route));
+    const fallbacks = this.#router.fallbacks(first, request).filter((route) => this.#rules.isSupported(request, route));
     const unmoved = { route: first, passed: [], left: [] };
-    if (others.length === 0) return unmoved;
-    const routes = [first, ...others];
+    if (fallbacks.length === 0) return unmoved;
+    const routes = [first, ...fallbacks];
     if (request.results !== undefined) {
       const index = routes.findIndex((route) => this.#rules.hasAnswered(request, route));
       const passed = passedRoutes(routes.slice(0, Math.max(index, 0)), request);

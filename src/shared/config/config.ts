@@ -134,9 +134,9 @@ function madeKeysFileOf(env: Environment, values: Parsed): string | null {
 /** Returns a file in the folder of the variable, of systemd or of the user; null if there is no folder. */
 function stateFile(env: Environment, { MODEL_API_STATE_FOLDER: named }: Parsed, name: string): string | null {
   if (named === undefined) return null;
-  const [ofUnit] = env.STATE_DIRECTORY?.split(':') ?? [];
-  const ofUser = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
-  const folder = named ?? (ofUnit || (ofUser && join(ofUser, 'prompt-relay')));
+  const [unitFolder] = env.STATE_DIRECTORY?.split(':') ?? [];
+  const userFolder = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
+  const folder = named ?? (unitFolder || (userFolder && join(userFolder, 'prompt-relay')));
   return folder && isAbsolute(folder) ? join(folder, name) : null;
 }
 

@@ -23,8 +23,8 @@ export class PersonLines<Line extends { readonly name: string }> {
    * of everybody; null if there is none.
    */
   find(person: string, groups: readonly string[]): Line | null {
-    const own = this.#byName.get(person);
-    if (own !== undefined) return own;
+    const ownLine = this.#byName.get(person);
+    if (ownLine !== undefined) return ownLine;
     const names = new Set(groups.map((group) => groupPrefix + group));
     return this.#groups.find(({ name }) => names.has(name)) ?? this.#byName.get('*') ?? null;
   }

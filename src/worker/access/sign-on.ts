@@ -84,9 +84,9 @@ export class SignOn {
     for (let index = 0; index < rawHeaders.length; index += 2) {
       const name = rawHeaders[index] as string;
       if (!name.includes('_')) continue;
-      const meant = name.toLowerCase().replaceAll('_', '-');
-      if (this.#headers.includes(meant))
-        throw invalid(meant, `the header ${meant} must be written with - instead of _`);
+      const header = name.toLowerCase().replaceAll('_', '-');
+      if (this.#headers.includes(header))
+        throw invalid(header, `the header ${header} must be written with - instead of _`);
     }
   }
 

@@ -76,12 +76,12 @@ export interface FencedAccount {
 export function fenced(
   { env, perl }: FenceTools,
   hidden: readonly string[],
-  own: string | null,
+  ownHome: string | null,
   [program, args]: StartCommand,
 ): StartCommand {
   const prctl = String(prctlNumbers[process.arch] ?? -1);
   // Perl reports an unknown locale on stderr, which would appear as the model CLI's.
-  const leading = ['PERL_BADLANG=0', perl, '-e', script, prctl, hidden.join('\n'), own ?? ''];
+  const leading = ['PERL_BADLANG=0', perl, '-e', script, prctl, hidden.join('\n'), ownHome ?? ''];
   return [env, [...leading, program, ...args]];
 }
 

@@ -19,8 +19,8 @@ export class MemoryDeliveries implements DeliveryStore {
       this.#byId.delete(old.id);
     }
     if (this.#byId.has(id)) return { isNew: false, dropped: 0 };
-    const ofClient = client === '' ? [] : [...this.#byId.values()].filter((other) => other.client === client);
-    let dropped = ofClient.length >= maxOfClient ? this.#dropOne(ofClient) : 0;
+    const clientDeliveries = client === '' ? [] : [...this.#byId.values()].filter((other) => other.client === client);
+    let dropped = clientDeliveries.length >= maxOfClient ? this.#dropOne(clientDeliveries) : 0;
     if (this.#byId.size >= maxDeliveries) dropped += this.#dropOne([...this.#byId.values()]);
     this.#byId.set(id, delivery);
     return { isNew: true, dropped };

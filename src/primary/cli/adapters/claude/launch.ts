@@ -89,9 +89,9 @@ export const permissionFlag = '--permission-prompt-tool';
 /** Returns the arguments with the web search as the only tool. With `--bare`, the CLI has no web search. */
 function searchArgs(args: readonly string[]): readonly string[] {
   const [bare] = forApiKeys;
-  const others = args.filter((arg) => arg !== bare);
+  const otherArgs = args.filter((arg) => arg !== bare);
   return [
-    ...others.map((arg, index) => (others[index - 1] === '--tools' ? searchTool : arg)),
+    ...otherArgs.map((arg, index) => (otherArgs[index - 1] === '--tools' ? searchTool : arg)),
     ...[permissionFlag, 'stdio'],
   ];
 }
