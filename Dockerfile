@@ -17,7 +17,7 @@ FROM docker.io/library/node:24-bookworm-slim
 RUN apt-get update \
   && apt-get install -y --no-install-recommends procps tini util-linux \
   && rm -rf /var/lib/apt/lists/*
-# A model CLI to install beside the service, such as @anthropic-ai/claude-code@2.1.328.
+# A model CLI to install beside the service, such as @anthropic-ai/claude-code@2.1.332.
 ARG CLI_PACKAGE=
 RUN if [ -n "$CLI_PACKAGE" ]; then npm install --global --allow-scripts="$CLI_PACKAGE" "$CLI_PACKAGE" && rm -rf ~/.npm; fi
 WORKDIR /app

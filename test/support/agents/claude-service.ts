@@ -21,7 +21,7 @@ export async function startWithClaude(api: MessagesApi, { env, ...options }: Ser
 }
 
 /** Newest version on npm when this was written. */
-const newest = '2.1.330';
+const newest = '2.1.332';
 
 /** Version under test; the table of suites sets others. */
 export const claudeVersion = process.env.TESTED_CLAUDE ?? newest;
