@@ -21,6 +21,7 @@ interface Thinking {
 export interface CheckedRequest {
   readonly model: string;
   readonly messages: readonly Message[];
+  readonly system?: unknown;
   readonly max_tokens: number;
   readonly tools?: readonly { readonly name?: string; readonly input_schema?: unknown }[];
   readonly stop_sequences?: readonly string[];
@@ -46,7 +47,27 @@ const propertyForm = /^[a-zA-Z0-9_.-]{1,64}$/;
  * rule comes from a public bug report.
  */
 export function findFault(request: CheckedRequest, rules: ModelRules = {}): string | null {
-  return messagesFault(request.messages) ?? toolsFault(request.tools ?? []) ?? samplingFault(request, rules);
+  return (
+    messagesFault(request.messages) ??
+    toolsFault(request.tools ?? []) ??
+    samplingFault(request, rules) ??
+    cacheFault(request)
+  );
+}
+
+const maxBreakpoints = 4;
+
+function cacheFault({ tools = [], system, messages }: CheckedRequest): string | null {
+  const marked = [tools, Array.isArray(system) ? system : [], ...messages.map(blocksOf)].flat() as {
+    readonly cache_control?: { readonly ttl?: string } | null;
+  }[];
+  const marks = marked.flatMap(({ cache_control: mark }) => mark ?? []);
+  if (marks.length > maxBreakpoints)
+    return `A maximum of ${maxBreakpoints} blocks with cache_control may be provided. Found ${marks.length}.`;
+  const isLate = marks.some(({ ttl }, at) => ttl === '1h' && marks.slice(0, at).some((mark) => mark.ttl !== '1h'));
+  return isLate
+    ? "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
+    : null;
 }
 
 function firstFault<T>(items: readonly T[], faultOf: (item: T, at: number) => string | null): string | null {
