@@ -151,11 +151,15 @@ const sampling = z
   .readonly();
 export type Sampling = z.infer<typeof sampling>;
 
+/** Breakpoint of the client in the model's prompt cache. `restLength`: UTF-16 units of the text after it. */
+const cacheBreakpoint = z.object({ ttl: z.enum(['5m', '1h']), restLength: z.int().nonnegative() }).readonly();
+export type CacheBreakpoint = z.infer<typeof cacheBreakpoint>;
+
 /**
  * Requested options that a model CLI may not support. In this case they are reported to the client, and the job runs
  * without them.
  */
-export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel'] as const;
+export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel', 'cache'] as const;
 export type OptionalWish = (typeof optionalWishes)[number];
 
 /** Web search that the model may use for its answer. */
@@ -242,6 +246,7 @@ export const jobRequest = z
     /** Form of the model's thoughts; if omitted, the caller gets none. */
     thinking: z.enum(thinkingForms).optional(),
     sampling: sampling.optional(),
+    cache: cacheBreakpoint.optional(),
     /** Earlier messages, oldest first, for `ask` from a caller that stores the conversation itself. */
     history: z.array(message).readonly(),
     /** Text before `history`, which the primary reads when the job starts. */

@@ -128,12 +128,15 @@ export function dropsTools(extras: Capabilities, offer: ToolOffer): boolean {
  * with one call at a time satisfies `isParallel: false` in any case.
  */
 export function ignoredWishes(
-  { offer, sampling = {} }: JobRequest,
+  { offer, cache, sampling = {} }: JobRequest,
   extras: Pick<Capabilities, 'tools' | 'wishes'> | null,
 ): OptionalWish[] {
   if (extras === null) return [];
   const isSingle = offer?.isParallel === false && extras.tools === 'parallel';
-  const requested = optionalWishes.filter((wish) => (wish === 'isParallel' ? isSingle : sampling[wish] !== undefined));
+  const requested = optionalWishes.filter((wish) => {
+    if (wish === 'isParallel') return isSingle;
+    return (wish === 'cache' ? cache : sampling[wish]) !== undefined;
+  });
   return requested.filter((wish) => !extras.wishes?.includes(wish));
 }
 

@@ -134,12 +134,13 @@ export class Answering {
 
   #turn(): Turn {
     const { request, launch, turn } = this.#job;
-    const { text, images, results, offer, search, sampling, stop, thinking } = request;
+    const { text, images, results, offer, search, sampling, cache, stop, thinking } = request;
     return {
       ...{ ...launch, text, images, history: turn?.history ?? request.history },
       ...(results !== undefined && { results }),
       ...(offer !== undefined && { offer }),
       ...(sampling !== undefined && { sampling }),
+      ...(cache !== undefined && { cache }),
       ...(search !== undefined && { search: { ...search, maxUses: this.#job.searchesLeft } }),
       ...(thinking !== undefined && { thinking }),
       ...(stop.length > 0 && { stop }),

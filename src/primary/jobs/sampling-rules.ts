@@ -15,7 +15,13 @@ type JobRoute = Pick<Route, 'adapterModel'> & {
 };
 
 /** Names of the fields in a turn, by their names in an API that may refuse them. */
-const fields = { temperature: 'temperature', top_p: 'topP', max_tokens: 'maxTokens', stop_sequences: 'stop' } as const;
+const fields = {
+  temperature: 'temperature',
+  top_p: 'topP',
+  max_tokens: 'maxTokens',
+  stop_sequences: 'stop',
+  cache_control: 'cache',
+} as const;
 type SampledField = keyof typeof fields;
 
 /** Stands for summaries of the model's thoughts, which OpenAI's API gives to verified organizations only. */
@@ -58,12 +64,13 @@ export class SamplingRules {
   ignored(request: JobRequest, route: JobRoute): OptionalWish[] {
     const { extras } = route.cli.program;
     if (extras === null) return [];
-    const { sampling: requested = {}, thinking, effort } = request;
+    const { sampling: requested = {}, cache, thinking, effort } = request;
     const launch = { ...plainLaunch(null), effort };
-    const turn = { ...launch, text: '', history: [], sampling: requested, ...(thinking && { thinking }) };
-    const { sampling = {} } = this.fit(turn, route, extras);
-    const isSent = (option: OptionalWish) => option === 'isParallel' || sampling[option] !== undefined;
-    return ignoredWishes(request, { ...extras, wishes: extras.wishes?.filter(isSent) ?? [] });
+    const more = { ...(cache && { cache }), ...(thinking && { thinking }) };
+    const turn = { ...launch, text: '', history: [], sampling: requested, ...more };
+    const fitting = this.fit(turn, route, extras);
+    const unsent = unsentWishes(request, fitting);
+    return ignoredWishes(request, { ...extras, wishes: extras.wishes?.filter((wish) => !unsent.includes(wish)) ?? [] });
   }
 
   /**
@@ -76,7 +83,8 @@ export class SamplingRules {
       this.#remember(thoughts, route);
       return withoutThoughts(turn);
     }
-    const sent = (Object.keys(fields) as SampledField[]).filter((field) => isSent(turn, field));
+    const { extras } = route.cli.program;
+    const sent = (Object.keys(fields) as SampledField[]).filter((field) => isSent(turn, field, extras));
     const found = sent.filter((field) => new RegExp(`\\b${field}\\b`).test(error.message));
     const named = found.includes('temperature')
       ? found.filter((field) => field !== 'temperature' || found.length === 1)
@@ -98,9 +106,10 @@ export class SamplingRules {
   }
 }
 
-function isSent({ sampling = {}, stop = [] }: Turn, field: SampledField): boolean {
+function isSent(turn: Turn, field: SampledField, extras: Capabilities | null): boolean {
   const name = fields[field];
-  return name === 'stop' ? stop.length > 0 : sampling[name] !== undefined;
+  if (name === 'cache') return turn.cache !== null && extras?.wishes?.includes('cache') === true;
+  return name === 'stop' ? (turn.stop ?? []).length > 0 : turn.sampling?.[name] !== undefined;
 }
 
 /**
@@ -112,6 +121,7 @@ function isCalledUnsupported(field: SampledField, message: string): boolean {
   const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
   const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refused}([^.]*)`, 'i');
   const object = new RegExp(`unsupported parameter: ${name}|\\bdoes not support (?:the )?(?:parameter )?${name}`, 'i');
+  if (/\bmaximum of \d+ blocks with cache_control\b/.test(message)) return field === 'cache_control';
   const condition = subject.exec(message)?.[1] ?? object.exec(message)?.[0];
   return condition !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(condition);
 }
@@ -121,21 +131,24 @@ function withoutThoughts({ thinking: _, ...turn }: Turn): Turn {
 }
 
 function without(turn: Turn, ...left: readonly SampledField[]): Turn {
-  const { sampling, stop, ...base } = turn;
+  const { sampling, stop, cache, ...base } = turn;
   const names: readonly string[] = left.map((field) => fields[field]);
   const fitting = Object.fromEntries(Object.entries(sampling ?? {}).filter(([name]) => !names.includes(name)));
   return {
     ...base,
     ...(Object.keys(fitting).length > 0 && { sampling: fitting as Sampling }),
     ...(stop !== undefined && !names.includes('stop') && { stop }),
+    ...(names.includes('cache') ? { cache: null } : cache !== undefined && { cache }),
   };
 }
 
 /** Returns the requested options that the turn was sent without. */
-export function unsentWishes({ sampling: requested = {} }: Pick<JobRequest, 'sampling'>, { sampling = {} }: Turn) {
-  return optionalWishes.filter(
-    (option) => option !== 'isParallel' && requested[option] !== undefined && sampling[option] === undefined,
-  );
+export function unsentWishes(request: Pick<JobRequest, 'sampling' | 'cache'>, turn: Turn): OptionalWish[] {
+  return optionalWishes.filter((option) => {
+    if (option === 'isParallel') return false;
+    if (option === 'cache') return request.cache !== undefined && turn.cache === null;
+    return request.sampling?.[option] !== undefined && turn.sampling?.[option] === undefined;
+  });
 }
 
 function keyOf(field: RememberedField, { cli, adapterModel }: JobRoute): string {

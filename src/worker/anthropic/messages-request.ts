@@ -36,6 +36,7 @@ import {
 import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
 import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { attachmentOf } from './attachments.js';
+import { cacheIn } from './cache-control.js';
 
 /** Block of a message's content. The type decides which other fields it has. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -149,10 +150,10 @@ function effortForBudget(thinking: MessagesRequest['thinking']): Effort | undefi
 }
 
 /** Fields that the service supports, or reports in `ineffectiveFields`. */
-const known = fieldsOf(messagesRequest, 'metadata');
+const known = new Set([...fieldsOf(messagesRequest, 'metadata'), 'cache_control']);
 const knownOutput = new Set(['format', 'effort']);
-const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
-const knownOfSearch = new Set(['type', 'name', 'max_uses', 'allowed_domains', 'blocked_domains']);
+const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict', 'cache_control']);
+const knownOfSearch = new Set(['type', 'name', 'max_uses', 'allowed_domains', 'blocked_domains', 'cache_control']);
 
 /** Returns the job of a request. Throws `validation_error` for unsupported requests. */
 export function parseMessages(body: MessagesRequest): ParsedRequest {
@@ -170,18 +171,20 @@ function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkR
   const stop = schema === undefined ? (body.stop_sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
   const thinking = thinkingOf(body, effort);
+  const cache = cacheIn(body);
   return sdkRequest({
     body,
     known,
     conversation,
     tools,
     sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null },
-    job: { schema, effort: effort.value, stop, thinking, stream: body.stream === true },
+    job: { schema, effort: effort.value, stop, cache: cache?.breakpoint, thinking, stream: body.stream === true },
     wishFields: {
       temperature: 'temperature',
       topP: 'top_p',
       maxTokens: 'max_tokens',
       isParallel: 'tool_choice.disable_parallel_tool_use',
+      ...(cache && { cache: cache.field }),
     },
     ignored: [
       ...ignoredIn('output_config', [body.output_config], knownOutput),
@@ -265,7 +268,8 @@ const thoughts = new Set(['thinking', 'redacted_thinking']);
 
 const knownOfMessage = new Set(['role', 'content']);
 const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
-const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', 'title', ...callFields]);
+const ownFields = ['type', 'text', 'source', 'thinking', 'signature', 'data', 'title', 'cache_control'];
+const knownOfBlock = new Set([...ownFields, ...callFields]);
 
 const knownTypes = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 

@@ -4,6 +4,7 @@ import { toolRoutes } from '../../shared/api/endpoints.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
   Attachment,
+  CacheBreakpoint,
   ContinuedText,
   Effort,
   JobRequest,
@@ -50,6 +51,7 @@ export interface RequestedJob {
   /** `false` if the client sends no ids of calls. */
   readonly hasCallIds?: false | undefined;
   readonly sampling?: Sampling | undefined;
+  readonly cache?: CacheBreakpoint | undefined;
   /** Form in which the client gets the model's thoughts. */
   readonly thinking?: ThinkingForm | undefined;
   /** Earlier messages, from a client that stores the conversation itself. */
@@ -70,7 +72,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, effort = null } = job;
   const [model = null, ...fallbacks] = job.model?.split(',') ?? [];
-  const { versionOf, offer, search, sampling, results, hasCallIds, thinking, earlier } = job;
+  const { versionOf, offer, search, sampling, cache, results, hasCallIds, thinking, earlier } = job;
   const { requestId, trace, client, groups } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
@@ -82,6 +84,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
     ...(offer && { offer }),
     ...(search && { search }),
     ...(sampling && { sampling }),
+    ...(cache && { cache }),
     ...(hasCallIds === false && { hasCallIds }),
     ...(thinking && { thinking }),
     ...(earlier && { earlier }),
@@ -257,7 +260,10 @@ export interface SdkRequest
   readonly conversation: Pick<RequestedJob, 'system' | 'history'> & { readonly question: Message };
   readonly tools: ParsedTools;
   readonly sampling: Parameters<typeof samplingOf>[0];
-  readonly job: Pick<RequestedJob, 'schema' | 'effort' | 'stop' | 'hasCallIds' | 'thinking' | 'earlier' | 'stream'>;
+  readonly job: Pick<
+    RequestedJob,
+    'schema' | 'effort' | 'stop' | 'cache' | 'hasCallIds' | 'thinking' | 'earlier' | 'stream'
+  >;
 }
 
 /**

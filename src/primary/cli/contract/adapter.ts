@@ -3,6 +3,7 @@ import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
 import {
   type Attachment,
+  type CacheBreakpoint,
   type CallDelta,
   type CallStart,
   type Effort,
@@ -29,6 +30,7 @@ import {
 
 export type {
   Attachment,
+  CacheBreakpoint,
   CallDelta,
   CallStart,
   Effort,
@@ -97,6 +99,8 @@ export interface Turn extends LaunchOptions {
   /** Tools of the client; absent if the client sends none. */
   readonly offer?: ToolOffer;
   readonly sampling?: Sampling;
+  /** Breakpoint of the client; null if the API has refused a breakpoint, and absent if the client sets none. */
+  readonly cache?: CacheBreakpoint | null;
   /** Limits of the web searches; absent unless the program was started with `hasSearch`. */
   readonly search?: SearchLimits;
   /**

@@ -1,8 +1,8 @@
 import { fitSampling } from '../../../../src/primary/cli/adapters/claude/writer.js';
 import { optionalWishes, plainLaunch, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
-import { SamplingRules } from '../../../../src/primary/jobs/sampling-rules.js';
+import { SamplingRules, unsentWishes } from '../../../../src/primary/jobs/sampling-rules.js';
 import { cliError } from '../../../../src/shared/errors.js';
-import type { Sampling } from '../../../../src/shared/job.js';
+import type { JobRequest, Sampling } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const extras = { wishes: optionalWishes, fitSampling };
@@ -96,5 +96,40 @@ describe('A refused field', () => {
     const sampling = rules();
     expect(sampling.repeatable(refusal(message), wish, route)?.sampling).toEqual({ maxTokens: 9 });
     expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+  });
+});
+
+describe('A breakpoint of the prompt cache', () => {
+  const cache = { ttl: '5m', restLength: 0 } as const;
+  const tooMany = 'A maximum of 4 blocks with cache_control may be provided. Found 5.';
+  const request = (wish: object): JobRequest => ({ sampling: {}, ...wish }) as JobRequest;
+
+  it.each<Partial<Turn>>([{ cache }, {}])('is omitted for an hour after the API counts too many: %j', async (wish) => {
+    const clock = new FakeClock();
+    const sampling = new SamplingRules(true, clock);
+    const again = sampling.repeatable(refusal(tooMany), turn({}, wish), route) as Turn;
+    expect(again.cache).toBeNull();
+    expect(sampling.repeatable(refusal(tooMany), again, route)).toBeNull();
+    expect(sampling.fit(turn({}, wish), route, extras).cache).toBeNull();
+    const unsent = 'cache' in wish ? ['cache'] : [];
+    expect(unsentWishes(request(wish), again)).toEqual(unsent);
+    expect(sampling.ignored(request(wish), route)).toEqual(unsent);
+    await clock.advance(60 * 60 * 1000);
+    expect(sampling.fit(turn({}, wish), route, extras).cache).toEqual(wish.cache);
+    expect(sampling.ignored(request(wish), route)).toEqual([]);
+  });
+
+  it('is sent for the next client after another refusal', () => {
+    const sampling = rules();
+    const late = "messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come after …";
+    expect(sampling.repeatable(refusal(late), turn({}, { cache }), route)?.cache).toBeNull();
+    expect(sampling.fit(turn({}, { cache }), route, extras).cache).toEqual(cache);
+  });
+
+  it('is ignored by a program that has none', () => {
+    const program = { extras: { ...extras, wishes: ['temperature'] } } as const;
+    const other = { ...route, cli: { name: 'other', program } };
+    expect(rules().ignored(request({ cache }), other)).toEqual(['cache']);
+    expect(rules().repeatable(refusal(tooMany), turn({}, { cache }), other)).toBeNull();
   });
 });

@@ -59,6 +59,8 @@ const pdfData = pdfOf({ pages: 2 }).toString('base64');
 const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdfData } };
 const says = (...parts: unknown[]) => ({ messages: [user(parts)] });
 const sends = (source: unknown) => says({ type: 'image', source });
+const marked = (part: object, ttl?: string) => ({ ...part, cache_control: { type: 'ephemeral', ttl } });
+const ends = { ttl: '5m', restLength: 0 };
 const reminder = '<system-reminder>\n99 left\n</system-reminder>';
 const found = (tool_name: string) => ({ type: 'tool_reference', tool_name });
 const callable = (name: string) => `The tool ${name} can be called now.`;
@@ -66,7 +68,7 @@ const callable = (name: string) => `The tool ${name} can be called now.`;
 describe('A request to the Messages API', () => {
   it('becomes a job with all of its values', () => {
     const { job, model, ignored } = asked({
-      system: [text('Be kind.'), { ...text('Be brief.'), cache_control: { type: 'ephemeral' } }],
+      system: [text('Be kind.'), text('Be brief.')],
       ...following([text('Hello.')], [image, text('Who is it?')]),
       ...{ stop_sequences: ['END', ''], stream: true, metadata: { user_id: 'ada' } },
       ...{ max_tokens: 100, temperature: 0.5, top_p: 0.9, top_k: 5 },
@@ -77,7 +79,7 @@ describe('A request to the Messages API', () => {
     });
     expect(job).toEqual(expected);
     expect(model).toBe('eliza');
-    expect(ignored).toEqual(['metadata', 'top_k', 'system.cache_control']);
+    expect(ignored).toEqual(['metadata', 'top_k']);
   });
 
   it.each<[string, object, Partial<ParsedRequest['job']>]>([
@@ -250,6 +252,53 @@ describe('A request to the Messages API', () => {
     });
   });
 
+  it.each<[string, object, object, string]>([
+    ['at the end', says(text('a'), marked(text('b'))), ends, 'messages.content.cache_control'],
+    [
+      'before a text',
+      says(marked(text('a')), text('bc')),
+      { ttl: '5m', restLength: 4 },
+      'messages.content.cache_control',
+    ],
+    [
+      'after an image, the last of several',
+      says(marked(text('a')), text('b'), marked(image), text('cd')),
+      { ttl: '5m', restLength: 2 },
+      'messages.content.cache_control',
+    ],
+    [
+      'in the system text and a tool, with the longest time to live',
+      { system: [marked(text('a'), '1h')], tools: [marked(weather)] },
+      { ttl: '1h', restLength: 0 },
+      'tools.cache_control, system.cache_control',
+    ],
+    [
+      'in an earlier message',
+      following([text('a')], [marked(text('b'))], [text('c')]),
+      ends,
+      'messages.content.cache_control',
+    ],
+    [
+      'in a message of the role system behind the question',
+      { messages: [user([marked(text('a')), text('b')]), system([marked(text(reminder))])] },
+      ends,
+      'messages.content.cache_control',
+    ],
+    ['for the whole request', marked({}), ends, 'cache_control'],
+  ])('has a breakpoint of the prompt cache: %s', (_, fields, cache, field) => {
+    const { job, ignored, wishFields } = asked(fields);
+    expect([job.cache, wishFields.cache, ignored]).toEqual([cache, field, []]);
+  });
+
+  it.each<[object, string]>([
+    [{ ttl: '2h' }, 'messages.0.content.1.cache_control.ttl'],
+    [[], 'messages.0.content.1.cache_control'],
+  ])('with the breakpoint %j is refused', (cache_control, path) => {
+    expect(() => asked(says(text('a'), { ...text('b'), cache_control }))).toThrow(
+      expect.objectContaining({ details: [expect.objectContaining({ path })] }),
+    );
+  });
+
   it.each<[object, string[]]>([
     [choosing({ type: 'any' }), []],
     [choosing({ type: 'any' }, weather, search), ['tools.web_search_20250305']],
@@ -273,12 +322,12 @@ describe('A request to the Messages API', () => {
     [{ thinking: { type: 'disabled' } }, ['thinking']],
     [{ thinking: thinks(2000), output_config: { effort: 'low' } }, ['thinking.budget_tokens']],
     [
-      { messages: [{ ...user([{ ...text('Hi'), cache_control: {}, citations: null, spans: [] }]), name: 'ada' }] },
-      ['messages.name', 'messages.content.cache_control'],
+      { messages: [{ ...user([{ ...text('Hi'), odd: {}, citations: null, spans: [] }]), name: 'ada' }] },
+      ['messages.name', 'messages.content.odd'],
     ],
     [
-      choosing({ type: 'any', disable_parallel_tool_use: true, odd: 1 }, { ...weather, cache_control: {} }),
-      ['tools.cache_control', 'tool_choice.odd'],
+      choosing({ type: 'any', disable_parallel_tool_use: true, odd: 1 }, { ...weather, odd: {} }),
+      ['tools.odd', 'tool_choice.odd'],
     ],
     [{ max_tokens: 5, temperature: 1, top_p: 1, top_k: 1 }, ['top_k']],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],

@@ -91,6 +91,8 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   const found = await findSettable(consult, profile);
   const settable = found ?? new Set<SettablePart>();
   const ownTools = toolsOpenedBy(options.extraArgs);
+  const ttl = options.givenVariables.ENABLE_PROMPT_CACHING_1H ? '1h' : '5m';
+  const cacheHabits = { ttl, inReplays: !usesApiKey(options) } as const;
   return {
     isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
@@ -102,7 +104,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
       ...(options.extraArgs.length === 0 && profile.known.has(permissionFlag) && { search: true }),
     },
     protocol: () => {
-      const writer = new ClaudeWriter(settable);
+      const writer = new ClaudeWriter(settable, cacheHabits);
       return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };
     },
     check: (consult) => check(consult, options),

@@ -153,7 +153,7 @@ function toolForCli({ name, description, schema }: Tool): object {
 }
 
 /** Returns where to cut a text so that no surrogate pair is split. */
-function cutAt(text: string, max: number): number {
+export function cutAt(text: string, max: number): number {
   return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
 }
 

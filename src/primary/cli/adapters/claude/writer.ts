@@ -1,4 +1,5 @@
 import {
+  type CacheBreakpoint,
   type Effort,
   type FileDocument,
   type Image,
@@ -13,7 +14,7 @@ import {
 } from '../../contract/adapter.js';
 import { isObject } from '../common/lines.js';
 import { attachedPieces, type MessageContent } from '../common/transcript.js';
-import { nameForCli, ToolServer } from './tool-server.js';
+import { cutAt, nameForCli, ToolServer } from './tool-server.js';
 import { WebSearches } from './web-searches.js';
 
 /**
@@ -29,26 +30,51 @@ type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
   readonly maxTokens: string;
   /** Whether the API returns a summary of thoughts. Without it, newer models show few words of them, or none. */
   readonly showsThoughts: boolean;
+  /** Time to live of the API's prompt cache; null leaves it to the CLI. */
+  readonly cacheTtl: CacheBreakpoint['ttl'] | null;
 };
 
 /** Setting names of the CLI. Null restores the CLI's default. */
 interface FlagSettings {
   model?: string | null;
   effortLevel?: Effort | null;
-  env?: { readonly CLAUDE_CODE_EXTRA_BODY?: string; readonly CLAUDE_CODE_MAX_OUTPUT_TOKENS?: string };
+  env?: Readonly<Record<string, string>>;
 }
+
+/** Use of the API's prompt cache by processes with one credential. */
+export interface CacheHabits {
+  /** Time to live, if the client requests no longer one. */
+  readonly ttl: CacheBreakpoint['ttl'];
+  /** Whether a replay gets a breakpoint even if the client sets none: see `cachedContent`. */
+  readonly inReplays: boolean;
+}
+
+const usualHabits: CacheHabits = { ttl: '5m', inReplays: false };
+
+/**
+ * Variables with which the CLI uses one time to live for all its breakpoints, whatever its credential and its other
+ * settings. The API refuses a longer time after a shorter one.
+ */
+const cacheVariables = {
+  '5m': { FORCE_PROMPT_CACHING_5M: '1' },
+  '1h': { FORCE_PROMPT_CACHING_5M: '', CLAUDE_CODE_PROMPT_CACHE_TTL: '1h', ENABLE_PROMPT_CACHING_1H: '1' },
+} as const;
+
+const unset = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false, cacheTtl: null };
 
 /** Writes the turns of one claude process, and tracks the settings that it has. */
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly searches = new WebSearches();
   readonly #settable: ReadonlySet<SettablePart>;
-  #sent: SentSettings = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false };
+  readonly #cacheHabits: CacheHabits;
+  #sent: SentSettings = unset;
   #currentTurn: Turn | null = null;
 
   /** `settable`: parts that this version takes over stdin. */
-  constructor(settable: ReadonlySet<SettablePart>) {
+  constructor(settable: ReadonlySet<SettablePart>, cacheHabits: CacheHabits = usualHabits) {
     this.#settable = settable;
+    this.#cacheHabits = cacheHabits;
   }
 
   /** Turn without an end; null between turns. */
@@ -68,10 +94,12 @@ export class ClaudeWriter implements TurnWriter {
   write(turn: Turn, number: number): TurnInput {
     this.#currentTurn = turn;
     this.searches.begin(turn.search ?? null);
+    const cache = number === 1 ? this.#breakpointOf(turn) : undefined;
+    const settings = this.#settings(turn, cache);
     if (this.tools.calls.isWaiting)
-      return { text: this.#settings(turn) + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
+      return { text: settings + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];
-    let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
+    let part = (number === 1 ? this.#introduction(turn) : '') + settings;
     for (const [index, message] of turn.history.entries()) {
       part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message, index);
       if (message.role === 'user') {
@@ -79,8 +107,19 @@ export class ClaudeWriter implements TurnWriter {
         part = '';
       }
     }
-    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid: turnIdOf(number) })];
+    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid: turnIdOf(number) }, cache)];
     return { text: first, rest, stdin: 'keep-open' };
+  }
+
+  /**
+   * Returns the breakpoint of the first turn. The API accepts four, and the CLI sets three: only one more may be set in
+   * the life of the process.
+   */
+  #breakpointOf({ cache, history }: Turn): CacheBreakpoint | undefined {
+    const { ttl, inReplays } = this.#cacheHabits;
+    const isSet = cache === undefined ? inReplays && history.length > 0 : cache !== null;
+    if (!isSet) return undefined;
+    return { restLength: cache?.restLength ?? 0, ttl: cache?.ttl === '1h' ? '1h' : ttl };
   }
 
   /**
@@ -100,7 +139,7 @@ export class ClaudeWriter implements TurnWriter {
    * Returns requests for changed settings only: after the first turn, a change of the model adds a text of the CLI to
    * the context.
    */
-  #settings(turn: Turn): string {
+  #settings(turn: Turn, cache: CacheBreakpoint | undefined): string {
     const { model, effort } = turn;
     const extraBody = JSON.stringify(extraBodyOf(turn));
     const settings: FlagSettings = {};
@@ -110,9 +149,12 @@ export class ClaudeWriter implements TurnWriter {
     if (extraBody !== this.#sent.extraBody) settings.env = { CLAUDE_CODE_EXTRA_BODY: extraBody };
     if (maxTokens !== this.#sent.maxTokens)
       settings.env = { ...settings.env, CLAUDE_CODE_MAX_OUTPUT_TOKENS: maxTokens };
+    const cacheTtl = cache?.ttl ?? this.#sent.cacheTtl;
+    if (cacheTtl !== null && cacheTtl !== this.#sent.cacheTtl)
+      settings.env = { ...settings.env, ...cacheVariables[cacheTtl] };
     const showsThoughts = turn.thinking === 'summarized';
     const display = showsThoughts === this.#sent.showsThoughts ? '' : displayLine(showsThoughts);
-    this.#sent = { model, effort, extraBody, maxTokens, showsThoughts };
+    this.#sent = { model, effort, extraBody, maxTokens, showsThoughts, cacheTtl };
     if (Object.keys(settings).length === 0) return display;
     return display + controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
@@ -227,16 +269,40 @@ function guarded(text: string, trigger: RegExp): string {
 type UserTurn = MessageContent & { readonly results?: readonly ToolResult[] | undefined };
 
 /** Returns a user line. `client_composed` asks newer versions not to expand or run anything in the text. */
-function userLine(message: UserTurn, extras: { readonly shouldQuery: false } | { readonly uuid: string }): string {
-  const line = { type: 'user', message: { role: 'user', content: userContent(message) }, client_composed: true };
+function userLine(
+  message: UserTurn,
+  extras: { readonly shouldQuery: false } | { readonly uuid: string },
+  cache?: CacheBreakpoint,
+): string {
+  const content = cache === undefined ? userContent(message) : cachedContent(message, cache);
+  const line = { type: 'user', message: { role: 'user', content }, client_composed: true };
   return `${JSON.stringify({ ...line, ...extras })}\n`;
 }
 
 /** Returns the content blocks, results first: the API accepts them only there. */
 function userContent(message: UserTurn) {
   const { results = [] } = message;
-  if (results.length === 0) return contentOf(message);
-  return [...results.map(resultBlock), ...blocksOf(message)];
+  return results.length === 0 ? contentOf(message) : userBlocks(message);
+}
+
+function userBlocks(message: UserTurn): readonly object[] {
+  return [...(message.results ?? []).map(resultBlock), ...blocksOf(message)];
+}
+
+/**
+ * Returns the content blocks with a breakpoint. At the end of the message, it matters only if the CLI adds a text after
+ * it: with a login, newer versions (2.1.330, not 2.1.197) describe the host there, and set their own breakpoint after
+ * that. A replay moves this text, so that only a breakpoint before it is found again.
+ */
+function cachedContent(message: UserTurn, { ttl, restLength }: CacheBreakpoint): readonly object[] {
+  const { text, images = [], results } = message;
+  const end = cutAt(text, Math.max(0, text.length - restLength));
+  const before = images.filter(({ at }) => at <= end);
+  const after = images.filter(({ at }) => at > end).map((image) => ({ ...image, at: image.at - end }));
+  const cached = userBlocks({ text: text.slice(0, end), images: before, results });
+  const rest = blocksOf({ text: text.slice(end), images: after });
+  const cache_control = { type: 'ephemeral', ...(ttl === '1h' && { ttl }) };
+  return [...cached.slice(0, -1), ...cached.slice(-1).map((block) => ({ ...block, cache_control })), ...rest];
 }
 
 function resultBlock(result: ToolResult): object {

@@ -133,3 +133,63 @@ describe('Images', () => {
     expect(write(ask('hi', { history })).text).toBe(lines(user(content, { shouldQuery: false })));
   });
 });
+
+describe('A breakpoint of the prompt cache', () => {
+  const png: Image = { mediaType: 'image/png', data: 'iVBO', at: 1 };
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' } };
+  const text = (words: string) => ({ type: 'text', text: words });
+  const results = [{ id: 'call_1', text: 'rain', isError: false }];
+  const result = { type: 'tool_result', tool_use_id: 'call_1', content: [text('rain')], is_error: false };
+  const cache_control = { type: 'ephemeral' };
+  const forced = { FORCE_PROMPT_CACHING_5M: '1' };
+  const hour = { CLAUDE_CODE_PROMPT_CACHE_TTL: '1h', ENABLE_PROMPT_CACHING_1H: '1' };
+  const longer = { FORCE_PROMPT_CACHING_5M: '', ...hour };
+
+  it.each<[string, Partial<Turn>, number, readonly object[]]>([
+    ['at the end', { text: 'ab' }, 0, [{ ...text('ab'), cache_control }]],
+    ['inside the text', { text: 'ab\n\nc' }, 3, [{ ...text('ab'), cache_control }, text('\n\nc')]],
+    ['before what looks like a command', { text: 'a/b' }, 2, [{ ...text('a'), cache_control }, text('\n/b')]],
+    ['after an image', { text: 'abc', images: [png] }, 2, [text('a'), { ...image, cache_control }, text('bc')]],
+    [
+      'after an image behind a result',
+      { text: '', images: [{ ...png, at: 0 }], results },
+      0,
+      [result, { ...image, cache_control }],
+    ],
+    ['after a result', { text: 'a', results }, 1, [{ ...result, cache_control }, text('a')]],
+    ['before all', { text: 'a' }, 9, [text('a')]],
+    ['inside an emoji', { text: '😀!' }, 2, [text('😀!')]],
+  ])('is set %s', (_, turn, restLength, content) => {
+    const { text: sent } = write(ask('', { ...turn, cache: { ttl: '5m', restLength } }));
+    expect(sent).toBe(lines(apply({ env: forced }), user(content, first)));
+  });
+
+  it('is set once in the life of a process, with one time to live for all breakpoints', () => {
+    const one = writer();
+    const history: Turn['history'] = [{ role: 'user', text: 'past' }];
+    const { text: begun, rest } = one.write(ask('a', { history, cache: { ttl: '1h', restLength: 0 } }), 1);
+    expect(begun + rest?.join('')).toBe(
+      lines(
+        apply({ env: longer }),
+        user('past', { shouldQuery: false }),
+        user([{ ...text('a'), cache_control: { ...cache_control, ttl: '1h' } }], first),
+      ),
+    );
+    expect(one.write(ask('b', { cache: { ttl: '5m', restLength: 0 } }), 2).text).toBe(lines(user('b', second)));
+  });
+
+  it.each<['5m' | '1h', Partial<Turn>, object | null]>([
+    ['5m', {}, null],
+    ['5m', { history: [{ role: 'user', text: 'past' }] }, forced],
+    ['1h', { history: [{ role: 'user', text: 'past' }] }, longer],
+    ['1h', { cache: { ttl: '5m', restLength: 0 } }, longer],
+    ['5m', { history: [{ role: 'user', text: 'past' }], cache: null }, null],
+  ])('is set with a login, %s and %j', (ttl, more, env) => {
+    const login = new ClaudeWriter(new Set(everything), { ttl, inReplays: true });
+    const { text: begun, rest = [] } = login.write(ask('a', more), 1);
+    const mark = { ...text('a'), cache_control: { ...cache_control, ...(ttl === '1h' && { ttl }) } };
+    const [head = '', ...others] = (begun + rest.join('')).split('\n');
+    expect(env === null || head === JSON.stringify(apply({ env }))).toBe(true);
+    expect(`${[head, ...others].at(-2)}\n`).toBe(lines(user(env === null ? 'a' : [mark], first)));
+  });
+});
