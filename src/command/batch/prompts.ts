@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { askRequest } from '../../shared/api/ask.js';
-import { IdSet } from './id-set.js';
-import type { TextLine } from './json-lines.js';
+import { IdSet } from '../../shared/text/id-set.js';
+import type { TextLine } from '../../shared/text/json-lines.js';
 
 /** Options of the command, used for lines of the input that do not set them. */
 export interface LineDefaults {

@@ -4,6 +4,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { type HealthBody, healthBody } from '../../shared/api/health.js';
 import type { Clock } from '../../shared/clock.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
+import { linesOf } from '../../shared/text/json-lines.js';
 import { escaped } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
@@ -20,7 +21,6 @@ import { CommandError, exitCodes, InterruptedError, usageError } from '../base/e
 import type { Terminal } from '../base/terminal.js';
 import { AnswersFile } from '../batch/answers-file.js';
 import { Asker } from '../batch/asker.js';
-import { linesOf } from '../batch/json-lines.js';
 import { isBad, type LineDefaults, promptsIn, RemainingPrompts } from '../batch/prompts.js';
 import { type AnswerSink, BatchRun, type RunOptions } from '../batch/run.js';
 import { type BatchProgress, progressLine, startLine, summaryLines } from '../render/batch.js';

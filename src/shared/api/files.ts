@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { uploadPurposes } from '../files.js';
 
-/** Query parameters of files and batches. */
+/** Query parameters of files and batches, and the ID in each line of a batch. */
 
 export const pageLimit = z
   .string()
@@ -10,3 +10,4 @@ export const pageLimit = z
 export const orderQuery = z.enum(['asc', 'desc'], 'must be asc or desc');
 export const uploadPurposeQuery = z.enum([...uploadPurposes, 'batch_output']);
 export const idQuery = z.string().min(1, 'must be an id').max(128, 'must be an id');
+export const identifiedLine = z.looseObject({ custom_id: z.string() });

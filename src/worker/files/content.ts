@@ -34,7 +34,7 @@ function isMissing(error: unknown): boolean {
 }
 
 /** Yields the bytes of a file. */
-async function* filePieces(primary: Primary, id: string, client: string): AsyncGenerator<Buffer> {
+export async function* filePieces(primary: Primary, id: string, client: string): AsyncGenerator<Buffer> {
   for (let from = 0; ; ) {
     const { data } = await primary.call('filePiece', { id, client, from });
     if (data === '') return;

@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { inLine } from '../../shared/async.js';
 import { invalid } from '../../shared/errors.js';
 import type { BatchApi, BatchStatus, BatchView } from '../../shared/files.js';
+import { refuseRepeatedIds } from '../files/custom-ids.js';
 import { batchCaller, batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { onceFor, sendJson, sendRecorded } from '../http/responses.js';
+import { onceFor, sendJson, sendRecorded, untilGone } from '../http/responses.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 const apis = { '/v1/chat/completions': 'chat', '/v1/responses': 'responses' } as const;
@@ -24,6 +26,7 @@ export const batchCreateRequest = z.strictObject({
 });
 
 export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
+  const oneByOne = inLine(); // otherwise many requests could each hold a long line
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);
     const { client } = res.locals;
@@ -35,6 +38,8 @@ export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
       metadata: body.metadata ?? null,
     };
     await onceFor(res, 'background', async () => {
+      using caller = untilGone(res);
+      await oneByOne(() => refuseRepeatedIds(primary, { id: order.inputFile, client }, caller.signal));
       await sendRecorded(res, JSON.stringify(batchBody(await primary.call('createBatch', order))));
     });
   };

@@ -92,6 +92,16 @@ describe('A batch', () => {
     );
   });
 
+  it('is refused if two of its lines have the same id', async () => {
+    const lines = [promptLine('twice', 'Hello'), promptLine('twice', 'Hello')].join('\n');
+    const file = await upload(service, lines, { purpose: 'batch' }, alice);
+    const { status, body } = await create(file.body.id);
+    expect([status, body.error]).toMatchObject([
+      400,
+      { param: 'input_file_id', message: expect.stringContaining('line 2') },
+    ]);
+  });
+
   it.each([
     ['a file that does not exist', { input_file_id: 'file-x' }, 404, null],
     ['another endpoint', { endpoint: '/v1/embeddings' }, 400, 'endpoint'],

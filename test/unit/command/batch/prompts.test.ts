@@ -1,5 +1,5 @@
-import { linesOf } from '../../../../src/command/batch/json-lines.js';
 import { isBad, type LineDefaults, promptsIn, RemainingPrompts } from '../../../../src/command/batch/prompts.js';
+import { linesOf } from '../../../../src/shared/text/json-lines.js';
 import { system, user } from '../../../support/doors/sdk-messages.js';
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {

@@ -1,4 +1,4 @@
-import { IdSet } from '../../../../src/command/batch/id-set.js';
+import { IdSet } from '../../../../src/shared/text/id-set.js';
 
 describe('A set of ids', () => {
   it('contains each once, however many there are', () => {
