@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { idQuery, orderQuery, pageLimit, uploadPurposeQuery } from '../src/shared/api/files.js';
+import {
+  batchBody,
+  batchList,
+  fileBody,
+  idQuery,
+  orderQuery,
+  pageLimit,
+  uploadPurposeQuery,
+} from '../src/shared/api/files.js';
 import { messageBatchRequest } from '../src/worker/anthropic/batches.js';
 import { batchCreateRequest } from '../src/worker/openai/batches.js';
 import type { Operation } from './openapi-document.js';
@@ -20,19 +28,7 @@ const filePage = z.object({
 const openAiPage = z.object({ limit, after: idQuery.optional() });
 const anthropicPage = z.object({ limit, after_id: idQuery.optional(), before_id: idQuery.optional() });
 
-const file = z.looseObject({ id: z.string() }).meta({
-  description: 'A file in the form of OpenAI’s API, or with `anthropic-version` in the form of Anthropic’s.',
-});
-const files = z.looseObject({ data: z.array(file), has_more: z.boolean() });
-const counts = z.looseObject({ total: z.int(), completed: z.int(), failed: z.int() });
-const batch = z.looseObject({
-  id: z.string(),
-  object: z.literal('batch'),
-  status: z.enum(['validating', 'in_progress', 'cancelling', 'cancelled', 'completed', 'expired', 'failed']),
-  output_file_id: z.string().nullable(),
-  error_file_id: z.string().nullable(),
-  request_counts: counts,
-});
+const files = z.looseObject({ data: z.array(fileBody), has_more: z.boolean() });
 const messageCounts = z.looseObject({
   processing: z.int(),
   succeeded: z.int(),
@@ -84,7 +80,7 @@ export const fileOperations = {
     description: 'Needs a durable store, or `MODEL_API_FILES=memory`; otherwise the response is 404.',
     requestBody: { required: true, content: { 'multipart/form-data': { schema: form } } },
     security,
-    ok: file,
+    ok: fileBody,
     okText: 'The file.',
   },
   'GET /v1/files/{file_id}': {
@@ -93,7 +89,7 @@ export const fileOperations = {
     description: 'A file of another client is 404, as if it did not exist.',
     requestParams: fileId,
     security,
-    ok: file,
+    ok: fileBody,
     okText: 'The file.',
   },
   'DELETE /v1/files/{file_id}': {
@@ -120,7 +116,7 @@ export const fileOperations = {
     description: 'A client sees only its own batches.',
     requestParams: { query: openAiPage },
     security,
-    ok: z.looseObject({ object: z.literal('list'), data: z.array(batch), has_more: z.boolean() }),
+    ok: batchList,
     okText: 'A page of batches, the newest first.',
   },
   'POST /v1/batches': {
@@ -139,7 +135,7 @@ export const fileOperations = {
       },
     },
     security,
-    ok: batch,
+    ok: batchBody,
     okText: 'The batch.',
   },
   'GET /v1/batches/{batch_id}': {
@@ -148,7 +144,7 @@ export const fileOperations = {
     description: 'The counts change while the lines are answered.',
     requestParams: batchId,
     security,
-    ok: batch,
+    ok: batchBody,
     okText: 'The batch, and the files with its results when it has ended.',
   },
   'POST /v1/batches/{batch_id}/cancel': {
@@ -158,7 +154,7 @@ export const fileOperations = {
     description: 'Results that exist are kept. A batch that has ended is unchanged.',
     requestParams: batchId,
     security,
-    ok: batch,
+    ok: batchBody,
     okText: 'The batch.',
   },
   'GET /v1/messages/batches': {

@@ -1,11 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import type { z } from 'zod';
-import { type ErrorBody, errorBody } from '../../shared/api/error.js';
+import { errorBody } from '../../shared/api/error.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { meaningOf } from '../../shared/text/system-error.js';
 import type { ServiceAddress } from './environment.js';
-import { CommandError, exitCodes, ServiceError } from './errors.js';
+import { CommandError, exitCodes, openAiError, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
 
 /** Longest time without a byte, in milliseconds. */
@@ -29,18 +30,10 @@ const lastEvents = ['done', 'error', 'cancelled'];
 
 interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly path: string;
+  /** A Buffer is sent as it is, any other object as JSON. */
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-}
-
-/** Options of a request with an Idempotency-Key, which may be sent again. */
-export interface OnceOptions {
-  readonly key: string;
-  /** Called before the first event. */
-  onOpen(response: { readonly isOk: boolean; readonly isReplayed: boolean }): void;
-  /** Converts the body of a refusal in another API's format; null if the body has the service's native format. */
-  refusalIn(body: unknown, retryAfterSeconds: number | undefined): ErrorBody | null;
 }
 
 /** HTTP client of one service. Every method throws a CommandError, or the reason of its signal. */
@@ -64,8 +57,8 @@ export class Client {
     return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.cli }, schema);
   }
 
-  post<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    return this.#read({ method: 'POST', path, idleTimeoutMs: idleLimits.cli }, schema);
+  post<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
+    return this.#read({ method: 'POST', path, idleTimeoutMs: idleLimits.cli, signal }, schema);
   }
 
   delete<T>(path: string, schema: z.ZodType<T>): Promise<T> {
@@ -75,6 +68,25 @@ export class Client {
   startInBackground<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
     const headers = { Prefer: 'respond-async' };
     return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: idleLimits.state, signal }, schema);
+  }
+
+  /** Posts a request that has its effect once, however often it is sent with this key. */
+  postOnce<T>(path: string, body: object, key: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+    const headers = { 'Idempotency-Key': key };
+    return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: idleLimits.cli, signal }, schema);
+  }
+
+  /** Uploads a file for a batch. */
+  upload<T>(text: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+    const boundary = randomUUID();
+    const part = (name: string, content: string) =>
+      `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${content}\r\n`;
+    const form = Buffer.from(
+      `${part('purpose', 'batch')}${part('file"; filename="prompts.jsonl', text)}--${boundary}--\r\n`,
+    );
+    const headers = { 'Content-Type': `multipart/form-data; boundary=${boundary}` };
+    const request = { method: 'POST', path: '/v1/files', body: form, headers, idleTimeoutMs: idleLimits.cli } as const;
+    return this.#read({ ...request, signal }, schema);
   }
 
   /** Posts a request for work on the whole store, which may take minutes. */
@@ -98,9 +110,9 @@ export class Client {
   }
 
   async getText(path: string, signal?: AbortSignal): Promise<string> {
-    const { text, isOk } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal });
-    if (isOk) return text;
-    throw new ServiceError(this.parse(text, errorBody));
+    const { text, response } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal });
+    if (isOk(response)) return text;
+    throw this.#errorIn(text, response);
   }
 
   /** Yields the events of a new job until the stream ends. Throws a ServiceError if the job is refused. */
@@ -133,30 +145,11 @@ export class Client {
     }
   }
 
-  /**
-   * Streams the answer to a POST request with an Idempotency-Key. The caller may repeat the request after a failure:
-   * the model runs once for each key.
-   */
-  async *streamOnce(path: string, fields: object, once: OnceOptions, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const headers = { 'Idempotency-Key': once.key };
-    yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true }, headers }, signal, once);
-  }
-
-  async *#events(
-    request: Omit<ClientRequest, 'idleTimeoutMs'>,
-    signal: AbortSignal,
-    { onOpen, refusalIn }: Partial<OnceOptions> = {},
-  ): AsyncGenerator<ServerEvent> {
+  async *#events(request: Omit<ClientRequest, 'idleTimeoutMs'>, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     const response = await this.#send({ ...request, idleTimeoutMs: idleLimits.job, signal });
     try {
       if (response.statusCode === 204) return;
-      const isReplayed = response.headers['idempotency-replayed'] === 'true';
-      onOpen?.({ isOk: isOk(response), isReplayed });
-      if (!isOk(response)) {
-        const text = await readText(response);
-        const seconds = Number(response.headers['retry-after']) || undefined;
-        throw new ServiceError(refusalIn?.(parseJson(text), seconds) ?? this.parse(text, errorBody));
-      }
+      if (!isOk(response)) throw this.#errorIn(await readText(response), response);
       if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#notPromptRelay();
       yield* readEvents(response);
     } catch (error) {
@@ -178,16 +171,16 @@ export class Client {
 
   /** Reads a response with the status 2xx or 503. A 503 need not have an error body: /health answers with it too. */
   async #read<T>(request: ClientRequest, schema: z.ZodType<T>): Promise<T> {
-    const { status, text, isOk } = await this.#exchange(request);
+    const { text, response } = await this.#exchange(request);
     const hasError = 'error' in Object(parseJson(text));
-    if (hasError || !(isOk || status === 503)) throw new ServiceError(this.parse(text, errorBody));
+    if (hasError || !(isOk(response) || response.statusCode === 503)) throw this.#errorIn(text, response);
     return this.parse(text, schema);
   }
 
   async #exchange(request: ClientRequest) {
     const response = await this.#send(request);
     try {
-      return { status: response.statusCode, text: await readText(response), isOk: isOk(response) };
+      return { text: await readText(response), response };
     } catch (error) {
       throw this.#readError(error, request.signal);
     }
@@ -196,14 +189,21 @@ export class Client {
   async #send({ method, path, body, headers: own, idleTimeoutMs, signal }: ClientRequest): Promise<IncomingMessage> {
     const { url, socketPath, key } = this.#address;
     const origin = socketPath === undefined ? url : 'http://localhost';
-    const type = body && { 'Content-Type': 'application/json' };
+    const isRaw = Buffer.isBuffer(body);
+    const type = body && !isRaw && { 'Content-Type': 'application/json' };
     const headers = { ...type, ...(key !== null && { 'X-API-Key': key }), ...own };
-    const content = body && JSON.stringify(body);
+    const content = body && (isRaw ? body : JSON.stringify(body));
     try {
       return await send({ method, url: origin + path, socketPath, headers, body: content, idleTimeoutMs, signal });
     } catch (error) {
       throw signal?.aborted ? signal.reason : this.#connectError(error as NodeJS.ErrnoException);
     }
+  }
+
+  /** Returns the error in the body of a response, in the native format or in that of OpenAI's API. */
+  #errorIn(text: string, { headers }: IncomingMessage): ServiceError {
+    const seconds = Number(headers['retry-after']) || undefined;
+    return new ServiceError(openAiError(parseJson(text), seconds) ?? this.parse(text, errorBody));
   }
 
   #connectError(error: NodeJS.ErrnoException): CommandError {

@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../../shared/api/error.js';
-import type { PublicCode } from '../../shared/errors.js';
+import { cliReasons, type PublicCode, publicCodes } from '../../shared/errors.js';
 
 /** Exit codes for scripts. From 64 to 78 they follow sysexits.h. */
 export const exitCodes = {
@@ -77,6 +77,29 @@ export class ServiceError extends CommandError {
   concerns(field: string): boolean {
     return this.body.details?.some(({ path }) => path === field) === true;
   }
+}
+
+/** Error codes of OpenAI's API that stand for a reason of `cli_error`. */
+const reasonsOf: Readonly<Record<string, ErrorBody['reason']>> = {
+  insufficient_quota: 'quota',
+  context_length_exceeded: 'prompt_too_long',
+  model_not_found: 'model_unknown',
+};
+
+/** Converts an error of OpenAI's API to the service's native format; null for any other body. */
+export function openAiError(body: unknown, retryAfterSeconds?: number): ErrorBody | null {
+  const { message, code } = Object(Object(body).error);
+  if (typeof message !== 'string') return null;
+  const publicCode = publicCodes.find((known) => known === code);
+  const reason =
+    publicCode === undefined ? (cliReasons.find((known) => known === code) ?? reasonsOf[code] ?? 'other') : null;
+  return {
+    error: publicCode ?? 'cli_error',
+    message,
+    request_id: '',
+    ...(reason !== null && { reason }),
+    ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
+  };
 }
 
 export class InterruptedError extends Error {

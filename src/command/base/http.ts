@@ -7,7 +7,7 @@ export interface HttpRequest {
   readonly url: string;
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | undefined;
+  readonly body: string | Buffer | undefined;
   /** Longest time without a byte, in milliseconds. */
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal | undefined;

@@ -75,10 +75,14 @@ export class AnswersFile implements AnswerSink {
     return this.#writing;
   }
 
+  async sync(): Promise<void> {
+    await this.#sync().catch(cannotWrite(this.#path));
+  }
+
   async close(): Promise<void> {
     this.#stopSyncs();
     await this.#writing.catch(() => {}); // `write` has rejected with this error
-    await this.#sync().catch(cannotWrite(this.#path));
+    await this.sync();
     await this.#file.close();
     this.#lock[Symbol.dispose]();
   }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
-import { askRequest } from '../../shared/api/ask.js';
+import { type AskRequest, askRequest } from '../../shared/api/ask.js';
 import { IdSet } from '../../shared/text/id-set.js';
 import type { TextLine } from '../../shared/text/json-lines.js';
+import type { CommandError } from '../base/errors.js';
+import type { Failure } from './ends.js';
 
 /** Options of the command, used for lines of the input that do not set them. */
 export interface LineDefaults {
@@ -10,14 +12,23 @@ export interface LineDefaults {
   readonly schema?: unknown;
 }
 
+type RequestImage = NonNullable<AskRequest['images']>[number];
+
+/** Reads images from files. Rejects with a CommandError. */
+export type ImageReader = (paths: readonly string[]) => Promise<RequestImage[] | undefined>;
+
 /** Line that can be sent to the service. */
 export interface Prompt {
   readonly id: string | number;
   readonly line: number;
-  readonly path: '/ask' | '/v1/chat/completions';
-  /** Request body without the images that the line names as files. */
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly imageFiles: readonly string[];
+  /** Body of a request to POST /v1/chat/completions, without the images. */
+  readonly body: PromptBody;
+  /** Images before the text of the last message: paths of files, or data URLs. */
+  readonly images: readonly string[];
+}
+
+interface PromptBody extends LineFields {
+  readonly messages: readonly LineFields[];
 }
 
 /** Line that is not sent, because no service could answer it. */
@@ -53,36 +64,45 @@ function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
 
 const forms = 'must be an object such as {"id": "a1", "prompt": "What is a relay?"}';
 const maxIdLength = 512;
-const withoutPrompt = askRequest.omit({
-  ...{ prompt: true, images: true, files: true, thoughts: true, stream: true, callback_url: true },
-});
+const promptFields = askRequest.omit({ thoughts: true, stream: true, callback_url: true });
+const withoutPrompt = promptFields.omit({ prompt: true, images: true, files: true });
 
 function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {
   const ownId = lineId(line);
   if (line.fault !== null) return { ...ownId, fault: line.fault };
   const fields = parsed(line.text);
   if (fields === null) return { ...ownId, fault: forms };
-  const { id = ownId.id, messages, prompt, images, ...others } = fields;
+  const { id = ownId.id, messages, prompt, ...others } = fields;
   if (!isId(id)) return { ...ownId, fault: `id: must be a whole number, or text of 1 to ${maxIdLength} characters` };
   const named = { id, line: line.number };
   const settings = { ...defined(defaults), ...others };
   if ((prompt === undefined) === (messages === undefined)) return { ...named, fault: 'must have prompt or messages' };
-  return messages === undefined
-    ? askPromptOf(named, { prompt, ...settings }, images)
-    : conversed(named, messages, { ...settings, ...(images !== undefined && { images }) });
+  if (messages === undefined) return askPromptOf(named, prompt, settings);
+  return conversed(named, messages, settings);
 }
 
 type LineFields = Readonly<Record<string, unknown>>;
 type Named = Pick<Prompt, 'id' | 'line'>;
 
-function askPromptOf(named: Named, body: LineFields, images: unknown = []): Prompt | BadLine {
+function askPromptOf(
+  named: Named,
+  prompt: unknown,
+  { images = [], files = [], ...settings }: LineFields,
+): Prompt | BadLine {
   if (!Array.isArray(images)) return { ...named, fault: 'images: must be a list' };
   const inline = images.filter((image) => typeof image !== 'string');
-  const imageFiles = images.filter((image) => typeof image === 'string');
-  if (inline.length > 0 && imageFiles.length > 0) return { ...named, fault: 'images: must all be files, or none' };
-  const whole = inline.length === 0 ? body : { ...body, images: inline };
-  const fault = faultOf(askRequest.omit({ thoughts: true, stream: true, callback_url: true }).safeParse(whole));
-  return fault === null ? { ...named, path: '/ask', body: whole, imageFiles } : { ...named, fault };
+  const { data, error } = promptFields.safeParse({ prompt, ...settings, images: inline, files });
+  if (data === undefined) return { ...named, fault: faultOf(error) ?? forms };
+  const parts = (data.files ?? []).map(filePart);
+  const content = parts.length === 0 ? prompt : [...parts, { type: 'text', text: prompt }];
+  const shown = images.map((image) => (typeof image === 'string' ? image : dataUrl(image.media_type, image.data)));
+  return chatPrompt(named, [{ role: 'user', content }], settings, shown);
+}
+
+function filePart({ name, text, data, media_type: type }: NonNullable<AskRequest['files']>[number]): LineFields {
+  const [usualType, base64] =
+    text === undefined ? ['application/pdf', data ?? ''] : ['text/plain', Buffer.from(text).toString('base64')];
+  return { type: 'file', file: { filename: name, file_data: dataUrl(type ?? usualType, base64) } };
 }
 
 /** Makes a prompt from messages in the format of OpenAI's API. The service checks their content. */
@@ -90,8 +110,11 @@ function conversed(named: Named, messages: unknown, settings: LineFields): Promp
   if ('images' in settings) return { ...named, fault: 'images: must be in the messages, as image_url' };
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(hasRole))
     return { ...named, fault: 'messages: must be a list of objects with role and content' };
-  const fault = faultOf(withoutPrompt.safeParse(settings));
-  if (fault !== null) return { ...named, fault };
+  const fault = faultOf(withoutPrompt.safeParse(settings).error);
+  return fault === null ? chatPrompt(named, messages, settings, []) : { ...named, fault };
+}
+
+function chatPrompt(named: Named, messages: LineFields[], settings: LineFields, images: string[]): Prompt {
   const { system, schema, effort, ...more } = settings;
   const first = system === undefined ? [] : [{ role: 'system', content: system }];
   const form = schema !== undefined && {
@@ -99,7 +122,34 @@ function conversed(named: Named, messages: unknown, settings: LineFields): Promp
   };
   const effortField = effort === undefined ? {} : { reasoning_effort: effort };
   const body = { model: 'default', ...more, messages: [...first, ...messages], ...form, ...effortField };
-  return { ...named, path: '/v1/chat/completions', body, imageFiles: [] };
+  return { ...named, body, images };
+}
+
+export function isFailure(body: object): body is Failure {
+  return 'error' in body;
+}
+
+/** Returns the body of a prompt with its images. Resolves with the failure of a line that cannot be sent. */
+export async function wholeBody(prompt: Prompt | BadLine, readImages: ImageReader): Promise<PromptBody | Failure> {
+  if (isBad(prompt)) return { error: { code: 'validation_error', message: prompt.fault } };
+  const { body, images } = prompt;
+  const parts: object[] = [];
+  for (const image of images) {
+    const files = image.startsWith('data:') ? [] : await readImages([image]).catch((error: CommandError) => error);
+    if (files instanceof Error)
+      return { error: { code: 'validation_error', message: files.message.replace('--image', 'images') } };
+    const [file] = files ?? [];
+    const url = file === undefined ? image : dataUrl(file.media_type, file.data);
+    parts.push({ type: 'image_url', image_url: { url } });
+  }
+  const last = body.messages.at(-1);
+  if (parts.length === 0 || last === undefined) return body;
+  const content = [...parts, ...(Array.isArray(last.content) ? last.content : [{ type: 'text', text: last.content }])];
+  return { ...body, messages: [...body.messages.slice(0, -1), { ...last, content }] };
+}
+
+function dataUrl(type: string, base64: string): string {
+  return `data:${type};base64,${base64}`;
 }
 
 function parsed(text: string): LineFields | null {
@@ -119,8 +169,8 @@ function hasRole(message: unknown): boolean {
   return typeof Object(message).role === 'string';
 }
 
-function faultOf(result: ReturnType<typeof withoutPrompt.safeParse>): string | null {
-  const issue = result.error?.issues[0];
+function faultOf(error: ReturnType<typeof withoutPrompt.safeParse>['error']): string | null {
+  const issue = error?.issues[0];
   if (issue === undefined) return null;
   if (issue.code === 'unrecognized_keys') return `has an unknown field: ${issue.keys[0]}`;
   return [issue.path.join('.'), issue.message].filter((part) => part !== '').join(': ');
@@ -131,34 +181,16 @@ function defined(defaults: LineDefaults): LineFields {
   return Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined));
 }
 
-interface AnsweredIds {
-  /** Number of IDs, which may include some without a prompt in the input. */
-  readonly size: number;
-  has(id: string | number): boolean;
-}
-
-/** Yields the prompts that the output has not answered, and counts the answered ones. */
-export class RemainingPrompts {
-  readonly #prompts: AsyncIterable<Prompt | BadLine>;
-  readonly #answers: AnsweredIds | null;
-  #passed = 0;
-  #isRead = false;
-
-  constructor(prompts: AsyncIterable<Prompt | BadLine>, answers: AnsweredIds | null) {
-    this.#prompts = prompts;
-    this.#answers = answers;
+/** Yields the prompts without a line in the output. Calls `end` at its end with the number of the others. */
+export async function* remainingPrompts(
+  prompts: AsyncIterable<Prompt | BadLine>,
+  hasLine: (id: string | number) => boolean,
+  end: (skipped: number) => void,
+): AsyncGenerator<Prompt | BadLine> {
+  let skipped = 0;
+  for await (const prompt of prompts) {
+    if (hasLine(prompt.id)) skipped++;
+    else yield prompt;
   }
-
-  /** Number of prompts that the output answers. Until all prompts are read, the number of lines in the output. */
-  get skipped(): number {
-    return this.#isRead ? this.#passed : (this.#answers?.size ?? 0);
-  }
-
-  async *prompts(): AsyncGenerator<Prompt | BadLine> {
-    for await (const prompt of this.#prompts) {
-      if (this.#answers?.has(prompt.id) === true) this.#passed++;
-      else yield prompt;
-    }
-    this.#isRead = true;
-  }
+  end(skipped);
 }

@@ -5,8 +5,8 @@ import { escaped, type Paint } from '../../shared/text/paint.js';
 export interface Tally {
   readonly answered: number;
   readonly failed: number;
-  /** Number of prompts that were sent again because their run was lost with its host or its connection. */
-  readonly rerun: number;
+  /** Number of answers that the service has, but that are not written yet. */
+  readonly ready: number;
   readonly heldBecause: string | null;
 }
 
@@ -24,14 +24,13 @@ const barColumns = 20;
 
 /** Formats the progress as one line, such as `████░░░░  1,234 of 10,000 · 4.1/s · 3 failed · 35 min left`. */
 export function progressLine(progress: BatchProgress, paint: Paint): string {
-  const { total, failed, rerun, rate, heldBecause } = progress;
+  const { total, failed, rate, heldBecause } = progress;
   const done = doneOf(progress);
   const left = total !== null && rate !== null && rate > 0 ? ((total - done) / rate) * 1000 : null;
   const parts = [
     total === null ? `${formatNumber(done)} done` : `${formatNumber(done)} of ${formatNumber(total)}`,
     ...(rate === null ? [] : [`${formatNumber(rate)}/s`]),
     ...(failed === 0 ? [] : [paint.red(`${formatNumber(failed)} failed`)]),
-    ...(rerun === 0 ? [] : [`${formatNumber(rerun)} asked again`]),
     ...(heldBecause !== null
       ? [paint.yellow(`waiting: ${escaped(heldBecause)}`)]
       : left === null || left === 0
@@ -46,28 +45,28 @@ function barOf(share: number): string {
   return '█'.repeat(full) + '░'.repeat(barColumns - full);
 }
 
-function doneOf({ skipped, answered, failed }: BatchProgress): number {
-  return skipped + answered + failed;
+function doneOf({ skipped, answered, failed, ready }: BatchProgress): number {
+  return skipped + answered + failed + ready;
 }
 
 /** Formats the start of a run, with the answers and failures that the output already has. */
 export function startLine(
-  job: { readonly total: number | null; readonly concurrency: number; readonly retriesFailed: boolean },
+  job: { readonly total: number | null; readonly concurrency: number | null; readonly retriesFailed: boolean },
   { answered, failed }: Pick<Tally, 'answered' | 'failed'>,
 ): string {
   const known = job.total === null ? '' : `${formatCount(job.total, 'prompt')}, `;
   const there = answered + failed === 0 ? '' : ` ${formatCount(answered, 'answer')} there already`;
   const again = job.retriesFailed ? 'asked again' : 'not asked again';
-  return `${known}${formatNumber(job.concurrency)} at once.${there}${failed === 0 ? '' : `, ${formatCount(failed, 'failure')} ${again}`}`;
+  const way = job.concurrency === null ? 'in batches of the service' : `${formatNumber(job.concurrency)} at once`;
+  return `${known}${way}.${there}${failed === 0 ? '' : `, ${formatCount(failed, 'failure')} ${again}`}`;
 }
 
 export function summaryLines(progress: BatchProgress, ms: number): string[] {
-  const { answered, failed, skipped, rerun, total } = progress;
+  const { answered, failed, skipped, total } = progress;
   const earlier = skipped === 0 ? '' : `, ${formatNumber(skipped)} done before`;
   const left = total === null ? 0 : total - doneOf(progress);
   return [
     `${formatNumber(answered)} answered, ${formatNumber(failed)} failed${earlier} in ${formatDuration(ms)}`,
-    ...(rerun === 0 ? [] : [`${formatCount(rerun, 'prompt')} asked again after their run was lost with the service`]),
     ...(left > 0 ? [`${formatCount(left, 'prompt')} not asked yet`] : []),
   ];
 }

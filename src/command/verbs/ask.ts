@@ -16,6 +16,7 @@ import {
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
+import type { ImageReader } from '../batch/prompts.js';
 import { printJob, runJob } from './answer.js';
 
 /** Flag of the commands that send documents. */
@@ -156,7 +157,7 @@ export async function readSchema(value: string | undefined, files: NamedFiles): 
 }
 
 /** Reads images. Determines the media type from the content of a file, not from its name. */
-export async function readImages(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
+export async function readImages(paths: readonly string[], files: NamedFiles): ReturnType<ImageReader> {
   if (paths.length === 0) return undefined;
   return Promise.all(
     paths.map(async (path) => {

@@ -1,6 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
+import { hostname, userInfo } from 'node:os';
+import type { BatchBody } from '../../shared/api/files.js';
 import { type HealthBody, healthBody } from '../../shared/api/health.js';
 import type { Clock } from '../../shared/clock.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
@@ -20,9 +22,11 @@ import {
 import { CommandError, exitCodes, InterruptedError, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { AnswersFile } from '../batch/answers-file.js';
-import { Asker } from '../batch/asker.js';
-import { isBad, type LineDefaults, promptsIn, RemainingPrompts } from '../batch/prompts.js';
-import { type AnswerSink, BatchRun, type RunOptions } from '../batch/run.js';
+import { Patience } from '../batch/patience.js';
+import { type ImageReader, isBad, type LineDefaults, promptsIn, remainingPrompts } from '../batch/prompts.js';
+import { Requests } from '../batch/requests.js';
+import { type AnswerSink, BatchRun, type RunOptions, type Sender } from '../batch/run.js';
+import { findBatches, ServiceBatches } from '../batch/service-batches.js';
 import { type BatchProgress, progressLine, startLine, summaryLines } from '../render/batch.js';
 import { readImages, readSchema } from './ask.js';
 
@@ -38,7 +42,7 @@ const batchFlags = {
     type: 'string',
     short: 'c',
     placeholder: '<n>',
-    description: 'number of prompts sent at once; default: twice the slots',
+    description: 'send the prompts as requests, this number at once; default: as batches of the service',
   },
   'max-failures': { type: 'string', placeholder: '<n>', description: 'stop after this number of failures' },
   'retry-failed': { type: 'boolean', description: 'retry the prompts whose line in the output is an error' },
@@ -65,6 +69,7 @@ export const batch: Command = {
   notes: [
     'A line is an object with prompt, or with messages as in the API of OpenAI; optionally with id, system, model, schema and effort, and for a prompt with images: paths, or objects as in POST /ask. All lines of a file are checked before the first prompt is sent.',
     'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one from its number and text.',
+    'If the service stores files, a file of prompts runs in its batches, which go on without this command. Prompts of stdin, and all prompts of another service, are requests: twice as many at once as the service has slots.',
     'After Ctrl-C, a kill or a restart of the service, the same command continues. While the service is unreachable or refuses requests, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
   ],
   examples: [
@@ -76,13 +81,12 @@ export const batch: Command = {
     const schema = await readSchema(args.value('schema'), context.files);
     const job = await jobFrom(args, context.terminal, schema);
     const client = await clientFor(args, context);
-    const { model_runtime: runtime } = (await client.getState('/health', healthBody)).observability;
-    return runBatch({ ...job, concurrency: job.concurrency ?? usualConcurrency(runtime) }, client, context);
+    return runBatch(job, await serviceFor(job, client), context);
   },
 };
 
 /** Options of the command line. */
-interface BatchJob extends Omit<RunOptions, 'concurrency'> {
+interface BatchJob extends RunOptions {
   readonly input: string;
   readonly output: string | null;
   readonly concurrency: number | null;
@@ -94,32 +98,32 @@ interface BatchJob extends Omit<RunOptions, 'concurrency'> {
   readonly commandLine: string;
 }
 
-type KnownJob = BatchJob & RunOptions;
-
-async function runBatch(job: KnownJob, client: Client, context: CommandContext): Promise<number> {
-  const { terminal, clock, files } = context;
-  const { answers, sink, salt } = await openSink(job, context);
-  const asker = new Asker(client, clock, {
-    salt,
-    retriesFailures: job.retriesFailed,
-    readImages: (paths) => readImages(paths, files),
-  });
-  const run = new BatchRun(asker, sink, job);
-  const source = new RemainingPrompts(promptsIn(linesOf(bytesOf(job.input, terminal)), job.defaults), answers);
-  const display = new Display(job, terminal, clock, () => ({
+async function runBatch(job: BatchJob, service: SendingOptions, context: CommandContext): Promise<number> {
+  const { terminal, clock } = context;
+  const { answers, sink } = await openSink(job, context);
+  const run = new BatchRun(await senderFor(job, service, sink, context), sink, job);
+  let skipped = answers?.size ?? 0; // some of these lines may have no prompt in the input
+  const prompts = remainingPrompts(
+    promptsIn(linesOf(bytesOf(job.input, terminal)), job.defaults),
+    (id) => answers?.has(id) === true,
+    (count) => {
+      skipped = count;
+    },
+  );
+  const display = new Display({ ...job, concurrency: service.concurrency }, terminal, clock, () => ({
     ...run.tally,
     total: job.total,
-    skipped: source.skipped,
+    skipped,
   }));
   const [stopping, cutting] = [new AbortController(), new AbortController()];
   using _ = terminal.onInterrupt(() => {
-    if (stopping.signal.aborted || run.tally.heldBecause !== null) cutting.abort(new InterruptedError());
-    else display.say('Stopping after the prompts that were sent. Press Ctrl-C again to cancel them.');
+    if (stopping.signal.aborted) cutting.abort(new InterruptedError());
+    else display.say('Stopping. Press Ctrl-C again to stop at once.');
     stopping.abort();
   });
   display.start(answers);
   try {
-    await run.run(source.prompts(), stopping.signal, cutting.signal);
+    await run.run(prompts, stopping.signal, cutting.signal);
   } catch (error) {
     if (!(error instanceof InterruptedError)) throw error;
   } finally {
@@ -132,20 +136,53 @@ async function runBatch(job: KnownJob, client: Client, context: CommandContext):
   return run.tally.failed + staying === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
-/** Opens the output. The salt depends on the path of the output file; for stdout it is random. */
 async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }: CommandContext) {
-  if (output === null) {
-    const sink: AnswerSink = { write: (record) => terminal.writeJson(record), close: async () => {} };
-    return { answers: null, sink, salt: randomUUID() };
+  if (output !== null) {
+    const answers = await AnswersFile.open(output, clock, retriesFailed);
+    return { answers, sink: answers };
   }
-  const answers = await AnswersFile.open(output, clock, retriesFailed);
-  return {
-    answers,
-    sink: answers,
-    salt: createHash('sha256')
-      .update(await realpath(output))
-      .digest('hex'),
-  };
+  const none = async () => {};
+  const sink: AnswerSink = { write: (record) => terminal.writeJson(record), sync: none, close: none };
+  return { answers: null, sink };
+}
+
+interface SendingOptions {
+  readonly client: Client;
+  readonly slots: number;
+  /** Number of prompts that are requests at once; null if the prompts are sent as batches of the service. */
+  readonly concurrency: number | null;
+  /** Batches of this client. */
+  readonly batches: readonly BatchBody[];
+}
+
+/** Finds out how the prompts can be sent. */
+async function serviceFor(job: BatchJob, client: Client): Promise<SendingOptions> {
+  const { model_runtime: runtime } = (await client.getState('/health', healthBody)).observability;
+  const slots = runtime.max_concurrent;
+  // Lines of stdin may arrive slowly: a batch would wait for them.
+  const batches = job.concurrency === null && job.total !== null ? await findBatches(client) : null;
+  if (batches !== null) return { client, slots, concurrency: null, batches };
+  return { client, slots, concurrency: job.concurrency ?? usualConcurrency(runtime), batches: [] };
+}
+
+async function senderFor(
+  { output, retriesFailed: retriesFailures }: BatchJob,
+  { client, slots, concurrency, batches }: SendingOptions,
+  sink: AnswerSink,
+  { clock, files }: CommandContext,
+): Promise<Sender> {
+  const patience = new Patience(clock);
+  const readFiles: ImageReader = (paths) => readImages(paths, files);
+  if (concurrency !== null) return new Requests(client, patience, readFiles, concurrency);
+  const label = output === null ? null : await labelOf(output);
+  const parts = { client, clock, patience, sink, readImages: readFiles, slots, label, retriesFailures };
+  return new ServiceBatches(parts, batches);
+}
+
+/** Returns a name for the output of a user on this machine, because other machines may have the same path. */
+async function labelOf(output: string): Promise<string> {
+  const parts = [hostname(), userInfo().uid, await realpath(output)];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
 const tickMs = 1000;
@@ -157,7 +194,7 @@ const rateTicks = 30;
 
 /** Shows the progress of a batch. At a terminal, it redraws one line; otherwise it writes a line every 30 seconds. */
 class Display {
-  readonly #job: KnownJob;
+  readonly #job: BatchJob;
   readonly #terminal: Terminal;
   readonly #clock: Clock;
   readonly #now: () => Omit<BatchProgress, 'rate'>;
@@ -168,7 +205,7 @@ class Display {
   #reportedReason: string | null = null;
   #stopTicks = () => {};
 
-  constructor(job: KnownJob, terminal: Terminal, clock: Clock, now: () => Omit<BatchProgress, 'rate'>) {
+  constructor(job: BatchJob, terminal: Terminal, clock: Clock, now: () => Omit<BatchProgress, 'rate'>) {
     this.#job = job;
     this.#terminal = terminal;
     this.#clock = clock;
@@ -216,8 +253,8 @@ class Display {
 
   #tick(): void {
     if (this.#job.isQuiet) return;
-    const { answered, failed, heldBecause } = this.#now();
-    this.#samples.push(answered + failed);
+    const { answered, failed, ready, heldBecause } = this.#now();
+    this.#samples.push(answered + failed + ready);
     if (this.#samples.length > rateTicks + 1) this.#samples.shift();
     if (this.#isLine) this.#terminal.showProgress(progressLine(this.#progress(), this.#terminal.messagePaint));
     else if (heldBecause !== this.#reportedReason || (++this.#ticks % rateTicks === 0 && this.#ticks > 0)) {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { uploadPurposes } from '../files.js';
 
-/** Query parameters of files and batches, and the ID in each line of a batch. */
+/** Query parameters of files and batches, and their form in OpenAI's API. */
 
 export const pageLimit = z
   .string()
@@ -10,4 +10,24 @@ export const pageLimit = z
 export const orderQuery = z.enum(['asc', 'desc'], 'must be asc or desc');
 export const uploadPurposeQuery = z.enum([...uploadPurposes, 'batch_output']);
 export const idQuery = z.string().min(1, 'must be an id').max(128, 'must be an id');
+/** File, which has another form with the header `anthropic-version`. */
+export const fileBody = z.looseObject({ id: z.string() }).meta({
+  description: 'A file in the form of OpenAI’s API, or with `anthropic-version` in the form of Anthropic’s.',
+});
+
+export const batchBody = z.looseObject({
+  id: z.string(),
+  object: z.literal('batch'),
+  status: z.enum(['validating', 'in_progress', 'cancelling', 'cancelled', 'completed', 'expired', 'failed']),
+  input_file_id: z.string(),
+  output_file_id: z.string().nullable(),
+  error_file_id: z.string().nullable(),
+  request_counts: z.looseObject({ total: z.int(), completed: z.int(), failed: z.int() }),
+  metadata: z.record(z.string(), z.string()).nullable(),
+});
+export type BatchBody = z.infer<typeof batchBody>;
+
+export const batchList = z.looseObject({ object: z.literal('list'), data: z.array(batchBody), has_more: z.boolean() });
+
+/** Line of a batch, as far as its ID. */
 export const identifiedLine = z.looseObject({ custom_id: z.string() });

@@ -1,4 +1,12 @@
-import { isBad, type LineDefaults, promptsIn, RemainingPrompts } from '../../../../src/command/batch/prompts.js';
+import { CommandError } from '../../../../src/command/base/errors.js';
+import {
+  isBad,
+  type LineDefaults,
+  type Prompt,
+  promptsIn,
+  remainingPrompts,
+  wholeBody,
+} from '../../../../src/command/batch/prompts.js';
 import { linesOf } from '../../../../src/shared/text/json-lines.js';
 import { system, user } from '../../../support/doors/sdk-messages.js';
 
@@ -39,15 +47,14 @@ describe('The prompts in a file', () => {
 
   it('use the options of the command line for missing fields', async () => {
     const [plain, own] = await read([{ prompt: 'x' }, { prompt: 'y', model: 'b' }], { model: 'a', system: 's' });
-    expect(plain).toMatchObject({ path: '/ask', body: { prompt: 'x', model: 'a', system: 's' } });
-    expect(own).toMatchObject({ body: { prompt: 'y', model: 'b', system: 's' } });
+    expect(plain).toMatchObject({ body: { model: 'a', messages: [system('s'), user('x')] } });
+    expect(own).toMatchObject({ body: { model: 'b', messages: [system('s'), user('y')] } });
   });
 
-  it('are sent to the OpenAI API if they are messages', async () => {
+  it.each([x, said])('are bodies of the OpenAI API: %j', async (sent) => {
     const schema = { type: 'object' };
-    const [prompt] = await read([{ ...said, system: 's', schema, effort: 'low' }]);
+    const [prompt] = await read([{ ...sent, system: 's', schema, effort: 'low' }]);
     expect(prompt).toMatchObject({
-      path: '/v1/chat/completions',
       body: {
         model: 'default',
         messages: [system('s'), ...said.messages],
@@ -58,10 +65,26 @@ describe('The prompts in a file', () => {
   });
 
   it('may have images, as files or inline', async () => {
-    const image = { media_type: 'image/png', data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ' };
-    const [files, inline] = await read([['a.png', 'b.png'], [image]].map((images) => ({ ...x, images })));
-    expect(files).toMatchObject({ imageFiles: ['a.png', 'b.png'], body: { prompt: 'x' } });
-    expect(inline).toMatchObject({ imageFiles: [], body: { images: [image] } });
+    const image = { media_type: 'image/png' as const, data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ' };
+    const [prompt] = await read([{ ...x, system: 's', images: ['a.png', image] }]);
+    const part = { type: 'image_url', image_url: { url: `data:image/png;base64,${image.data}` } };
+    expect(await wholeBody(prompt as Prompt, async () => [image])).toMatchObject({
+      messages: [system('s'), { role: 'user', content: [part, part, { type: 'text', text: 'x' }] }],
+    });
+    const missing = new CommandError(64, '--image: gone');
+    expect(await wholeBody(prompt as Prompt, () => Promise.reject(missing))).toEqual({
+      error: { code: 'validation_error', message: 'images: gone' },
+    });
+  });
+
+  it('may have documents', async () => {
+    const [prompt] = await read([{ ...x, files: [{ name: 'a.txt', text: 'ü' }, { data: 'JVBERi0=' }] }]);
+    const files = [
+      { filename: 'a.txt', file_data: 'data:text/plain;base64,w7w=' },
+      { file_data: 'data:application/pdf;base64,JVBERi0=' },
+    ].map((file) => ({ type: 'file', file }));
+    const message = { role: 'user', content: [...files, { type: 'text', text: 'x' }] };
+    expect(prompt).toMatchObject({ body: { messages: [message] } });
   });
 
   it.each<[object | string, string]>([
@@ -75,7 +98,7 @@ describe('The prompts in a file', () => {
     [{ prompt: 'x', promt: 1 }, 'has an unknown field: promt'],
     [{ prompt: 'x', stream: true }, 'has an unknown field: stream'],
     [{ prompt: 'x', images: 'a.png' }, 'images: must be a list'],
-    [{ prompt: 'x', images: ['a.png', {}] }, 'images: must all be files, or none'],
+    [{ prompt: 'x', images: ['a.png', {}] }, 'images.0.media_type: must be'],
     [{ prompt: 'x', images: [{ media_type: 'image/png', data: '!' }] }, 'images.0.data: must be base64'],
     [{ prompt: 'x', id: '' }, 'id: must be'],
     [{ prompt: 'x', id: null }, 'id: must be'],
@@ -90,15 +113,16 @@ describe('The prompts in a file', () => {
 
   it('must have distinct ids', async () => {
     const [first, second] = await read(Array.from([1, '1'], (id) => ({ id, ...x })));
-    expect(first).toMatchObject({ id: 1, body: { prompt: 'x' } });
+    expect(first).toMatchObject({ id: 1, body: { messages: [user('x')] } });
     expect(second).toMatchObject({ fault: 'id: an earlier line has the same id', id: expect.stringMatching(/^2-/) });
   });
 
   it('are skipped and counted if they have an answer', async () => {
     const prompts = promptsIn(linesOf(bytesOf([1, 2].map((id) => ({ id, ...x })))), {});
-    const left = new RemainingPrompts(prompts, { size: 7, has: (id) => id === 1 });
-    expect(left.skipped).toBe(7);
-    expect((await collected(left.prompts())).map(({ id }) => id)).toEqual([2]);
-    expect(left.skipped).toBe(1);
+    const counts: number[] = [];
+    const isFirst = (id: string | number) => id === 1;
+    const left = remainingPrompts(prompts, isFirst, (count) => counts.push(count));
+    expect((await collected(left)).map(({ id }) => id)).toEqual([2]);
+    expect(counts).toEqual([1]);
   });
 });

@@ -1,14 +1,26 @@
-import { type BatchProgress, progressLine, summaryLines } from '../../../../src/command/render/batch.js';
+import { type BatchProgress, progressLine, startLine, summaryLines } from '../../../../src/command/render/batch.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 
 const paint = paintFor(false);
-const counts = { total: 10_000, skipped: 1000, answered: 1500, failed: 0, rerun: 0 };
+const counts = { total: 10_000, skipped: 1000, answered: 1500, failed: 0, ready: 0 };
 const base: BatchProgress = { ...counts, rate: 4.25, heldBecause: null };
 
 describe('The progress of a batch', () => {
+  it.each([
+    [{ total: 3, concurrency: 8, retriesFailed: false }, '3 prompts, 8 at once. 2 answers there already'],
+    [
+      { total: null, concurrency: null, retriesFailed: true },
+      'in batches of the service. 2 answers there already, 1 failure asked again',
+    ],
+  ])('begins with the way of sending and the lines that exist: %j', (job, expected) => {
+    expect(startLine(job, { answered: 2, failed: Number(job.retriesFailed) })).toBe(expected);
+  });
+
   it('is a bar with rate, failures and time left', () => {
     expect(progressLine(base, paint)).toBe('█████░░░░░░░░░░░░░░░  2,500 of 10,000 · 4.25/s · 29 min 25 s left');
-    expect(progressLine({ ...base, failed: 3, rerun: 2 }, paint)).toContain(' · 3 failed · 2 asked again · ');
+    expect(progressLine({ ...base, answered: 1400, ready: 97, failed: 3 }, paint)).toContain(
+      '  2,500 of 10,000 · 4.25/s · 3 failed · ',
+    );
   });
 
   it('has no bar and no remaining time if the total is unknown', () => {
@@ -21,9 +33,8 @@ describe('The progress of a batch', () => {
   });
 
   it('ends with a summary', () => {
-    expect(summaryLines({ ...base, failed: 3, rerun: 1 }, 61_000)).toEqual([
+    expect(summaryLines({ ...base, failed: 3 }, 61_000)).toEqual([
       '1,500 answered, 3 failed, 1,000 done before in 1 min 1 s',
-      '1 prompt asked again after their run was lost with the service',
       '7,497 prompts not asked yet',
     ]);
   });

@@ -1,0 +1,269 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { type BatchBody, batchBody, batchList, fileBody } from '../../shared/api/files.js';
+import { orAborted } from '../../shared/async.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import type { Client } from '../base/client.js';
+import { CommandError, exitCodes, openAiError, ServiceError } from '../base/errors.js';
+import { endIn, failureOf, pauseAfter } from './ends.js';
+import type { Patience } from './patience.js';
+import { type BadLine, type ImageReader, isBad, isFailure, type Prompt, wholeBody } from './prompts.js';
+import type { AnswerSink, Sender, Sending } from './run.js';
+
+const endpoint = '/v1/chat/completions';
+const pollMs = 1000;
+/** Number of waits that make the longest pause, for a temporary failure whose time is unknown. */
+const pauses = 6;
+/** The next batch waits in the service while one runs, so that no slot is free between them. */
+const openAtOnce = 2;
+/** Lines of a batch for each slot: few in the first one, so that its answers come soon, then twice as many each time. */
+const [fewest, most] = [4, 64];
+/** Length of the lines after which a batch gets no further line. */
+const fullLength = 16 * 1024 * 1024;
+
+interface SentBatch {
+  readonly id: string;
+  /** Prompts without a result, by the ID of their line. */
+  readonly prompts: Map<string, Prompt | BadLine>;
+}
+
+/** Line of a batch that is not created yet. */
+interface NewLine {
+  readonly id: string;
+  readonly prompt: Prompt | BadLine;
+  readonly text: string;
+}
+
+interface ReadResult {
+  readonly custom_id: string | null;
+  /** Null if the batch was cancelled or expired before the line was sent. */
+  readonly response: { readonly request_id: string; readonly body: object } | null;
+}
+
+/** Result of a line whose batch has disappeared. */
+const notSent: ReadResult = { custom_id: null, response: null };
+const noResult: ReadResult = {
+  custom_id: null,
+  response: { request_id: '', body: { error: { code: 'internal_error', message: 'the batch has no result for it' } } },
+};
+const endStatuses: readonly BatchBody['status'][] = ['cancelled', 'completed', 'expired', 'failed'];
+
+type BatchClient = Pick<Client, 'getState' | 'getText' | 'upload' | 'postOnce' | 'post' | 'delete'>;
+
+export interface BatchesParts {
+  readonly client: BatchClient;
+  readonly clock: Clock;
+  readonly patience: Patience;
+  readonly sink: Pick<AnswerSink, 'sync'>;
+  readonly readImages: ImageReader;
+  readonly slots: number;
+  /** Marks the batches of one output, which the same command finds again; null if the output is stdout. */
+  readonly label: string | null;
+  /** Whether the failures in batches of an earlier run do not count. */
+  readonly retriesFailures: boolean;
+}
+
+/** Returns the batches of this client, the newest first; null if the service stores no files. */
+export async function findBatches(client: BatchClient): Promise<readonly BatchBody[] | null> {
+  return (await orMissing(client.getState('/v1/batches?limit=1000', batchList)))?.data ?? null;
+}
+
+/** Sends prompts in batches of the service, which continue without this program. */
+export class ServiceBatches implements Sender {
+  readonly #parts: BatchesParts;
+  /** Batches of an earlier run, the newest first. */
+  readonly #earlier: readonly BatchBody[];
+  /** Batches whose results are not read yet, in the order in which they run. */
+  readonly #open: SentBatch[] = [];
+  /** Results without a known prompt, by the ID of their line. */
+  readonly #results = new Map<string, ReadResult>();
+  /** Prompts that must be sent again. */
+  readonly #again: (Prompt | BadLine)[] = [];
+  /** Temporary failure of a prompt in the batch that ended last. */
+  #refusal: ServiceError | null = null;
+  #linesPerSlot = fewest;
+  #ready = 0;
+  /** Number of times that the current batch was seen waiting for another one. */
+  #waits = 0;
+
+  constructor(parts: BatchesParts, batches: readonly BatchBody[]) {
+    this.#parts = parts;
+    this.#earlier = batches.filter(({ metadata }) => parts.label !== null && metadata?.output === parts.label);
+  }
+
+  get ready(): number {
+    return this.#ready;
+  }
+
+  get heldBecause(): string | null {
+    return this.#parts.patience.heldBecause ?? (this.#waits > 1 ? 'another batch of this client runs' : null);
+  }
+
+  /** When `stopping` aborts, cancels the batches and places the answers that they have. */
+  async send(sending: Sending): Promise<void> {
+    const { patience } = this.#parts;
+    const { stopping, cutting } = sending;
+    const earlier = await this.#readEarlier(sending);
+    for (;;) {
+      while (this.#open.length < openAtOnce && !stopping.aborted) {
+        const lines = await this.#gather(sending);
+        if (lines.length === 0) break;
+        this.#open.push(await this.#create(lines, cutting));
+      }
+      const [batch] = this.#open;
+      if (batch === undefined) break;
+      const ended = await this.#collect(batch, sending);
+      await this.#removeFiles([ended], cutting);
+      if (ended?.status === 'cancelled' && !stopping.aborted)
+        throw new CommandError(exitCodes.failed, 'another program has cancelled the batch');
+      if (this.#refusal !== null && !stopping.aborted) await patience.wait(this.#refusal, pauses, cutting);
+      this.#refusal = null;
+    }
+    await this.#removeFiles(earlier, cutting); // their results are written now
+  }
+
+  /** Reads the results of the batches whose files an earlier run has not removed. Returns these batches. */
+  async #readEarlier(sending: Sending): Promise<(BatchBody | null)[]> {
+    const { client, patience } = this.#parts;
+    for (const { id, input_file_id: file } of this.#earlier) {
+      const find = () => orMissing(client.getState(`/v1/files/${file}`, fileBody));
+      if ((await patience.persist(find, sending.cutting)) !== null) this.#open.unshift({ id, prompts: new Map() });
+    }
+    const ended: (BatchBody | null)[] = [];
+    for (const batch of [...this.#open]) ended.push(await this.#collect(batch, sending));
+    if (this.#parts.retriesFailures)
+      for (const [id, { response }] of this.#results)
+        if (openAiError(response?.body) !== null) this.#results.delete(id);
+    return ended;
+  }
+
+  /** Reads prompts, and makes lines for a batch from them. Returns none if all prompts are sent. */
+  async #gather({ prompts, place, stopping, cutting }: Sending): Promise<NewLine[]> {
+    const lines: NewLine[] = [];
+    const maxLines = this.#linesPerSlot * this.#parts.slots;
+    this.#linesPerSlot = Math.min(2 * this.#linesPerSlot, most);
+    for (let length = 0; lines.length < maxLines && length < fullLength && !stopping.aborted; ) {
+      const prompt = this.#again.shift() ?? (await orAborted(prompts.next(), cutting)).value;
+      if (prompt === undefined) break;
+      const id = customIdOf(prompt);
+      const earlier = this.#takeResult(id);
+      if (earlier !== null && (await this.#place(prompt, earlier, place))) continue;
+      const body = await wholeBody(prompt, this.#parts.readImages);
+      if (isFailure(body)) {
+        await place(prompt, body);
+        continue;
+      }
+      const text = JSON.stringify({ custom_id: id, method: 'POST', url: endpoint, body });
+      lines.push({ id, prompt, text });
+      length += text.length;
+    }
+    return lines;
+  }
+
+  async #create(lines: readonly NewLine[], cutting: AbortSignal): Promise<SentBatch> {
+    const { client, patience, label } = this.#parts;
+    const text = lines.map((line) => `${line.text}\n`).join('');
+    const file = await patience.persist(() => client.upload(text, fileBody, cutting), cutting);
+    const order = { input_file_id: file.id, endpoint, completion_window: '24h', metadata: label && { output: label } };
+    const key = randomUUID();
+    const create = () => client.postOnce('/v1/batches', order, key, batchBody, cutting);
+    const { id } = await patience.persist(create, cutting).catch(async (error: unknown) => {
+      await client.delete(`/v1/files/${file.id}`, fileBody).catch(() => {}); // otherwise the file expires
+      throw error;
+    });
+    return { id, prompts: new Map(lines.map((line) => [line.id, line.prompt])) };
+  }
+
+  /** Waits for the end of the first open batch, and places its results. Resolves with null if it does not exist. */
+  async #collect(batch: SentBatch, sending: Sending): Promise<BatchBody | null> {
+    const ended = await this.#untilEnded(batch.id, sending);
+    const unnamed: ReadResult[] = [];
+    for (const result of ended === null ? [] : await this.#resultsIn(ended, sending.cutting)) {
+      if (result.custom_id === null) unnamed.push(result);
+      else this.#results.set(result.custom_id, result);
+    }
+    for (const [id, prompt] of batch.prompts) {
+      const result = this.#takeResult(id) ?? unnamed.shift() ?? (ended === null ? notSent : noResult);
+      if (!(await this.#place(prompt, result, sending.place))) this.#again.push(prompt);
+    }
+    this.#open.shift();
+    this.#ready = 0;
+    return ended;
+  }
+
+  async #untilEnded(id: string, { stopping, cutting }: Sending): Promise<BatchBody | null> {
+    const { client, clock, patience } = this.#parts;
+    this.#waits = 0;
+    for (let isCancelled = false; ; ) {
+      if (stopping.aborted && !isCancelled) {
+        const cancel = (open: SentBatch) => client.post(`/v1/batches/${open.id}/cancel`, batchBody, cutting);
+        for (const open of this.#open.toReversed()) await patience.persist(() => orMissing(cancel(open)), cutting);
+        isCancelled = true;
+      }
+      const get = () => orMissing(client.getState(`/v1/batches/${id}`, batchBody, cutting));
+      const batch = await patience.persist(get, cutting);
+      if (batch === null || endStatuses.includes(batch.status)) return batch;
+      this.#ready = batch.request_counts.completed + batch.request_counts.failed;
+      this.#waits = batch.status === 'validating' ? this.#waits + 1 : 0;
+      await orAborted(delay(clock, pollMs), cutting);
+    }
+  }
+
+  async #resultsIn(batch: BatchBody, cutting: AbortSignal): Promise<ReadResult[]> {
+    const { client, patience } = this.#parts;
+    const results: ReadResult[] = [];
+    for (const file of [batch.output_file_id, batch.error_file_id]) {
+      if (file === null) continue;
+      const get = () => orMissing(client.getText(`/v1/files/${file}/content`, cutting));
+      const text = (await patience.persist(get, cutting)) ?? ''; // an earlier run may have removed it
+      for (const line of text.split('\n')) if (line !== '') results.push(JSON.parse(line));
+    }
+    return results;
+  }
+
+  #takeResult(id: string): ReadResult | null {
+    const result = this.#results.get(id) ?? null;
+    this.#results.delete(id);
+    return result;
+  }
+
+  /** Resolves with false if the prompt must be sent again. */
+  async #place(prompt: Prompt | BadLine, { response }: ReadResult, place: Sending['place']): Promise<boolean> {
+    if (response === null) return false;
+    const error = openAiError(response.body);
+    if (error === null) {
+      await place(prompt, endIn(response.body, !isBad(prompt) && 'response_format' in prompt.body));
+      return true;
+    }
+    const failure = new ServiceError({ ...error, request_id: response.request_id });
+    const isLost = error.reason === 'host_lost'; // the service has sent the line several times
+    if (!isLost && pauseAfter(failure) !== null) {
+      this.#refusal = failure;
+      return false;
+    }
+    await place(prompt, failureOf(failure));
+    return true;
+  }
+
+  /** Removes the files of batches whose results are written. A batch with its requests counts as not removed yet. */
+  async #removeFiles(batches: readonly (BatchBody | null)[], cutting: AbortSignal): Promise<void> {
+    const { client, patience, sink } = this.#parts;
+    await sink.sync();
+    for (const batch of batches)
+      for (const file of [batch?.output_file_id, batch?.error_file_id, batch?.input_file_id]) {
+        const remove = () => orMissing(client.delete(`/v1/files/${file}`, fileBody));
+        if (file != null) await patience.persist(remove, cutting);
+      }
+  }
+}
+
+/** Returns the ID of a prompt's line, which is another one if the prompt changes. */
+function customIdOf({ line: _, ...prompt }: Prompt | BadLine): string {
+  return createHash('sha256').update(JSON.stringify(prompt)).digest('base64url');
+}
+
+async function orMissing<T>(response: Promise<T>): Promise<T | null> {
+  return response.catch((error: unknown) => {
+    if (error instanceof ServiceError && error.code === 'not_found') return null;
+    throw error;
+  });
+}
