@@ -130,6 +130,7 @@ export class ServiceBatches implements Sender {
     }
     const ended: (BatchBody | null)[] = [];
     for (const batch of [...this.#open]) ended.push(await this.#collect(batch, sending));
+    if (ended.length > 0) this.#linesPerSlot = most; // the output has answers already
     if (this.#parts.retriesFailures)
       for (const [id, { response }] of this.#results)
         if (openAiError(response?.body) !== null) this.#results.delete(id);
