@@ -17,6 +17,8 @@ const pauses = 6;
 const openAtOnce = 2;
 /** Lines of a batch for each slot: few in the first one, so that its answers come soon, then twice as many each time. */
 const [fewest, most] = [4, 64];
+/** Two batches stay far below the 50,000 lines that a client may have. */
+const maxLines = 10_000;
 /** Length of the lines after which a batch gets no further line. */
 const fullLength = 16 * 1024 * 1024;
 
@@ -140,9 +142,9 @@ export class ServiceBatches implements Sender {
   /** Reads prompts, and makes lines for a batch from them. Returns none if all prompts are sent. */
   async #gather({ prompts, place, stopping, cutting }: Sending): Promise<NewLine[]> {
     const lines: NewLine[] = [];
-    const maxLines = this.#linesPerSlot * this.#parts.slots;
+    const count = Math.min(this.#linesPerSlot * this.#parts.slots, maxLines);
     this.#linesPerSlot = Math.min(2 * this.#linesPerSlot, most);
-    for (let length = 0; lines.length < maxLines && length < fullLength && !stopping.aborted; ) {
+    for (let length = 0; lines.length < count && length < fullLength && !stopping.aborted; ) {
       const prompt = this.#again.shift() ?? (await orAborted(prompts.next(), cutting)).value;
       if (prompt === undefined) break;
       const id = customIdOf(prompt);
