@@ -41,10 +41,12 @@ const treeBytes = 2048;
 
 /** Returns the largest number of pages that a page tree counts; 0 if no tree is found, infinity if too many are. */
 function pagesIn(parts: readonly Buffer[]): number {
+  let places = 0;
   let trees = 0;
   let most = 0;
   for (const objects of parts) {
-    for (const at of placesOf(objects, '/Pages')) {
+    for (const at of placesOf(objects, '/Pages', maxPlaces - places)) {
+      places++;
       if (!isTypeAt(objects, at, '/Pages')) continue;
       if (++trees > maxTrees) return Number.POSITIVE_INFINITY;
       most = Math.max(most, countIn(objects, at));
@@ -101,8 +103,12 @@ function objectStreams(file: Buffer): Buffer[] | null {
   if (places.length > maxStreams) return null;
   const streams: Buffer[] = [];
   let bytes = 0;
+  let end = 0;
   for (const at of places) {
-    const stream = inflated(file, at);
+    const keyword = placeWithin(file, 'stream', at, treeBytes);
+    if (keyword === null) continue;
+    if (end < keyword) end = placeOrEnd(file, 'endstream', keyword); // each byte is searched once
+    const stream = inflated(file, keyword, end);
     if (stream === 'too large') return null;
     if (stream === null) continue; // the stream is broken, or has a rare encoding
     bytes += stream.length;
@@ -112,10 +118,9 @@ function objectStreams(file: Buffer): Buffer[] | null {
   return streams;
 }
 
-function inflated(file: Buffer, at: number): Buffer | 'too large' | null {
-  const keyword = placeWithin(file, 'stream', at, treeBytes);
-  const end = keyword === null ? null : placeWithin(file, 'endstream', keyword, maxStreamBytes);
-  if (keyword === null || end === null || end <= keyword) return null;
+/** Decompresses the stream between its keyword and its end; returns null if that fails. */
+function inflated(file: Buffer, keyword: number, end: number): Buffer | 'too large' | null {
+  if (end - keyword > maxStreamBytes) return null;
   const lineEnd = file[keyword + 6] === 0x0d ? 2 : 1;
   try {
     return inflateSync(file.subarray(keyword + 6 + lineEnd, end), { maxOutputLength: maxStreamBytes });
@@ -130,13 +135,19 @@ function placeWithin(file: Buffer, word: string, from: number, bytes: number): n
   return at < 0 ? null : from + at;
 }
 
+/** Returns the first place of a word from this byte on; the end of the file if there is none. */
+function placeOrEnd(file: Buffer, word: string, from: number): number {
+  const at = file.indexOf(word, from);
+  return at < 0 ? file.length : at;
+}
+
 /** Number of places at which a word is looked at: more than any limit for trees and streams. */
 const maxPlaces = 4000;
 
 /** Returns the first places of a word in a file. */
-function placesOf(file: Buffer, word: string): number[] {
+function placesOf(file: Buffer, word: string, most = maxPlaces): number[] {
   const places: number[] = [];
-  for (let at = file.indexOf(word); at >= 0 && places.length <= maxPlaces; at = file.indexOf(word, at + word.length))
+  for (let at = file.indexOf(word); at >= 0 && places.length < most; at = file.indexOf(word, at + word.length))
     places.push(at);
   return places;
 }

@@ -33,6 +33,7 @@ describe('The pages of a PDF', () => {
       5,
     ],
     ['not of an outline', pdfWith('<< /Type /Outlines /Count 500 >>'), 1],
+    ['of a file with object streams that never end', pdfWith('<< /Type /ObjStm >>\nstream\n', 400), 1],
     ['of a file whose text names its encryption', pdfWith('(/Encrypt is a key of the trailer)'), 1],
   ])('are counted: %s', (_, file, pages) => {
     expect(inspectPdf(file)).toEqual({ pages });
