@@ -25,6 +25,7 @@ import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
+import { FileReferences } from './jobs/file-references.js';
 
 const heartbeatMs = 2000;
 /** Interval of sending counts to the primary. A worker that is killed loses those since the last time. */
@@ -52,6 +53,8 @@ interface WorkerContext {
   log: Logger;
   /** Information for finding the primary's processes; null until the primary has sent its settings. */
   runtimePlaces: RuntimePlaces | null;
+  /** Largest size of a request body, with the files that it refers to; 0 until the primary has sent its settings. */
+  bodyLimitBytes: number;
   /** Collects the spans of requests; null if no spans are exported. */
   spans: RequestSpans | null;
   /** Number of uncaught exceptions. */
@@ -75,12 +78,13 @@ async function main(): Promise<void> {
     drainUnreadMs: Number.POSITIVE_INFINITY,
     log,
     runtimePlaces: null,
+    bodyLimitBytes: 0,
     spans: null,
     defects: 0,
     ...parts,
   };
   process.once('disconnect', () => void outlive(primaryPid, context));
-  const primary = connect(context);
+  const { primary, files } = connect(context);
   const onDefect = (thrown: unknown) =>
     void (context.listeners.isOpen ? serveOn(context, primary, thrown) : die(log, thrown));
   process.on('uncaughtException', onDefect);
@@ -89,19 +93,20 @@ async function main(): Promise<void> {
   context.log = createLogger(settings.logLevel, 'worker', logIn(settings.logStyle, output));
   context.phase = settings.phase;
   context.drainUnreadMs = settings.drainUnreadMs;
+  context.bodyLimitBytes = settings.bodyLimitBytes;
   context.runtimePlaces = settings.runtimePlaces;
   context.keys.begin(settings);
-  await serve(context, primary, settings);
+  await serve(context, primary, files, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
   systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
 }
 
-function connect(context: WorkerContext): Primary {
+function connect(context: WorkerContext): { readonly primary: Primary; readonly files: FileReferences } {
   const { listeners, metrics } = context;
   const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
   const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
   const handlers: Handlers<WorkerCalls> = {
-    ...lineHandlers(() => peer, onFault),
+    ...lineHandlers(() => ({ primary: peer, files, onDefect: onFault })),
     phase: ({ phase }) => {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
@@ -112,7 +117,8 @@ function connect(context: WorkerContext): Primary {
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
   };
   const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
-  return peer;
+  const files = new FileReferences(peer, () => context.bodyLimitBytes);
+  return { primary: peer, files };
 }
 
 function localUsers(settings: WorkerSettings, credentials: PeerCredentials): LocalUsers {
@@ -124,7 +130,12 @@ async function ownJobsOf(primaryPid: number, credentials: PeerCredentials): Prom
   return new OwnJobs(instance, new SocketTable(), new ProcessScanner(systemClock), credentials);
 }
 
-async function serve(context: WorkerContext, primary: Primary, settings: WorkerSettings): Promise<void> {
+async function serve(
+  context: WorkerContext,
+  primary: Primary,
+  files: FileReferences,
+  settings: WorkerSettings,
+): Promise<void> {
   const { listeners, metrics, log } = context;
   const phase = () => context.phase;
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
@@ -144,7 +155,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
-  const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
+  const owned = { bodies, spill, files, viewers, spans, ownJobs, signOn };
   const appParts = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);

@@ -54,7 +54,8 @@ export const requestImages = z
   .max(maxImages, `must be at most ${maxImages} images`)
   .meta({ description: 'Images for the model, before the text. 400 if the model CLI does not accept images.' });
 
-const maxFiles = 20;
+/** Maximum number of documents in a request of any API. */
+export const maxDocuments = 20;
 
 const requestFile = z
   .strictObject({
@@ -71,7 +72,7 @@ const requestFile = z
 /** Documents before the text. */
 export const requestFiles = z
   .array(requestFile, 'must be a list')
-  .max(maxFiles, `must be at most ${maxFiles} files`)
+  .max(maxDocuments, `must be at most ${maxDocuments} files`)
   .meta({
     description:
       'Documents for the model, before the prompt: PDFs of at most 32 MB and 100 pages, and texts. A model CLI that takes no PDFs gets their text. 400 if pdftotext is not installed.',

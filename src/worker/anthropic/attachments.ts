@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { issueWords } from '../../shared/text/issue-words.js';
+import { isObject } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 import { documentOf, textDocument } from '../jobs/documents.js';
+import type { FileForm, FileForms } from '../jobs/file-references.js';
 import { imageOf, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
 import type { Block } from './messages-request.js';
 
@@ -10,12 +12,35 @@ import type { Block } from './messages-request.js';
 
 const string = z.string('must be a string');
 
+/** Returns how an image or a document refers to a file, whose bytes then stand beside its id. */
+function fileForm(isDocument: boolean): FileForm {
+  return {
+    isDocument,
+    path: '.source',
+    field: 'data',
+    referenceIn: ({ source }) => (isObject(source) && source.type === 'file' ? source : null),
+    fill: (source, { name, mediaType, data }) => Object.assign(source, { name, media_type: mediaType, data }),
+  };
+}
+
+export const fileForms: FileForms = { image: fileForm(false), document: fileForm(true) };
+
+/** File as `fileForms` completes it. */
+const fileSource = z.looseObject({
+  type: z.literal('file'),
+  name: string.default(''),
+  media_type: string.default(''),
+  data: string.default(''),
+});
+
+const base64Source = z.looseObject({ type: z.literal('base64'), media_type: string, data: string });
+
 const imageBlock = z.looseObject({
-  source: z.looseObject({
-    type: z.literal('base64', 'must be base64: the service does not fetch images, and stores no files'),
-    media_type: string,
-    data: string,
-  }),
+  source: z.discriminatedUnion(
+    'type',
+    [base64Source, fileSource],
+    'must have the type base64 or file: the service does not fetch images',
+  ),
 });
 
 const contentPart = z.looseObject({ type: string });
@@ -24,16 +49,16 @@ const documentBlock = z.looseObject({
   source: z.discriminatedUnion(
     'type',
     [
-      z.looseObject({ type: z.literal('base64'), media_type: string, data: string }),
+      base64Source,
       z.looseObject({ type: z.literal('text'), media_type: string.nullish(), data: string }),
       z.looseObject({
         type: z.literal('content'),
         content: z.union([z.string(), z.array(contentPart)], 'must be text, or a list of blocks with a type each'),
       }),
-      z.looseObject({ type: z.literal('file') }),
+      fileSource,
       z.looseObject({ type: z.literal('url') }),
     ],
-    'must have the type base64, text or content',
+    'must have the type base64, text, content or file',
   ),
   title: string.nullish(),
 });
@@ -48,7 +73,7 @@ export function attachmentOf(block: Block, at: string): ShownPart[] | null {
 
 function imagePart(block: Block, at: string): ShownPart {
   const { source } = parse(imageBlock, block, at, 'must be an image');
-  return imageOf(source.media_type, source.data, `${at}.source`);
+  return imageOf(source.media_type, source.data, source.type === 'file' ? `${at}.source.file_id` : `${at}.source`);
 }
 
 function documentParts({ source, title }: DocumentBlock, at: string): ShownPart[] {
@@ -61,7 +86,9 @@ function documentParts({ source, title }: DocumentBlock, at: string): ShownPart[
     case 'content':
       return contentParts(source.content, `${path}.content`, title);
     case 'file':
-      throw invalid(`${path}.file_id`, 'can not be used: this service stores no files, so send the document in base64');
+      return [
+        { type: 'document', ...documentOf(source.media_type, source.data, `${path}.file_id`, title ?? source.name) },
+      ];
     case 'url':
       throw invalid(`${path}.url`, 'can not be used: the service does not fetch documents, so send it in base64');
   }

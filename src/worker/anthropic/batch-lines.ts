@@ -3,6 +3,7 @@ import { invalid } from '../../shared/errors.js';
 import { check, readJsonText } from '../http/body.js';
 import type { BatchLines } from '../jobs/batch-lines.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
+import { fileForms } from './attachments.js';
 import { messagesRequest, parseMessages } from './messages-request.js';
 
 const customId = z
@@ -18,9 +19,10 @@ export const batchRequest = z.strictObject({
 export const messageBatchLines: BatchLines = {
   route: '/v1/messages',
   customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
-  parse: (text) => {
+  parse: async (text, fillFiles) => {
     const body = check(readJsonText(text, batchRequest).params, messagesRequest);
     if (body.max_tokens === 0) throw invalid('max_tokens', 'must be at least 1 in a batch');
+    await fillFiles(body, fileForms);
     return { parsed: parseMessages(body) };
   },
   answered: (id, { body }) => `{"custom_id":${JSON.stringify(id)},"result":{"type":"succeeded","message":${body}}}`,

@@ -4,11 +4,12 @@ import { timestamp } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { BatchView } from '../../shared/files.js';
 import { sendFile } from '../files/content.js';
-import { anthropicPage, batchCaller, batchKey, pageBody } from '../files/pages.js';
+import { anthropicPage, batchKey, pageBody } from '../files/pages.js';
 import { storeFile } from '../files/upload.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { onceFor, sendJson, sendRecorded } from '../http/responses.js';
+import { batchCaller } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { batchRequest } from './batch-lines.js';
 

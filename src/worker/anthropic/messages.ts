@@ -16,10 +16,12 @@ import {
   type Search,
   type StreamFormat,
 } from '../jobs/answer-format.js';
+import { senderOf } from '../jobs/file-references.js';
 import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
+import { fileForms } from './attachments.js';
 import { type MessagesRequest, messagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
@@ -258,9 +260,10 @@ function estimateOf({ schema, ...job }: RequestedJob): number {
 /** Average for English text. */
 const bytesOfToken = 4;
 
-async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Promise<MessagesRequest> {
+async function readRequest(req: Request, res: Reply, { bodies, files }: JobParts): Promise<MessagesRequest> {
   const body = await readBody(req, res, bodies, messagesRequest);
   const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
+  await files.fill(body, fileForms, senderOf(res));
   return usesUser ? { ...body, metadata: undefined } : body;
 }
 

@@ -9,6 +9,7 @@ import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';
 import { formOf, storedBody } from '../jobs/background.js';
 import type { BatchLines, ParsedLine } from '../jobs/batch-lines.js';
+import type { FileReferences } from '../jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../jobs/job-request.js';
 import { chatBatchLines, responsesBatchLines } from '../openai/batch-lines.js';
 import { doorBody } from './answers.js';
@@ -28,14 +29,18 @@ const faults: Readonly<Record<LineFault, string>> = {
 
 type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
 
-/** Returns the handlers for the lines of batches. `onDefect` gets unexpected errors, which become results of lines. */
-export function lineHandlers(
-  primary: () => Primary,
-  onDefect: (error: unknown) => void,
-): Pick<Handlers<WorkerCalls>, LineCalls> {
+/** Dependencies of the lines. `onDefect` gets unexpected errors, which become results of lines. */
+export interface LineParts {
+  readonly primary: Primary;
+  readonly files: Pick<FileReferences, 'fill'>;
+  readonly onDefect: (error: unknown) => void;
+}
+
+/** Returns the handlers for the lines of batches. */
+export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>, LineCalls> {
   return {
-    submitLine: async (order) => ({ refused: await submitLine(primary(), order, onDefect) }),
-    finishLine: (order) => finishLine(primary(), order),
+    submitLine: async (order) => ({ refused: await submitLine(parts(), order) }),
+    finishLine: (order) => finishLine(parts().primary, order),
     endLines: ({ api, texts, cause }) => {
       const { customIdIn, ended } = linesOf[api];
       const results = texts.map((text) => ({ text: ended(customIdIn(objectIn(text)), cause), outcome: cause }));
@@ -46,9 +51,8 @@ export function lineHandlers(
 
 /** Submits the job of a line. Returns the result of a line that is refused. */
 async function submitLine(
-  primary: Primary,
+  { primary, files, onDefect }: LineParts,
   { api, client, caller, jobId, text, fault }: RequestOf<WorkerCalls, 'submitLine'>,
-  onDefect: (error: unknown) => void,
 ): Promise<LineResult | null> {
   const lines = linesOf[api];
   const requestId = randomUUID();
@@ -56,7 +60,8 @@ async function submitLine(
   let line: ParsedLine | null = null;
   try {
     if (text === null || fault !== null) throw invalid('line', faults[fault ?? 'missing']);
-    line = lines.parse(text);
+    const sender = { client, bytes: Buffer.byteLength(text) };
+    line = await lines.parse(text, (body, forms) => files.fill(body, forms, sender));
     const { parsed, repeated, isLegacyCall = false } = line;
     if (parsed.job.stream) throw invalid('stream', 'must not be true in a batch');
     const header = (name: string) => (name === noFallback && caller.refusesFallback ? '1' : undefined);

@@ -3,34 +3,34 @@ import type { FileView } from '../../shared/files.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { untilGone, write } from '../http/responses.js';
 
-/** Bytes of a file that a user has uploaded, as a request can refer to them. */
-export interface FileContent extends Pick<FileView, 'name' | 'mediaType'> {
-  readonly data: Buffer;
-}
-
 /**
- * Reads a file of the purpose user_data for a request of its client. Rejects with `not_found`, and with
- * `validation_error` if it has more than `maxBytes` or another purpose. `path`: field of the request.
+ * Finds a file of the purpose user_data for a request of its client. Rejects with `not_found`, and with
+ * `validation_error` if the file has another purpose. `path`: field of the request.
  */
-export async function readUserFile(
-  primary: Primary,
-  id: string,
-  client: string,
-  { maxBytes, path }: { readonly maxBytes: number; readonly path: string },
-): Promise<FileContent> {
-  const { purpose, bytes, name, mediaType } = await primary.call('file', { id, client }).catch((error: unknown) => {
-    throw isMissing(error) ? invalid(path, 'is no file of this client') : error;
+export async function findUserFile(primary: Primary, id: string, client: string, path: string): Promise<FileView> {
+  const file = await primary.call('file', { id, client }).catch((error: unknown) => {
+    throw missingIn(path, error);
   });
-  if (purpose !== 'user_data')
-    throw invalid(path, `must be a file of the purpose user_data, and this one has ${purpose}`);
-  if (bytes > maxBytes) throw invalid(path, `has ${bytes} bytes, and may have ${maxBytes}`);
-  const pieces: Buffer[] = [];
-  for await (const piece of filePieces(primary, id, client)) pieces.push(piece);
-  return { data: Buffer.concat(pieces), name, mediaType };
+  if (file.purpose === 'user_data') return file;
+  throw invalid(path, `must be a file of the purpose user_data, and this one has ${file.purpose}`);
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof RelayError && error.code === 'not_found';
+/** Reads a whole file. Rejects with `not_found` if the file was removed. `path`: field of the request. */
+export async function readWholeFile(primary: Primary, id: string, client: string, path: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  try {
+    for await (const piece of filePieces(primary, id, client)) pieces.push(piece);
+  } catch (error) {
+    throw missingIn(path, error);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Names the field in an error about a missing file, or about files that are switched off. */
+function missingIn(path: string, error: unknown): unknown {
+  if (!(error instanceof RelayError) || error.code !== 'not_found') return error;
+  const { message } = error;
+  return new RelayError('not_found', `${path}: ${message}`, { details: [{ path, message }] });
 }
 
 /** Yields the bytes of a file. */

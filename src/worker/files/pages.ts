@@ -1,10 +1,9 @@
 import type { Request } from 'express';
 import { idQuery, orderQuery, pageLimit } from '../../shared/api/files.js';
 import { invalid } from '../../shared/errors.js';
-import type { BatchCaller, PageOrder } from '../../shared/files.js';
+import type { PageOrder } from '../../shared/files.js';
 import { queryOf } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
-import { refusesFallback } from '../jobs/job-request.js';
 
 const usualPage = 20;
 const maxPage = 1000;
@@ -45,11 +44,6 @@ export function pageBody<T extends { readonly id: string }>(
 ): object {
   const ids = { first_id: entries[0]?.id ?? null, last_id: entries.at(-1)?.id ?? null };
   return { data: entries.map(bodyOf), has_more: hasMore, ...ids };
-}
-
-/** Returns what applies to all lines of a new batch. */
-export function batchCaller(res: Reply): BatchCaller {
-  return { groups: res.locals.groups, refusesFallback: refusesFallback(res) };
 }
 
 /** Returns the id in the path, and the client. */

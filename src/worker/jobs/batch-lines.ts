@@ -1,8 +1,13 @@
 import type { ToolRoute } from '../../shared/api/endpoints.js';
 import type { JobForm } from '../../shared/background.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { EndCause } from '../../shared/files.js';
-import type { ParsedRequest } from './job-request.js';
+import type { BatchCaller, EndCause } from '../../shared/files.js';
+import type { Reply } from '../http/exchange.js';
+import type { FileForms } from './file-references.js';
+import { type ParsedRequest, refusesFallback } from './job-request.js';
+
+/** Adds the files to a request that refers to them. */
+export type FillFiles = (body: object, forms: FileForms) => Promise<void>;
 
 /** Request in a line of a batch. */
 export interface ParsedLine {
@@ -24,9 +29,14 @@ export interface BatchLines {
   readonly route: ToolRoute & JobForm['route'];
   /** Returns the id in a line that may be no valid request. */
   customIdIn(line: unknown): string | null;
-  /** Parses a line. Throws `validation_error`. */
-  parse(text: string): ParsedLine;
+  /** Parses a line. `fillFiles` reads the files to which its request refers. Rejects with `validation_error`. */
+  parse(text: string, fillFiles: FillFiles): Promise<ParsedLine>;
   answered(customId: string, answer: LineAnswer): string;
   failed(customId: string | null, requestId: string, error: RelayError): string;
   ended(customId: string | null, cause: EndCause): string;
+}
+
+/** Returns what applies to all lines of a new batch. */
+export function batchCaller(res: Reply): BatchCaller {
+  return { groups: res.locals.groups, refusesFallback: refusesFallback(res) };
 }

@@ -9,7 +9,8 @@ import { inspectPdf } from './pdf.js';
 /** Document without its position in a message. */
 export type SentDocument = Omit<FileDocument, 'at'>;
 
-const maxPdfBytes = 32 * 1024 * 1024;
+/** Maximum size of a PDF. */
+export const maxPdfBytes = 32 * 1024 * 1024;
 const maxNameLength = 255;
 
 const pdf = 'application/pdf';

@@ -27,6 +27,7 @@ import {
   slicesOf,
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
+import type { FileReferences } from './file-references.js';
 import {
   inWordsOf,
   noteDroppedTools,
@@ -57,6 +58,7 @@ export interface JobParts {
   readonly primary: Primary;
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
+  readonly files: Pick<FileReferences, 'fill'>;
   readonly clock: Clock;
 }
 
@@ -66,7 +68,7 @@ export interface JobParts {
  * disconnects, and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
-  parts: Omit<JobParts, 'bodies'>,
+  parts: Omit<JobParts, 'bodies' | 'files'>,
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { EndCause } from '../../shared/files.js';
 import { check, readJsonText } from '../http/body.js';
-import type { BatchLines, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
+import type { BatchLines, FillFiles, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
 import { openAiErrors } from '../jobs/sdk-errors.js';
-import { chatCompletionRequest, parseChat } from './chat-request.js';
-import { type ResponsesRequest, responsesRequest } from './responses-input.js';
+import { chatCompletionRequest, chatFiles, parseChat } from './chat-request.js';
+import { type ResponsesRequest, responseFiles, responsesRequest } from './responses-input.js';
 import { maxStoredLength, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
@@ -35,15 +35,15 @@ const ended: Readonly<Record<EndCause, { readonly code: string; readonly message
 /** Returns the parts of the lines of OpenAI's batches that are the same for all endpoints. */
 function openAiLines(
   route: '/v1/chat/completions' | '/v1/responses',
-  parse: (body: Readonly<Record<string, unknown>>) => ParsedLine,
+  parse: (body: Readonly<Record<string, unknown>>, fillFiles: FillFiles) => Promise<ParsedLine>,
 ): BatchLines {
   return {
     route,
     customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
-    parse: (text) => {
+    parse: async (text, fillFiles) => {
       const { url, body } = readJsonText(text, requestLine);
       if (url !== route) throw invalid('url', `must be ${route}, the endpoint of the batch`);
-      return parse(body);
+      return parse(body, fillFiles);
     },
     answered: (id, { requestId, body, ignored }: LineAnswer) => {
       const more = ignored.length === 0 ? '' : `,"ignored_parameters":${JSON.stringify(ignored)}`;
@@ -63,14 +63,17 @@ function lineText(id: string | null, response: string, error: string): string {
   return `{"id":"batch_req_${randomUUID()}","custom_id":${custom},"response":${response},"error":${error}}`;
 }
 
-export const chatBatchLines = openAiLines('/v1/chat/completions', (body) => {
-  const parsed = parseChat(check(body, chatCompletionRequest));
+export const chatBatchLines = openAiLines('/v1/chat/completions', async (sent, fillFiles) => {
+  const body = check(sent, chatCompletionRequest);
+  await fillFiles(body, chatFiles);
+  const parsed = parseChat(body);
   return { parsed, isLegacyCall: parsed.isLegacyCall };
 });
 
-export const responsesBatchLines = openAiLines('/v1/responses', (sent) => {
+export const responsesBatchLines = openAiLines('/v1/responses', async (sent, fillFiles) => {
   const body = check(sent, responsesRequest);
   refuseStored(body);
+  await fillFiles(body, responseFiles);
   return { parsed: parseResponses(body), repeated: repeatedOf(body, maxStoredLength) };
 });
 

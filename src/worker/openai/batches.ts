@@ -3,10 +3,11 @@ import { inLine } from '../../shared/async.js';
 import { invalid } from '../../shared/errors.js';
 import type { BatchApi, BatchStatus, BatchView } from '../../shared/files.js';
 import { refuseRepeatedIds } from '../files/custom-ids.js';
-import { batchCaller, batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
+import { batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { onceFor, sendJson, sendRecorded, untilGone } from '../http/responses.js';
+import { batchCaller } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 const apis = { '/v1/chat/completions': 'chat', '/v1/responses': 'responses' } as const;

@@ -4,6 +4,7 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
+import type { FileForms } from '../jobs/file-references.js';
 import {
   type AttachmentFields,
   fieldsOf,
@@ -47,6 +48,7 @@ import {
   attachmentFieldsOf,
   content,
   effortOf,
+  fileForm,
   jsonSchema,
   type PartForms,
   partsOf,
@@ -146,6 +148,10 @@ const chatParts: PartForms = {
     urlField: 'image_url.url',
   },
   file: { type: 'file', fileIn: ({ file }) => file, path: '.file' },
+};
+
+export const chatFiles: FileForms = {
+  file: fileForm({ isDocument: true, path: '.file', field: 'file_data' }, ({ file }) => file),
 };
 
 /** Returns the conversation of a request. Throws `validation_error` that names the field. */
@@ -273,7 +279,7 @@ function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
       knownOfPart,
     ),
     ...ignoredIn('messages.content.image_url', images, new Set(['url'])),
-    ...ignoredIn('messages.content.file', files, new Set(['file_data', 'filename'])),
+    ...ignoredIn('messages.content.file', files, new Set(['file_data', 'file_id', 'filename'])),
     ...foreignTypes('messages.content', parts, knownPartTypes),
     ...foreignTypes(
       'messages.content',

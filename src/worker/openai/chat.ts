@@ -11,10 +11,11 @@ import {
   ThoughtPieces,
   thoughtText,
 } from '../jobs/answer-format.js';
+import { senderOf } from '../jobs/file-references.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
-import { chatCompletionRequest, parseChat } from './chat-request.js';
+import { chatCompletionRequest, chatFiles, parseChat } from './chat-request.js';
 
 function usageOf({ usage }: CompletedAnswer): object {
   return {
@@ -186,6 +187,7 @@ export function postChatCompletions(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatCompletionRequest);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
+    await parts.files.fill(body, chatFiles, senderOf(res));
     const parsed = parseChat(usesUser ? { ...body, user: undefined } : body);
     const nowSeconds = Math.floor(parts.clock.now() / 1000);
     const format = chatCompletionFormat(nowSeconds, parsed.wantsUsage, parsed.isLegacyCall);

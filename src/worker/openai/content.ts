@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
+import { isObject } from '../../shared/text/json-schema.js';
 import { documentOf } from '../jobs/documents.js';
+import type { FileForm, Reference } from '../jobs/file-references.js';
 import { type AttachmentFields, partFieldIn, type RequestedSchema } from '../jobs/job-request.js';
 import {
   dataUrlIn,
@@ -97,10 +99,28 @@ export function partsOf(content: SentContent, path: string, forms: PartForms, ru
 }
 
 function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['image']): ShownPart {
-  const [url, path] = [urlIn(each), `${at}.${urlField}`];
-  if (url == null) throw invalid(path, 'must be sent as a data URL: the service stores no files');
+  const [url, path] = [urlIn(each), `${at}.${each.file_id == null ? urlField : 'file_id'}`];
+  if (url == null) throw invalid(path, 'must be sent as a data URL');
   if (typeof url !== 'string') throw invalid(path, 'must be a string');
   return imageOfUrl(url, path);
+}
+
+/** Returns the form of references whose file becomes a data URL. `holderIn`: see `PartForms`. */
+export function fileForm(
+  kind: Pick<FileForm, 'isDocument' | 'path' | 'field'>,
+  holderIn: (part: Reference) => unknown = (part) => part,
+): FileForm {
+  return {
+    ...kind,
+    referenceIn: (part) => {
+      const holder = holderIn(part);
+      return isObject(holder) && holder.file_id != null ? holder : null;
+    },
+    fill: (reference, { name, mediaType, data }) => {
+      reference[kind.field] = `data:${mediaType};base64,${data}`;
+      if (kind.isDocument) reference.filename ??= name;
+    },
+  };
 }
 
 /** Data of a file without the head of a data URL: `%PDF` in base64. */
@@ -110,15 +130,15 @@ const pdfStart = 'JVBERi';
 function fileIn(file: unknown, at: string): ShownPart {
   if (typeof file !== 'object' || file === null) throw invalid(at, 'must be a file');
   const { file_data: data, filename: name, file_id: id, file_url: url } = file as Readonly<Record<string, unknown>>;
-  if (id != null) throw invalid(`${at}.file_id`, 'can not be used: this service stores no files, so send file_data');
   if (url != null)
-    throw invalid(`${at}.file_url`, 'can not be used: the service does not fetch files, so send file_data');
-  if (typeof data !== 'string') throw invalid(`${at}.file_data`, data == null ? 'must be sent' : 'must be a string');
+    throw invalid(`${at}.file_url`, 'can not be used: the service does not fetch files, so send file_data or file_id');
+  const path = `${at}.${id == null ? 'file_data' : 'file_id'}`;
+  if (typeof data !== 'string') throw invalid(path, data == null ? 'must be sent' : 'must be a string');
   const found = dataUrlIn(data);
-  if (found === null && data.startsWith('data:')) throw invalid(`${at}.file_data`, 'must be a data URL with base64');
+  if (found === null && data.startsWith('data:')) throw invalid(path, 'must be a data URL with base64');
   const bare = { mediaType: data.startsWith(pdfStart) ? 'application/pdf' : 'text/plain', data };
   const { mediaType, data: base64 } = found ?? bare;
-  return { type: 'document', ...documentOf(mediaType, base64, `${at}.file_data`, name) };
+  return { type: 'document', ...documentOf(mediaType, base64, path, name) };
 }
 
 /** Returns the fields of the first image and of the first file; null if there is none. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText } from '../../shared/job.js';
+import type { FileForms } from '../jobs/file-references.js';
 import { type AttachmentFields, ignoredIn } from '../jobs/job-request.js';
 import {
   askedModel,
@@ -23,6 +24,7 @@ import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '..
 import {
   attachmentFieldsOf,
   content,
+  fileForm,
   jsonSchema,
   type PartForms,
   partsOf,
@@ -117,6 +119,11 @@ const responseParts: PartForms = {
   texts: { input_text: 'text', output_text: 'text', text: 'text', refusal: 'refusal' },
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
   file: { type: 'input_file', fileIn: (part) => part, path: '' },
+};
+
+export const responseFiles: FileForms = {
+  input_file: fileForm({ isDocument: true, path: '', field: 'file_data' }),
+  input_image: fileForm({ isDocument: false, path: '', field: 'image_url' }),
 };
 
 const asCalls: CallForm<InputItem> = {
@@ -249,7 +256,7 @@ export function requestAttachments({ input }: ResponsesRequest): AttachmentField
 
 const answerFields = ['id', 'status', 'call_id', 'name', 'namespace']; // fields of answer items that clients send back
 const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', 'tools', ...answerFields]);
-const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url', 'file_data', 'filename']);
+const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url', 'file_data', 'file_id', 'filename']);
 
 const knownPartTypes = new Set([
   ...Object.keys(responseParts.texts),

@@ -13,13 +13,14 @@ import { checkJsonTexts, queryOf, readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { jsonType, sendBody, sendJson, untilGone, write } from '../http/responses.js';
 import { acceptJob, leaveJob, storedBody } from '../jobs/background.js';
+import { senderOf } from '../jobs/file-references.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
 import { sendInputItems } from './input-items.js';
 import { frameOf, openResponse, responseFormat } from './responses-answer.js';
 import { endedJob, type ResponseStreamParts, secondsOf, streamResponse, unfinished } from './responses-background.js';
-import { type InputItem, type ResponsesRequest, responsesRequest } from './responses-input.js';
+import { type InputItem, type ResponsesRequest, responseFiles, responsesRequest } from './responses-input.js';
 import { maxStoredLength, type Repeated, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
@@ -28,6 +29,7 @@ export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandl
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
+    await parts.files.fill(body, responseFiles, senderOf(res));
     const resolved = await withReferences(
       usesUser ? { ...body, user: undefined } : body,
       res,

@@ -14,6 +14,10 @@ afterAll(async () => {
   await service?.stop();
 });
 
+const invoice = 'The sum of 40 euros is due.';
+/** Prompt with the document, as a model CLI without documents gets it. */
+const asked = `<document name="invoice.txt">\n${invoice}\n</document>\n\nWhich sum?`;
+
 const said = ['Hello', 'I am sad', 'Bye'];
 
 describe('The SDK of OpenAI', () => {
@@ -36,6 +40,11 @@ describe('The SDK of OpenAI', () => {
   it('cancels a batch', async () => {
     const { result } = await client.call<object>(service, 'openai', 'cancel', {});
     expect(result).toEqual({ status: 'cancelled', isWhole: true });
+  });
+
+  it('asks about an uploaded document, and continues after its deletion', async () => {
+    const { result } = await client.call<object>(service, 'openai', 'document', { said: [invoice] });
+    expect(result).toEqual({ texts: [asked, asked], continued: 'And when?', refused: 'NotFoundError' });
   });
 
   it('raises its error for a file that does not exist', async () => {
@@ -68,6 +77,11 @@ describe('The SDK of Anthropic', () => {
   it('uploads, lists, downloads and deletes a file', async () => {
     const { result } = await client.call<object>(service, 'anthropic', 'file', {});
     expect(result).toEqual({ name: 'a.txt', bytes: 5, isListed: true, text: 'bytes', type: 'file_deleted' });
+  });
+
+  it('asks about an uploaded document, and counts its tokens', async () => {
+    const { result } = await client.call<object>(service, 'anthropic', 'document', { said: [invoice] });
+    expect(result).toEqual({ text: asked, hasTokens: true, refused: 'NotFoundError' });
   });
 
   it('raises its error for a batch that does not exist', async () => {

@@ -10,6 +10,7 @@ import { speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../src/worker/http/responses.js';
+import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { postMcp } from '../../../src/worker/mcp/mcp.js';
 import { postOllamaChat } from '../../../src/worker/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
@@ -85,7 +86,8 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
 function routes(primary: Primary): Handler {
   const bodies = new BodyMemory(2_000_000, systemClock);
   const spill = { file: async () => null };
-  const parts = { primary, bodies, spill, clock: systemClock, take: async () => {} };
+  const files = new FileReferences(primary, () => 2_000_000);
+  const parts = { primary, bodies, spill, files, clock: systemClock, take: async () => {} };
   const byPath = {
     '/ask': postAsk(parts),
     '/v1/chat/completions': postChatCompletions(parts),

@@ -5,6 +5,7 @@ import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
+import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
@@ -41,21 +42,31 @@ export interface DoorOptions {
   readonly schemaFault?: string | null;
   readonly spill?: Pick<SpillFolder, 'file'>;
   readonly bodyLimitBytes?: number;
+  /** Further answers of the primary. */
+  readonly answers?: Readonly<Record<string, unknown>>;
 }
 
 export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<SdkDoor> {
-  const { before = [], schemaFault = null, spill = { file: async () => null }, bodyLimitBytes = 2_000_000 } = options;
+  const {
+    before = [],
+    schemaFault = null,
+    spill = { file: async () => null },
+    bodyLimitBytes = 2_000_000,
+    answers = {},
+  } = options;
   const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
   const primary = new FakePrimary(
     {
       ...{ schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, countTokens: { tokens: 7 } },
       ...{ models: { models }, model },
+      ...answers,
     },
     run,
   );
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const closing = new AbortController().signal;
-  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock, closing };
+  const files = new FileReferences(primary.asPrimary, () => bodyLimitBytes);
+  const parts = { primary: primary.asPrimary, bodies, spill, files, clock: systemClock, closing };
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/v1/models': getDoorModels(parts.primary),
     '/v1/responses': postResponses(parts),

@@ -82,6 +82,30 @@ const openai = {
     return { status: batch.status, isWhole: completed + failed === total };
   },
 
+  /** Asks about an uploaded document, continues after its deletion, and refers to it once more. */
+  async document(input) {
+    const client = openAiOf(input);
+    const file = await toFile(Buffer.from(input.said[0]), 'invoice.txt');
+    const { id: file_id } = await client.files.create({ file, purpose: 'user_data' });
+    const chatContent = [
+      { type: 'file', file: { file_id } },
+      { type: 'text', text: 'Which sum?' },
+    ];
+    const chat = { model: 'echo', messages: [{ role: 'user', content: chatContent }] };
+    const inputContent = [
+      { type: 'input_file', file_id },
+      { type: 'input_text', text: 'Which sum?' },
+    ];
+    const answer = await client.chat.completions.create(chat);
+    const order = { model: 'echo', input: [{ role: 'user', content: inputContent }] };
+    const response = await client.responses.create(order);
+    await client.files.delete(file_id);
+    const next = { model: 'echo', input: 'And when?', previous_response_id: response.id };
+    const { output_text: continued } = await client.responses.create(next);
+    const { name } = await client.chat.completions.create(chat).catch((error) => error.constructor);
+    return { texts: [answer.choices[0].message.content, response.output_text], continued, refused: name };
+  },
+
   /** Asks for a file that does not exist. */
   missing: (input) => openAiOf(input).files.retrieve('file-missing'),
 };
@@ -143,6 +167,22 @@ const anthropic = {
       text,
       type,
     };
+  },
+
+  /** Asks about an uploaded document, counts its tokens, and refers to it after its deletion. */
+  async document(input) {
+    const client = anthropicOf(input);
+    const { files, messages } = client.beta;
+    const betas = ['files-api-2025-04-14'];
+    const file = await files.upload({ file: await anthropicFile(Buffer.from(input.said[0]), 'invoice.txt'), betas });
+    const document = { type: 'document', source: { type: 'file', file_id: file.id } };
+    const content = [document, { type: 'text', text: 'Which sum?' }];
+    const body = { model: 'echo', messages: [{ role: 'user', content }], betas };
+    const { content: blocks } = await messages.create({ ...body, max_tokens: 1024 });
+    const { input_tokens } = await messages.countTokens(body);
+    await files.delete(file.id);
+    const { name } = await messages.create({ ...body, max_tokens: 1024 }).catch((error) => error.constructor);
+    return { text: blocks[0].text, hasTokens: input_tokens > 5, refused: name };
   },
 
   missing: (input) => anthropicOf(input).messages.batches.retrieve('msgbatch_missing'),

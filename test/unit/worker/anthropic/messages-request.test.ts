@@ -388,7 +388,7 @@ describe('A request to the Messages API', () => {
     ['messages.1.content.0.type', following([{ type: 'tool_result' }], '?')],
     ['messages.0.content.0.source', sends(undefined)],
     ['messages.0.content.0.source.type', sends({ type: 'url', url: 'http://x' })],
-    ['messages.0.content.0.source.type', sends({ type: 'file', file_id: 'x' })],
+    ['messages.0.content.0.source.file_id', sends({ type: 'file', file_id: 'x' })],
     ['messages.0.content.0.source', sends({ ...image.source, media_type: 'image/bmp' })],
     ['messages.0.content.0.source', sends({ ...image.source, data: 'aGVsbG8=' })],
     ['messages.0.content.0.type', says({ type: 'tool_use', id: 'a', name: 'b' })],

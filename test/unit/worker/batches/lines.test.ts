@@ -1,6 +1,7 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { BatchApi } from '../../../../src/shared/files.js';
 import { lineHandlers } from '../../../../src/worker/batches/lines.js';
+import { FileReferences } from '../../../../src/worker/jobs/file-references.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
@@ -17,10 +18,11 @@ function handlersWith(answers: Readonly<Record<string, unknown>> = {}) {
   return {
     primary,
     defects,
-    ...lineHandlers(
-      () => primary.asPrimary,
-      (error) => defects.push(error),
-    ),
+    ...lineHandlers(() => ({
+      primary: primary.asPrimary,
+      files: new FileReferences(primary.asPrimary, () => 1000),
+      onDefect: (error) => defects.push(error),
+    })),
   };
 }
 
@@ -78,6 +80,18 @@ describe('A line of a batch', () => {
     expect(JSON.stringify(line)).toContain(words);
     const form = api === 'messages' ? { result: { type: 'errored' } } : { response: { status_code: 400 }, error: null };
     expect(line).toMatchObject(form);
+  });
+
+  it('gets the bytes of the files to which it refers', async () => {
+    const view = { id: 'file-1', purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain', bytes: 5 };
+    const filePiece = ({ from }: { readonly from: number }) => ({ data: from === 0 ? 'Ynl0ZXM=' : '' });
+    const { submitLine, primary } = handlersWith({ file: view, filePiece });
+    const content = [{ type: 'document', source: { type: 'file', file_id: 'file-1' } }];
+    const params = { ...message, messages: [{ role: 'user', content }] };
+    const text = JSON.stringify({ custom_id: 'a', params });
+    expect(await submitLine({ ...order, api: 'messages', text })).toEqual({ refused: null });
+    const job = { images: [{ data: 'Ynl0ZXM=', name: 'a.txt' }] };
+    expect(primary.calls.at(-1)).toMatchObject({ name: 'accept', request: { job } });
   });
 
   it('that is too long gets an error that names the limit', async () => {

@@ -1,5 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
-import { readUserFile, sendFile } from '../../../../src/worker/files/content.js';
+import { findUserFile, readWholeFile, sendFile } from '../../../../src/worker/files/content.js';
 import { answerOf } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
@@ -13,28 +13,46 @@ function primaryWith(file: unknown = view): FakePrimary {
   return new FakePrimary({ file, filePiece });
 }
 
-const limits = { maxBytes: 10, path: 'input.0.file_id' };
+const key = ['file-1', 'key ada'] as const;
 
 describe('A file of a client', () => {
   it('has its bytes, its name and its type', async () => {
-    const { data, ...others } = await readUserFile(primaryWith().asPrimary, 'file-1', 'key ada', limits);
-    expect([String(data), others]).toEqual(['bytes', { name: 'a.pdf', mediaType: 'application/pdf' }]);
+    const primary = primaryWith().asPrimary;
+    expect(await findUserFile(primary, ...key, 'input.0.file_id')).toEqual(view);
+    expect(String(await readWholeFile(primary, ...key, 'input.0.file_id'))).toBe('bytes');
   });
 
   it.each([
-    ['that does not exist', new RelayError('not_found', 'no such file'), /^input\.0\.file_id: is no file/],
-    ['of another purpose', { ...view, purpose: 'batch' }, /must be a file of the purpose user_data/],
-    ['that is too large', { ...view, bytes: 11 }, /has 11 bytes, and may have 10/],
-  ])('is refused in a request: %s', async (_, file, message) => {
-    const read = readUserFile(primaryWith(file).asPrimary, 'file-1', 'key ada', limits);
-    await expect(read).rejects.toThrow(message);
-    await expect(read).rejects.toMatchObject({ code: 'validation_error' });
+    [
+      'that does not exist',
+      new RelayError('not_found', 'no such file'),
+      'not_found',
+      /^input\.0\.file_id: no such file/,
+    ],
+    [
+      'of another purpose',
+      { ...view, purpose: 'batch' },
+      'validation_error',
+      /must be a file of the purpose user_data/,
+    ],
+  ])('is refused in a request: %s', async (_, file, code, message) => {
+    const found = findUserFile(primaryWith(file).asPrimary, ...key, 'input.0.file_id');
+    await expect(found).rejects.toThrow(message);
+    await expect(found).rejects.toMatchObject({ code, details: [{ path: 'input.0.file_id' }] });
+  });
+
+  it('names the field of the request if it is removed while it is read', async () => {
+    const filePiece = new RelayError('not_found', 'no such file');
+    const read = readWholeFile(new FakePrimary({ filePiece }).asPrimary, ...key, 'input.0.file_id');
+    await expect(read).rejects.toMatchObject({ code: 'not_found', details: [{ path: 'input.0.file_id' }] });
   });
 
   it('is sent as a download that no browser shows', async () => {
     const primary = primaryWith().asPrimary;
-    const key = { id: 'file-1', client: 'key ada', bytes: 5 };
-    const { headers, text } = await answerOf([async (_req, res) => sendFile(primary, res, key, 'application/x-jsonl')]);
+    const order = { id: 'file-1', client: 'key ada', bytes: 5 };
+    const { headers, text } = await answerOf([
+      async (_req, res) => sendFile(primary, res, order, 'application/x-jsonl'),
+    ]);
     expect([headers['content-type'], headers['content-disposition'], text]).toEqual([
       'application/x-jsonl',
       'attachment',

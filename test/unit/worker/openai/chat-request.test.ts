@@ -318,11 +318,6 @@ describe('A chat completion is rejected, with the field named,', () => {
     [asks([{ type: 'text' }]), 'messages[0].content[0].text', 'must be sent'],
     [asks([{ type: 'text', text: 5 }]), 'messages[0].content[0].text', 'must be a string'],
     [asks([{ type: 'input_audio', input_audio: {} }]), part, 'must be one of text, refusal, image_url'],
-    [
-      asks([{ type: 'file', file: { file_id: 'x' } }]),
-      `messages[0].content[0].file.file_id`,
-      'this service stores no files',
-    ],
     [asks([{ type: 'file' }]), `messages[0].content[0].file`, 'must be a file'],
     [
       asks([{ type: 'file', file: { file_data: 'data:application/pdf,x' } }]),

@@ -1,0 +1,167 @@
+import { isUtf8 } from 'node:buffer';
+import { imageFault, maxDocuments } from '../../shared/api/ask.js';
+import { inLine, inLines } from '../../shared/async.js';
+import { invalid, RelayError } from '../../shared/errors.js';
+import type { FileView } from '../../shared/files.js';
+import { imageTypes } from '../../shared/job.js';
+import { isObject } from '../../shared/text/json-schema.js';
+import { findUserFile, readWholeFile } from '../files/content.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { maxPdfBytes } from './documents.js';
+import { pdfHeadBytes } from './pdf.js';
+
+/** Object of a request that refers to a file by `file_id`. */
+export type Reference = Record<string, unknown>;
+
+/** File that a request refers to, with its bytes in base64. */
+export type ReferredFile = Pick<FileView, 'name' | 'mediaType'> & { readonly data: string };
+
+/** How the parts of one type can refer to a file. */
+export interface FileForm {
+  /** Whether these parts are documents. Otherwise, they are images. */
+  readonly isDocument: boolean;
+  /** Path of the reference in its part; '' if the part itself refers to the file. */
+  readonly path: string;
+  /** Returns the reference of a part; null if the part refers to no file. */
+  readonly referenceIn: (part: Reference) => Reference | null;
+  /** Field of the reference that gets the file, which the client must not send. */
+  readonly field: string;
+  /** Adds the file to the reference, for the parser of the part. */
+  readonly fill: (reference: Reference, file: ReferredFile) => void;
+}
+
+/** Forms of one API by the type of the part. */
+export type FileForms = Readonly<Record<string, FileForm>>;
+
+interface FoundReference {
+  readonly form: FileForm;
+  readonly reference: Reference;
+  readonly path: string;
+}
+
+/** Sender of a request, and the bytes of its body. */
+interface ReferringRequest {
+  readonly client: string;
+  readonly bytes: number;
+}
+
+/** Returns the client of a request, and the size of its body. */
+export function senderOf({ locals: { client, structure } }: Reply): ReferringRequest {
+  return { client, bytes: structure?.bytes ?? 0 };
+}
+
+/** Adds the bytes of files to the requests that refer to them. Reads the files of one request at a time. */
+export class FileReferences {
+  readonly #primary: Primary;
+  readonly #limitBytes: () => number;
+  readonly #inLine = inLine();
+  readonly #inLineOf = inLines();
+
+  /** `limitBytes` returns the largest size of a body together with its files. */
+  constructor(primary: Primary, limitBytes: () => number) {
+    this.#primary = primary;
+    this.#limitBytes = limitBytes;
+  }
+
+  /**
+   * Adds the files to the parts of a checked body. Rejects with `validation_error` if the body has too many documents or
+   * refers to an unsuitable file, with `not_found` if the client has no such file, and with `payload_too_large`.
+   */
+  async fill(body: object, forms: FileForms, { client, bytes }: ReferringRequest): Promise<void> {
+    const found: FoundReference[] = [];
+    let documents = 0;
+    for (const { part, path } of partsIn(body)) {
+      const form = Object.hasOwn(forms, String(part.type)) ? forms[String(part.type)] : undefined;
+      if (form?.isDocument && ++documents > maxDocuments)
+        throw invalid(path, `is document ${documents}: a request may have ${maxDocuments}`);
+      const reference = form?.referenceIn(part) ?? null;
+      if (form !== undefined && reference !== null)
+        found.push({ form, reference, path: `${path}${form.path}.file_id` });
+    }
+    if (found.length === 0) return;
+    // A request waits for its turn among those of its client, and then for that of its client.
+    await this.#inLineOf(client, () => this.#inLine(() => this.#readAll(found, client, bytes)));
+  }
+
+  async #readAll(found: readonly FoundReference[], client: string, bytes: number): Promise<void> {
+    const views = new Map<string, FileView>();
+    let total = bytes;
+    for (const { form, reference, path } of found) {
+      const id = idIn(reference, path);
+      if (reference[form.field] != null) throw invalid(path, `must not be sent together with ${form.field}`);
+      const view = views.get(id) ?? (await findUserFile(this.#primary, id, client, path));
+      if (view.bytes > maxPdfBytes) throw invalid(path, 'must be a file of at most 32 MB');
+      views.set(id, view);
+      total += base64Length(view.bytes);
+      if (total > this.#limitBytes()) throw tooLarge(this.#limitBytes());
+    }
+    const files = new Map<string, Buffer>();
+    for (const { form, reference, path } of found) {
+      const id = idIn(reference, path);
+      const bytes = files.get(id) ?? (await readWholeFile(this.#primary, id, client, path));
+      files.set(id, bytes);
+      const { name = '', mediaType = '' } = views.get(id) ?? {};
+      const data = bytes.toString('base64');
+      form.fill(reference, {
+        name,
+        mediaType: form.isDocument ? documentType(bytes, mediaType) : imageType(data),
+        data,
+      });
+    }
+  }
+}
+
+/** Yields the parts of all messages of a body, except those of the model, whose files are ignored. */
+function* partsIn(body: object): Generator<{ readonly part: Reference; readonly path: string }> {
+  for (const field of ['messages', 'input'] as const) {
+    for (const { part: message, path } of objectsIn((body as Reference)[field], field)) {
+      if (message.role === 'assistant') continue;
+      yield* contentParts(message.content, `${path}.content`);
+      yield* contentParts(message.output, `${path}.output`);
+    }
+  }
+}
+
+/** Yields parts with the parts in them: results of tools, and documents that are lists of parts, contain others. */
+function* contentParts(content: unknown, path: string): ReturnType<typeof partsIn> {
+  for (const found of objectsIn(content, path)) {
+    yield found;
+    const { content: inner, source } = found.part;
+    yield* objectsIn(inner, `${found.path}.content`);
+    if (isObject(source)) yield* objectsIn(source.content, `${found.path}.source.content`);
+  }
+}
+
+function* objectsIn(list: unknown, path: string): ReturnType<typeof partsIn> {
+  if (!Array.isArray(list)) return;
+  for (const [index, part] of list.entries()) if (isObject(part)) yield { part, path: `${path}.${index}` };
+}
+
+function idIn({ file_id: id }: Reference, path: string): string {
+  if (typeof id !== 'string') throw invalid(path, id == null ? 'must be sent' : 'must be a string');
+  return id;
+}
+
+function base64Length(bytes: number): number {
+  return Math.ceil(bytes / 3) * 4;
+}
+
+function tooLarge(limitBytes: number): RelayError {
+  const message = `the body is larger than ${limitBytes} bytes including the files that it refers to (MODEL_API_BODY_LIMIT)`;
+  return new RelayError('payload_too_large', message);
+}
+
+/** Type of files whose uploader has named none that a data URL can have. */
+const unknownType = 'application/octet-stream';
+
+/** Returns the type of a document, by its bytes if the client has not named the type of the file. */
+function documentType(bytes: Buffer, named: string): string {
+  if (bytes.subarray(0, pdfHeadBytes).includes('%PDF-')) return 'application/pdf';
+  const [type = unknownType] = /^[a-z]+\/[a-z0-9.+-]+/.exec(named.toLowerCase()) ?? [];
+  return type === unknownType && isUtf8(bytes) ? 'text/plain' : type;
+}
+
+/** Returns the type of an image by its first bytes; the unknown type if it has none of the known ones. */
+function imageType(data: string): string {
+  return imageTypes.find((type) => imageFault(type, data) === null) ?? unknownType;
+}
