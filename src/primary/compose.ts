@@ -320,7 +320,8 @@ function createModels(
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
   const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
   const sizes = new LearnedSizes(config.modelSizesFile, log);
-  const catalogParts = { config, clock, sizes, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
+  const pdfs = createPdfReader(host, serials);
+  const catalogParts = { config, clock, sizes, pdfs, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
@@ -333,7 +334,6 @@ function createModels(
           clock,
           accountsSource.read,
         );
-  const pdfs = createPdfReader(host, serials);
   return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, sizes, knownModels, pdfs };
 }
 

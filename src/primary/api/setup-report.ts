@@ -42,9 +42,10 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const router = new ModelRouter(names, serviceClis, undefined, accounts);
   const firsts = serviceClis.map((cli) => accounts.firstOf(cli));
   await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
-  const sizes = { sizesOf: () => null };
   const firstOf = (cli: ModelCli) => accounts.firstOf(cli);
-  const models = await new ModelCatalog(serviceClis, router, { config, clock: host.clock, sizes, firstOf }).list();
+  const features = { sizes: { sizesOf: () => null }, pdfs: { isMissing: false } }; // the report shows none of them
+  const parts = { config, clock: host.clock, ...features, firstOf };
+  const models = await new ModelCatalog(serviceClis, router, parts).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';
   const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;

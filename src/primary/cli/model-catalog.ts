@@ -14,6 +14,7 @@ import {
   type ModelChoice,
   mustBeOneOf,
   narrowed,
+  type ServiceFeatures,
 } from './models.js';
 import type { ModelNames, ModelRouter, OwnModels } from './route.js';
 
@@ -37,6 +38,7 @@ export interface CatalogParts {
   readonly config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] };
   readonly clock: Clock;
   readonly sizes: Pick<LearnedSizes, 'sizesOf'>;
+  readonly pdfs: ServiceFeatures['pdfs'];
   /** Returns the account whose login lists the models of a CLI. */
   readonly firstOf: (cli: ModelCli) => ModelCli;
 }
@@ -46,18 +48,18 @@ export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
   readonly #router: ModelRouter;
   readonly #aliases: readonly ModelAlias[];
-  readonly #switches: CapabilitySwitches;
+  readonly #features: ServiceFeatures;
   readonly #clock: Clock;
   readonly #firstOf: (cli: ModelCli) => ModelCli;
   readonly #sizes: Pick<LearnedSizes, 'sizesOf'>;
 
   constructor(clis: AtLeastOne<ModelCli>, router: ModelRouter, parts: CatalogParts) {
-    const { config, clock, firstOf, sizes } = parts;
+    const { config, clock, firstOf, sizes, pdfs } = parts;
     this.#router = router;
     this.#firstOf = firstOf;
     this.#sizes = sizes;
     this.#aliases = config.modelAliases;
-    this.#switches = config;
+    this.#features = { switches: config, pdfs };
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(firstOf(cli)), clock);
@@ -140,7 +142,7 @@ export class ModelCatalog {
     const { extras } = this.#firstOf(this.#router.split(model.id).cli).program;
     return extras === null
       ? model
-      : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#switches) };
+      : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#features) };
   }
 
   /** Adds the sizes that the CLI has reported with an answer. The default model may have answered without its name. */

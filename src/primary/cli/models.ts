@@ -5,6 +5,7 @@ import { invalid } from '../../shared/errors.js';
 import { isDocument, type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
 import { attachmentsIn } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
+import type { PdfReader } from './process/pdf-reader.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
@@ -143,11 +144,17 @@ export function ignoredWishes(
 /** Features that the operator has switched off for all models. */
 export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
 
+/** Properties of the service that its models depend on. */
+export interface ServiceFeatures {
+  readonly switches: CapabilitySwitches;
+  readonly pdfs: Pick<PdfReader, 'isMissing'>;
+}
+
 /** Returns the features of the program, except features that its list denies for this model. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
-  switches: CapabilitySwitches,
+  { switches, pdfs }: ServiceFeatures,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
   const isNative = extras.tools !== undefined;
@@ -157,6 +164,7 @@ export function capabilitiesOf(
     schema: extras.schema !== undefined,
     sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
     images: images && extras.image !== undefined,
+    pdf: extras.document !== undefined || !pdfs.isMissing,
     effort: effort && extras.effort !== undefined,
     thinking: extras.thoughts === true || (effort && extras.effort !== undefined),
   };

@@ -16,6 +16,9 @@ const modelCapabilities = z
       .optional()
       .meta({ description: 'A request may have `temperature`, `top_p` and a maximum number of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
+    pdf: z.boolean().optional().meta({
+      description: 'A message may have PDFs: the model CLI takes them, or pdftotext is installed on the host.',
+    }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
     thinking: z.boolean().optional().meta({ description: 'The service passes on the thoughts of the model.' }),
   })

@@ -61,6 +61,7 @@ const absent = { supported: false };
 function capabilitiesOf({
   images,
   schema = false,
+  pdf = false,
   effort,
   thinking = false,
 }: ModelCapabilities): Record<string, unknown> {
@@ -78,7 +79,7 @@ function capabilitiesOf({
     },
     effort: { ...works, low: works, medium: works, high: works, xhigh: works, max: works },
     image_input: { supported: images },
-    pdf_input: { supported: true }, // a CLI without documents gets the text of a PDF
+    pdf_input: { supported: pdf },
     server_tools: { supported: false, code_execution: absent, web_search: absent },
     structured_outputs: { supported: schema },
     thinking: {

@@ -8,16 +8,22 @@ import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 import { clock } from '../../../support/processes/trees.js';
 
-const partsOf = (config: Config, sizes: CatalogParts['sizes'] = { sizesOf: () => null }): CatalogParts => ({
+const partsOf = (config: Config, parts: Partial<CatalogParts> = {}): CatalogParts => ({
   config,
   clock,
-  sizes,
+  sizes: { sizesOf: () => null },
+  pdfs: { isMissing: false },
   firstOf: (cli) => cli,
+  ...parts,
 });
 
-async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
+async function create(
+  clis: AtLeastOne<NamedAdapter>,
+  env: Readonly<Record<string, string>> = {},
+  parts: Partial<CatalogParts> = {},
+) {
   const made = await modelClisOf(clis, env);
-  const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config));
+  const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config, parts));
   return { ...made, catalog };
 }
 
@@ -46,7 +52,7 @@ describe('The models of several CLIs', () => {
     const made = await modelClisOf([echoCli('claude'), echoCli('codex')], {
       MODEL_API_MODEL_ALIASES: 'mini=codex/small',
     });
-    const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config, { sizesOf }));
+    const catalog = new ModelCatalog(made.clis, made.router, partsOf(made.config, { sizes: { sizesOf } }));
     const { models } = await catalog.list();
     const known = models.filter(({ max_input_tokens: size }) => size !== undefined);
     expect(known.map(({ id, max_input_tokens: size, max_tokens: output }) => [id, size, output])).toEqual([
@@ -98,6 +104,18 @@ describe('The models of several CLIs', () => {
     expect(await catalog.findModel('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
   });
 
+  it('may have PDFs if their CLI takes them, or if their text can be read', async () => {
+    const clis = [echoCli('claude', { document: () => '' }), echoCli('codex')] as const;
+    await using made = await create(clis, {}, { pdfs: { isMissing: true } });
+    const { models } = await made.catalog.list();
+    expect(models.map(({ id, capabilities }) => [id, capabilities?.pdf])).toEqual([
+      ['claude/big', true],
+      ['claude/small', true],
+      ['codex/big', false],
+      ['codex/small', false],
+    ]);
+  });
+
   it('are listed with their inputs beside text, once the program is known', async () => {
     await using made = await create([echoCli('claude', { image: () => '' }), echoCli('codex')]);
     const { models } = await made.catalog.list();
@@ -107,6 +125,7 @@ describe('The models of several CLIs', () => {
       schema: false,
       sampling: false,
       images: false,
+      pdf: true,
       effort: false,
       thinking: false,
     };
@@ -119,7 +138,8 @@ describe('The models of several CLIs', () => {
     const off = { MODEL_API_TOOLS: 'off', MODEL_API_SAMPLING: 'off' };
     await using able = await create([echoCli('claude', { tools: 'parallel', wishes: ['temperature'] })], off);
     const [{ capabilities } = {}] = (await able.catalog.list()).models;
-    expect(capabilities).toEqual({ schema: false, sampling: false, images: false, effort: false, thinking: false });
+    const none = { schema: false, sampling: false, images: false, effort: false, thinking: false };
+    expect(capabilities).toEqual({ ...none, pdf: true });
     await using absent = await create([echoCli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
     expect((await absent.catalog.list()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);
   });

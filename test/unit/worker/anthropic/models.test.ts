@@ -5,13 +5,21 @@ const model: ModelEntry = { id: 'claude-opus-4-5-20251101', name: 'Opus', defaul
 
 describe("A model in the form of Anthropic's API", () => {
   it('has its sizes, its features and the date in its name', () => {
-    const capabilities = { images: true, effort: true, schema: true, thinking: true, tools: 'native' } as const;
+    const capabilities = {
+      images: true,
+      pdf: true,
+      effort: true,
+      schema: true,
+      thinking: true,
+      tools: 'native',
+    } as const;
     const sizes = { max_input_tokens: 200_000, max_tokens: 64_000 };
     expect(anthropicModel({ ...model, ...sizes, capabilities, description: 'Slow' })).toMatchObject({
       ...{ id: model.id, display_name: 'Opus', description: 'Slow', created_at: '2025-11-01T00:00:00.000Z', ...sizes },
       capabilities: {
         batch: { supported: false },
         image_input: { supported: true },
+        pdf_input: { supported: true },
         effort: { supported: true, max: { supported: true } },
         structured_outputs: { supported: true },
         thinking: { supported: true, types: { adaptive: { supported: true }, disabled: { supported: true } } },
