@@ -61,6 +61,8 @@ const fileDocument = z
     digest: z.string(),
     /** Number of pages of a PDF; absent for a text. */
     pages: z.int().positive().optional(),
+    /** Whether the answer should cite the document. */
+    citations: z.literal(true).optional(),
   })
   .readonly();
 /** Document for the model, such as a PDF. `data` is base64 for every type. */
@@ -159,7 +161,7 @@ export type CacheBreakpoint = z.infer<typeof cacheBreakpoint>;
  * Requested options that a model CLI may not support. In this case they are reported to the client, and the job runs
  * without them.
  */
-export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel', 'cache'] as const;
+export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel', 'cache', 'citations'] as const;
 export type OptionalWish = (typeof optionalWishes)[number];
 
 /** Web search that the model may use for its answer. */
@@ -335,6 +337,15 @@ const placedSearch = z
   .readonly();
 export type PlacedSearch = z.infer<typeof placedSearch>;
 
+const passage = z.record(z.string(), z.unknown()); // in the form of Anthropic's API
+/** Passage that the current block of text cites; null at the start of a block. Sent if a document has `citations`. */
+const passageCited = z.object({ type: z.literal('passage'), passage: passage.nullable() }).readonly();
+export type PassageCited = z.infer<typeof passageCited>;
+
+/** Block of an answer's text, with the passages that it cites. `at`: UTF-16 units of the text before the block. */
+const citingBlock = z.object({ at: z.int().nonnegative(), passages: z.array(passage).readonly() }).readonly();
+export type CitingBlock = z.infer<typeof citingBlock>;
+
 /** Link of the answer to a result of a search. `start` and `end`: UTF-16 units of the answer's text. */
 const citation = z
   .object({ url: z.string(), title: z.string(), start: z.int().nonnegative(), end: z.int().nonnegative() })
@@ -403,10 +414,9 @@ const jobUsage = {
   peakMemoryBytes: z.number().nullable(),
 };
 
-/** Call, thought or search in the stream of an answer. `at`: number of UTF-16 units of the text before it. */
-const placedOutput = z
-  .object({ at: z.int().nonnegative(), event: z.union([callStart, callDelta, thoughtDelta, thoughtEnd, searchMade]) })
-  .readonly();
+const outputs = [callStart, callDelta, thoughtDelta, thoughtEnd, searchMade, passageCited] as const;
+/** Call, thought, search or citation in the stream of an answer. `at`: number of UTF-16 units of the text before it. */
+const placedOutput = z.object({ at: z.int().nonnegative(), event: z.union(outputs) }).readonly();
 export type PlacedOutput = z.infer<typeof placedOutput>;
 
 const jobEnd = {
@@ -447,6 +457,8 @@ export const jobDone = z
     searches: z.array(placedSearch).readonly().optional(),
     /** Links to results of the searches, in order; omitted if there are none. */
     citations: z.array(citation).readonly().optional(),
+    /** Blocks of the text, in order, if one of them cites a document. */
+    blocks: z.array(citingBlock).readonly().optional(),
     /** Requested options that the model has refused. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** Conversation including this turn, for `chat`. */
@@ -477,11 +489,7 @@ export const unknownJobUsage: JobUsage = { processorMs: null, peakMemoryBytes: n
 
 export const jobEvent = z.union([
   textDelta,
-  callStart,
-  callDelta,
-  thoughtDelta,
-  thoughtEnd,
-  searchMade,
+  ...outputs,
   jobAdmitted,
   jobQueued,
   jobStart,

@@ -3,7 +3,7 @@ import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import { isDocument, type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
-import { attachmentsIn } from '../../shared/text/turns.js';
+import { attachmentsIn, hasCitations } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 import type { PdfReader } from './process/pdf-reader.js';
 
@@ -114,7 +114,7 @@ export function needsPdfText(extras: Capabilities, request: JobRequest): boolean
 /**
  * Whether the relay emulates tool calls with a schema, because the program cannot call tools or cannot force a call.
  */
-export function isEmulated(extras: Capabilities, { choice }: ToolOffer): boolean {
+export function isEmulated(extras: Pick<Capabilities, 'tools' | 'toolChoice'>, { choice }: ToolOffer): boolean {
   if (choice === 'none') return false;
   return extras.tools === undefined || (choice !== 'auto' && extras.toolChoice !== true);
 }
@@ -129,16 +129,16 @@ export function dropsTools(extras: Capabilities, offer: ToolOffer): boolean {
  * with one call at a time satisfies `isParallel: false` in any case.
  */
 export function ignoredWishes(
-  { offer, cache, sampling = {} }: JobRequest,
-  extras: Pick<Capabilities, 'tools' | 'wishes'> | null,
+  { offer, cache, sampling = {}, ...request }: JobRequest,
+  extras: Pick<Capabilities, 'tools' | 'toolChoice' | 'wishes'> | null,
 ): OptionalWish[] {
   if (extras === null) return [];
   const isSingle = offer?.isParallel === false && extras.tools === 'parallel';
-  const requested = optionalWishes.filter((wish) => {
-    if (wish === 'isParallel') return isSingle;
-    return (wish === 'cache' ? cache : sampling[wish]) !== undefined;
-  });
-  return requested.filter((wish) => !extras.wishes?.includes(wish));
+  const cites = hasCitations([request, ...request.history]);
+  const isEmulating = offer !== undefined && isEmulated(extras, offer); // the text is then part of a JSON value
+  const wanted = { ...sampling, cache, isParallel: isSingle || undefined, citations: cites || undefined };
+  const supported = (extras.wishes ?? []).filter((wish) => wish !== 'citations' || !isEmulating);
+  return optionalWishes.filter((wish) => wanted[wish] !== undefined && !supported.includes(wish));
 }
 
 /** Features that the operator has switched off for all models. */
@@ -166,6 +166,7 @@ export function capabilitiesOf(
     images: images && extras.image !== undefined,
     pdf: extras.document !== undefined || !pdfs.isMissing,
     effort: effort && extras.effort !== undefined,
+    citations: extras.wishes?.includes('citations') === true,
     thinking: extras.thoughts === true || (effort && extras.effort !== undefined),
   };
 }

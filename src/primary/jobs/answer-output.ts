@@ -1,6 +1,14 @@
 import { cliError } from '../../shared/errors.js';
-import type { Citation, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
-import type { CallDelta, CallStart, SearchMade, ThoughtDelta, ThoughtEnd, ToolCall } from '../cli/contract/adapter.js';
+import type { Citation, CitingBlock, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
+import type {
+  CallDelta,
+  CallStart,
+  PassageCited,
+  SearchMade,
+  ThoughtDelta,
+  ThoughtEnd,
+  ToolCall,
+} from '../cli/contract/adapter.js';
 import type { TurnRecord } from '../conversations/conversation-turn.js';
 import { citationsIn } from './citations.js';
 import type { Job } from './job.js';
@@ -11,6 +19,7 @@ export class AnswerOutput {
   readonly #record: Pick<TurnRecord, 'add'> | null;
   readonly #thoughts: Thoughts;
   readonly #searches: (PlacedSearch & Pick<Place, 'at'>)[] = [];
+  readonly #blocks: { readonly at: number; readonly passages: NonNullable<PassageCited['passage']>[] }[] = [];
   readonly #texts: string[] = [];
   readonly #callIds: string[] = [];
   /** Sent text in UTF-16 units, and number of calls whose start was sent. */
@@ -62,6 +71,15 @@ export class AnswerOutput {
     this.#job.events.search?.({ type, ...search });
   }
 
+  /** Sends a cited passage, or begins a block of text. */
+  sendPassage(event: PassageCited): void {
+    this.#thoughts.close(this.#place);
+    const block = { at: this.#place.at, passages: [] };
+    if (event.passage === null) this.#blocks.push(block);
+    else (this.#blocks.at(-1) ?? this.#blocks[this.#blocks.push(block) - 1])?.passages.push(event.passage);
+    this.#job.events.cite?.(event);
+  }
+
   /**
    * Sends the missing rest of the final text and returns null; if it contradicts the sent text, returns it for a plain
    * answer. Throws for a stream, because sent text cannot be withdrawn.
@@ -98,6 +116,16 @@ export class AnswerOutput {
   searches(correction: string | null): { readonly searches: readonly PlacedSearch[]; readonly citations: Citation[] } {
     const searches = this.#searches.map((search) => placedIn(search, this.#place.at, correction !== null));
     return { searches, citations: citationsIn(correction ?? this.text, searches) };
+  }
+
+  /**
+   * Returns the blocks of the text; none if no block cites a passage. The places in a text that was corrected are
+   * unknown. `isCorrected`: whether the final text differs from the sent text.
+   */
+  blocks(isCorrected: boolean): readonly CitingBlock[] {
+    const passages = this.#blocks.flatMap((block) => block.passages);
+    if (passages.length === 0) return [];
+    return isCorrected ? [{ at: 0, passages }] : this.#blocks.filter(({ at }) => at < this.#place.at);
   }
 
   /** Ends the current thought, and returns all. `isCorrected`: whether the final text differs from the sent text. */

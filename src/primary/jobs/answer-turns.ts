@@ -10,7 +10,7 @@ import type { JobCli, JobProcesses } from './job-processes.js';
 import { ProgramTools } from './program-tools.js';
 
 /** Receiver of the answer of one turn. */
-export interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
+export interface AnswerTarget extends Pick<TextSink, 'write' | 'call' | 'cite'> {
   hasEnough(): boolean;
   /** Sends buffered text, because a thought or a search follows. */
   beforeThought?(): void;
@@ -110,8 +110,13 @@ export class AnswerTurns {
       target.beforeThought?.();
       this.output.sendSearch(event);
     };
+    const cite: TextSink['cite'] = (event) => {
+      noteOutput();
+      target.cite?.(event);
+    };
     return {
       search,
+      cite,
       write: (text) => {
         noteOutput();
         tools.endCall();

@@ -1,5 +1,5 @@
 import { cliError, type RelayError } from '../../shared/errors.js';
-import type { Citation, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
+import type { Citation, CitingBlock, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
@@ -27,6 +27,7 @@ export interface Answered extends StrategyEnd {
   readonly thoughts?: readonly Thought[];
   readonly searches?: readonly PlacedSearch[];
   readonly citations?: readonly Citation[];
+  readonly blocks?: readonly CitingBlock[];
 }
 
 /** Knowledge from earlier answers that later answers use. */
@@ -83,10 +84,17 @@ export class Answering {
     const isLikely = memory.isUsageUnknown || request.stop.length > 0;
     const inputTokens = chain !== null && isLikely ? this.#countInput() : null; // counted while the model thinks
     const end = await this.#answerWithAcceptedFields();
-    const thoughts = this.#output.thoughts(end.text !== null);
+    const [thoughts, blocks] = [this.#output.thoughts(end.text !== null), this.#output.blocks(end.text !== null)];
     const estimate = await this.#estimate(end, inputTokens);
     memory.isUsageUnknown = end.usage.outputTokens === null;
-    return { ...end, ...this.#output.searches(end.text), model: this.#publicName(end.model), thoughts, estimate };
+    return {
+      ...end,
+      ...this.#output.searches(end.text),
+      model: this.#publicName(end.model),
+      thoughts,
+      blocks,
+      estimate,
+    };
   }
 
   #publicName(model: string | null): string | null {

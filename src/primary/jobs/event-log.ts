@@ -6,6 +6,7 @@ import type {
   JobEnd,
   JobEvent,
   JobStart,
+  PassageCited,
   PlacedOutput,
   SearchMade,
   ThoughtDelta,
@@ -73,7 +74,7 @@ export class AnswerLog {
 
 /** Call, thought or search in the stream. `at`: UTF-16 units of the answer's text before it. */
 type LoggedOutput =
-  | { readonly at: number; readonly event: CallStart | ThoughtEnd | SearchMade }
+  | { readonly at: number; readonly event: CallStart | ThoughtEnd | SearchMade | PassageCited }
   /** Input of a call, or text of a thought, which grows until the next output. */
   | { readonly at: number; readonly type: 'call-delta' | 'thought-delta'; readonly text: AnswerLog };
 
@@ -189,6 +190,10 @@ export class EventLog implements JobEvents {
   }
 
   search(event: SearchMade): void {
+    this.#addOutput(event);
+  }
+
+  cite(event: PassageCited): void {
     this.#addOutput(event);
   }
 

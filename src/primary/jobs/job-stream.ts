@@ -5,6 +5,7 @@ import type {
   JobEnd,
   JobEvent,
   JobStart,
+  PassageCited,
   SearchMade,
   ThoughtDelta,
   ThoughtEnd,
@@ -32,12 +33,13 @@ export interface JobEvents {
   call?(event: CallStart | CallDelta): void;
   thought?(event: ThoughtDelta | ThoughtEnd): void;
   search?(event: SearchMade): void;
+  cite?(event: PassageCited): void;
   /** Writes the last event. */
   end(end: JobEnd): void;
 }
 
 /** A piece of the answer; a string is text. */
-type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade;
+type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade | PassageCited;
 /** Types of pieces that are joined when they are adjacent. */
 type DeltaType = 'text-delta' | 'call-delta' | 'thought-delta';
 
@@ -51,8 +53,8 @@ function textIn(piece: StreamPiece): string {
 }
 
 /** Whether a piece is always sent alone. */
-function isWhole(piece: Exclude<StreamPiece, string>): piece is CallStart | ThoughtEnd | SearchMade {
-  return piece.type === 'call-start' || piece.type === 'thought-end' || piece.type === 'search';
+function isWhole(piece: Exclude<StreamPiece, string>): piece is Exclude<typeof piece, CallDelta | ThoughtDelta> {
+  return piece.type !== 'call-delta' && piece.type !== 'thought-delta';
 }
 
 interface Position {
@@ -141,6 +143,11 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   /** Writes a search. If the answer is not streamed, this is omitted, because the end contains all searches. */
   search(event: SearchMade): void {
+    if (this.#end === null && this.#isStreamed) this.#add(event);
+  }
+
+  /** Writes a citation. If the answer is not streamed, this is omitted, because the end contains all blocks. */
+  cite(event: PassageCited): void {
     if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 

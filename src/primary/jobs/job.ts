@@ -367,7 +367,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
     const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores, thoughts = [] } = answered;
-    const { searches = [], citations = [] } = answered;
+    const { searches = [], citations = [], blocks = [] } = answered;
     const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
     const more = {
       ...(calls !== undefined && { calls }),
@@ -375,6 +375,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       ...(thoughts.length > 0 && { thoughts }),
       ...(searches.length > 0 && { searches }),
       ...(citations.length > 0 && { citations }),
+      ...(blocks.length > 0 && { blocks }),
       ...(ignores && { ignores }),
     };
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };

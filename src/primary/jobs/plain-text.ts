@@ -12,6 +12,10 @@ export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, r
       flush();
       output.sendCall(event);
     },
+    cite: (event) => {
+      flush();
+      output.sendPassage(event);
+    },
     hasEnough: () => cutter.found !== null,
     flush,
     beforeThought: flush,

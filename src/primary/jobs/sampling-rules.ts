@@ -145,7 +145,7 @@ function without(turn: Turn, ...left: readonly SampledField[]): Turn {
 /** Returns the requested options that the turn was sent without. */
 export function unsentWishes(request: Pick<JobRequest, 'sampling' | 'cache'>, turn: Turn): OptionalWish[] {
   return optionalWishes.filter((option) => {
-    if (option === 'isParallel') return false;
+    if (option === 'isParallel' || option === 'citations') return false;
     if (option === 'cache') return request.cache !== undefined && turn.cache === null;
     return request.sampling?.[option] !== undefined && turn.sampling?.[option] === undefined;
   });

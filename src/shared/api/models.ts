@@ -20,6 +20,7 @@ const modelCapabilities = z
       description: 'A message may have PDFs: the model CLI takes them, or pdftotext is installed on the host.',
     }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
+    citations: z.boolean().optional().meta({ description: "An answer may cite documents, in Anthropic's API." }),
     thinking: z.boolean().optional().meta({ description: 'The service passes on the thoughts of the model.' }),
   })
   .meta({

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ContinuedText, Message, Tool } from '../job.js';
+import { type ContinuedText, isDocument, type Message, type Tool } from '../job.js';
 import { isObject } from './json-schema.js';
 
 /**
@@ -40,7 +40,11 @@ export function chained(before: string, message: Message): string {
 }
 
 function addImages(hash: ReturnType<typeof createHash>, images: Message['images'] = []): void {
-  for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
+  for (const image of images) {
+    const { mediaType, at, data } = image;
+    hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
+    if (isDocument(image) && image.citations) hash.update('cited\0');
+  }
 }
 
 /** Returns an id for a call if the client does not send ids: its position among all calls of the conversation. */

@@ -107,6 +107,11 @@ export function haveImages(messages: readonly Message[]): boolean {
   return attachmentsIn(messages).some((each) => !isDocument(each));
 }
 
+/** Whether the answer to these messages should cite a document. Documents in results of tools cannot be cited. */
+export function hasCitations(messages: readonly AttachedParts[]): boolean {
+  return messages.some(({ images = [] }) => images.some((each) => isDocument(each) && each.citations === true));
+}
+
 /** Tokens of an image at the largest size that Anthropic's models do not scale down. */
 const tokensOfImage = 1600;
 /** Tokens of a page, by Anthropic's documentation. */

@@ -61,14 +61,27 @@ const documentBlock = z.looseObject({
     'must have the type base64, text, content or file',
   ),
   title: string.nullish(),
+  citations: z.looseObject({ enabled: z.boolean('must be true or false').nullish() }, 'must be an object').nullish(),
 });
 
 type DocumentBlock = z.infer<typeof documentBlock>;
 
-/** Returns the image or the document of a block; null for any other block. Throws `validation_error`. */
-export function attachmentOf(block: Block, at: string): ShownPart[] | null {
+/**
+ * Returns the image or the document of a block; null for any other block. `mayCite`: whether the answer can cite the
+ * document. Throws `validation_error`.
+ */
+export function attachmentOf(block: Block, at: string, mayCite: boolean): ShownPart[] | null {
   if (block.type === 'image') return [imagePart(block, at)];
-  return block.type === 'document' ? documentParts(parse(documentBlock, block, at, 'must be a document'), at) : null;
+  if (block.type !== 'document') return null;
+  const sent = parse(documentBlock, block, at, 'must be a document');
+  const parts = documentParts(sent, at);
+  if (!mayCite || sent.citations?.enabled !== true) return parts;
+  return parts.map((part) => (part.type === 'document' ? { ...part, citations: true } : part));
+}
+
+/** Whether a block requests citations of its document. */
+export function wantsCitations({ type, citations }: Block): boolean {
+  return type === 'document' && isObject(citations) && citations.enabled === true;
 }
 
 function imagePart(block: Block, at: string): ShownPart {

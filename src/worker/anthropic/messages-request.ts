@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { inTurns } from '../../shared/text/turns.js';
+import { hasCitations, inTurns } from '../../shared/text/turns.js';
 import {
   type AttachmentFields,
   fieldsOf,
@@ -35,8 +35,9 @@ import {
 } from '../jobs/message-parts.js';
 import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
 import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
-import { attachmentOf } from './attachments.js';
+import { attachmentOf, wantsCitations } from './attachments.js';
 import { cacheIn } from './cache-control.js';
+import { clientToolOf } from './client-tools.js';
 
 /** Block of a message's content. The type decides which other fields it has. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -168,6 +169,8 @@ export function parseCountedMessages(body: MessagesRequest): ParsedRequest {
 
 function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkRequest['conversation']): ParsedRequest {
   const schema = schemaOf(body);
+  if (schema !== undefined && hasCitations([conversation.question, ...(conversation.history ?? [])]))
+    throw invalid(schema.path, 'cannot be used together with citations of documents');
   const stop = schema === undefined ? (body.stop_sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
   const thinking = thinkingOf(body, effort);
@@ -185,6 +188,7 @@ function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkR
       maxTokens: 'max_tokens',
       isParallel: 'tool_choice.disable_parallel_tool_use',
       ...(cache && { cache: cache.field }),
+      citations: citationsField,
     },
     ignored: [
       ...ignoredIn('output_config', [body.output_config], knownOutput),
@@ -263,6 +267,8 @@ function attachmentFieldsOf({ messages }: MessagesRequest): AttachmentFields {
   return { imageField: partFieldIn(contents, 'image'), documentField: partFieldIn(contents, 'document') };
 }
 
+const citationsField = 'messages.content.citations';
+
 /** Blocks that are dropped: earlier thoughts are not sent to the model again. */
 const thoughts = new Set(['thinking', 'redacted_thinking']);
 
@@ -270,6 +276,8 @@ const knownOfMessage = new Set(['role', 'content']);
 const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
 const ownFields = ['type', 'text', 'source', 'thinking', 'signature', 'data', 'title', 'cache_control'];
 const knownOfBlock = new Set([...ownFields, ...callFields]);
+
+const knownOfDocument = new Set([...knownOfBlock, 'citations']);
 
 const knownTypes = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 
@@ -284,55 +292,22 @@ function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
   return [
     ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
     ...ignoredIn('messages', messages, knownOfMessage),
-    ...ignoredIn('messages.content', knownBlocks, knownOfBlock),
+    ...ignoredIn(
+      'messages.content',
+      knownBlocks.filter(({ type }) => type !== 'document'),
+      knownOfBlock,
+    ),
+    ...ignoredIn(
+      'messages.content',
+      knownBlocks.filter(({ type }) => type === 'document'),
+      knownOfDocument,
+    ),
+    ...(resultBlocks.some(wantsCitations) ? [`messages.content.content.citations`] : []),
     ...foreignTypes('messages.content', [...blocks, ...resultBlocks], knownTypes),
     ...['image', 'document'].flatMap((type) =>
       modelBlocks.some((block) => block.type === type) ? [`messages.content.${type}`] : [],
     ),
   ];
-}
-
-/**
- * Tool of Anthropic's API that the client runs but sends without a schema, because Anthropic's models know its type.
- * The model CLI gets it like any other tool.
- */
-interface ClientTool {
-  readonly description: string;
-  readonly schema: Readonly<Record<string, unknown>>;
-}
-
-const text = { type: 'string' };
-const line = { type: 'integer' };
-const viewRange = { type: 'array', items: line, description: 'The first and the last line to view; -1: to the end.' };
-const edits = { path: text, file_text: text, old_str: text, new_str: text, insert_line: line, insert_text: text };
-const editing =
-  'view a file or a folder, create a file, replace old_str (found once) by new_str, insert after insert_line';
-const fileCommands = ['view', 'create', 'str_replace', 'insert'];
-
-const typedTools: Readonly<Record<string, ClientTool>> = {
-  bash: {
-    description: 'Runs a command in a bash session that stays open. restart begins a new one.',
-    schema: { type: 'object', properties: { command: text, restart: { type: 'boolean' } } },
-  },
-  text_editor: {
-    description: `Views and edits text files: ${editing}.`,
-    schema: fileSchema(['command', 'path'], [...fileCommands, 'undo_edit']),
-  },
-  memory: {
-    description: `Stores what is worth remembering in files below /memories: ${editing}, delete, rename old_path to new_path.`,
-    schema: fileSchema(['command'], [...fileCommands, 'delete', 'rename'], { old_path: text, new_path: text }),
-  },
-};
-
-function fileSchema(required: readonly string[], commands: readonly string[], more: object = {}) {
-  const command = { type: 'string', enum: commands };
-  return { type: 'object', properties: { command, ...edits, view_range: viewRange, ...more }, required };
-}
-
-/** Returns the tool of a type, or undefined if the client does not run it or must send its schema. */
-function clientToolOf(type: string | null | undefined): ClientTool | undefined {
-  const [, name = ''] = /^(bash|text_editor|memory)_\d+$/.exec(type ?? '') ?? [];
-  return typedTools[name];
 }
 
 const asCalls: CallForm<Block> = {
@@ -406,7 +381,25 @@ function parseMessage(
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
   const partOf = (block: Block, at: string) =>
     role === 'user' ? partsOfUser(block, at, form, withoutText) : partsOfAssistant(block, at, form);
-  return messageOf(role, partsOf(content, `${path}.content`, partOf));
+  const parts = partsOf(content, `${path}.content`, partOf);
+  return messageOf(role, role === 'assistant' && isCiting(content) ? withJoinedTexts(parts) : parts);
+}
+
+/** Whether an answer cites documents. The API splits the text of such an answer in the middle of sentences. */
+function isCiting(content: BlockContent): boolean {
+  return blocksIn([{ content }]).some(({ citations }) => Array.isArray(citations) && citations.length > 0);
+}
+
+/** Joins adjacent texts without a blank line between them. */
+function withJoinedTexts(parts: readonly Part[]): Part[] {
+  const joinedParts: Part[] = [];
+  for (const part of parts) {
+    const last = joinedParts.at(-1);
+    if (part.type === 'text' && last?.type === 'text')
+      joinedParts.splice(-1, 1, { type: 'text', text: last.text + part.text });
+    else joinedParts.push(part);
+  }
+  return joinedParts;
 }
 
 /** Returns content that may only be text. */
@@ -429,7 +422,7 @@ const mustBeUserBlock = 'must be text, image, document or tool_result';
 function partsOfUser(block: Block, at: string, form: CallForm<Block>, withoutText: WithoutText): Part[] {
   if (block.type === 'tool_result') return form.result(block, resultContent(block, at), at);
   if (block.type === 'tool_use') return refuse(at, mustBeUserBlock);
-  return shownParts(block, at) ?? foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock);
+  return shownParts(block, at, true) ?? foreignParts(block, withoutText) ?? refuse(at, mustBeUserBlock);
 }
 
 function partsOfAssistant(block: Block, at: string, form: CallForm<Block>): Part[] {
@@ -444,13 +437,13 @@ function resultContent({ content }: Block, at: string): ShownPart[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
   return partsOf(data, `${at}.content`, (block, path) => {
-    return shownParts(block, path) ?? foundTool(block, path) ?? foreignParts(block, 'a-note') ?? [];
+    return shownParts(block, path, false) ?? foundTool(block, path) ?? foreignParts(block, 'a-note') ?? [];
   });
 }
 
-function shownParts(block: Block, at: string): ShownPart[] | null {
+function shownParts(block: Block, at: string, mayCite: boolean): ShownPart[] | null {
   const text = textPart(block, at);
-  return text === null ? attachmentOf(block, at) : [text];
+  return text === null ? attachmentOf(block, at, mayCite) : [text];
 }
 
 function textPart(block: Block, at: string): ShownPart | null {

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { JobRequest, Message, ThoughtEnd } from '../../shared/job.js';
+import type { JobRequest, Message, PassageCited, ThoughtEnd } from '../../shared/job.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
@@ -46,7 +46,7 @@ function contentOf({ parts, hasText, ending }: CompletedAnswer): object[] {
 function blocksOf(part: AnswerPart): object[] {
   switch (part.type) {
     case 'text':
-      return [textBlock(part.text)];
+      return [{ ...textBlock(part.text), ...(part.passages && { citations: part.passages }) }];
     case 'search':
       return [searchBlock(part, { query: part.query }), foundBlock(part)];
     case 'call':
@@ -137,6 +137,12 @@ class MessageStream extends SdkStream implements StreamFormat {
 
   delta(text: string): string {
     return this.#textStart() + this.#delta({ type: 'text_delta', text });
+  }
+
+  /** Begins a block with the next text, or adds a citation to the open one. */
+  cite(passage: PassageCited['passage']): string {
+    if (passage === null) return this.#open === 'text' ? this.#stop() : '';
+    return this.#textStart() + this.#delta({ type: 'citations_delta', citation: passage });
   }
 
   callStart(call: Parameters<StreamFormat['callStart']>[0]): string {

@@ -62,6 +62,7 @@ function capabilitiesOf({
   images,
   schema = false,
   pdf = false,
+  citations = false,
   effort,
   thinking = false,
 }: ModelCapabilities): Record<string, unknown> {
@@ -69,7 +70,7 @@ function capabilitiesOf({
   const thinks = { supported: thinking };
   return {
     batch: absent,
-    citations: absent,
+    citations: { supported: citations },
     code_execution: absent,
     context_management: {
       supported: false,

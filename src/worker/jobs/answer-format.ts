@@ -3,6 +3,7 @@ import type {
   JobDone,
   JobEvent,
   JobFailed,
+  PassageCited,
   PlacedSearch,
   SearchMade,
   Thought,
@@ -83,6 +84,8 @@ export interface StreamFormat {
   thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
   /** Formats a web search. Left out if the API has no form for it. */
   search?(search: Search): string;
+  /** Formats a cited passage, or the start of a block of text. Left out if the API has no form for it. */
+  cite?(passage: PassageCited['passage']): string;
   /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
@@ -133,6 +136,8 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
       return format.thoughtEnd?.(event) ?? '';
     case 'search':
       return format.search?.(event) ?? '';
+    case 'passage':
+      return format.cite?.(event.passage) ?? '';
     case 'job-end':
       return '';
   }
@@ -188,8 +193,11 @@ export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): 
  * text.
  */
 export type AnswerPart =
-  /** Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. */
-  | { readonly type: 'text'; readonly text: string }
+  /**
+   * Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. `passages`: passages
+   * that it cites.
+   */
+  | { readonly type: 'text'; readonly text: string; readonly passages?: readonly object[] }
   | { readonly type: 'call'; readonly call: WrittenCall }
   | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>)
   | ({ readonly type: 'search' } & Search);
@@ -228,8 +236,8 @@ interface PlacedPart extends Pick<Thought, 'at' | 'calls'> {
   readonly part: AnswerPart;
 }
 
-/** Thoughts and searches of an answer. */
-type PlacedBeside = Pick<JobDone, 'thoughts' | 'searches'>;
+/** Thoughts, searches and blocks of an answer. */
+type PlacedBeside = Pick<JobDone, 'thoughts' | 'searches' | 'blocks'>;
 
 /** Returns the thoughts and searches of an answer, in order. An answer with searches has no calls. */
 function placedParts({ thoughts = [], searches = [] }: PlacedBeside): PlacedPart[] {
@@ -246,15 +254,24 @@ function placedSearch({ at, thoughts: _, ...search }: PlacedSearch): PlacedPart 
   return { at, calls: 0, part: { type: 'search', ...search } };
 }
 
-/** Returns the positions in the text of an answer at which thoughts and searches stand, in UTF-16 units, without the start. */
+/**
+ * Returns the positions in the text of an answer at which thoughts and searches stand and blocks begin, in UTF-16 units,
+ * without the start.
+ */
 export function cutsIn(output: PlacedBeside): number[] {
-  const places = placedParts(output).flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));
-  return [...new Set(places)];
+  const places = [...placedParts(output), ...(output.blocks ?? [])].flatMap(({ at }) => (at ? [at] : []));
+  return [...new Set(places)].toSorted((a, b) => a - b);
 }
 
 /** Splits a text at these positions. */
 export function slicesOf(text: string, cuts: readonly number[]): string[] {
   return [0, ...cuts].map((from, index) => text.slice(from, cuts[index]));
+}
+
+/** Returns a piece of the text that begins at this position, with the passages that its block cites. */
+function textPart(text: string, { blocks = [] }: PlacedBeside, from: number): AnswerPart {
+  const passages = blocks.filter(({ at }) => at === from).flatMap((block) => block.passages);
+  return { type: 'text', text, ...(passages.length > 0 && { passages }) };
 }
 
 /**
@@ -264,7 +281,7 @@ export function slicesOf(text: string, cuts: readonly number[]): string[] {
 export function partsIn(output: PlacedBeside, slices: readonly string[], calls: readonly WrittenCall[]): AnswerPart[] {
   const parts: AnswerPart[] = [];
   const cuts = cutsIn(output);
-  const texts = slices.map((text) => ({ type: 'text', text }) as const);
+  const texts = slices.map((text, index) => textPart(text, output, cuts[index - 1] ?? 0));
   const made = calls.map((call) => ({ type: 'call', call }) as const);
   for (const { at, calls: before, part } of placedParts(output)) {
     const isBehind = (_: unknown, index: number) => at === null || (cuts[index] ?? Number.POSITIVE_INFINITY) <= at;

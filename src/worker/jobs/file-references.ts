@@ -79,7 +79,7 @@ export class FileReferences {
         found.push({ form, reference, path: `${path}${form.path}.file_id` });
     }
     if (found.length === 0) return;
-    // A request waits for its turn among those of its client, and then for that of its client.
+    // The requests of a client take turns, and so do the clients.
     await this.#inLineOf(client, () => this.#inLine(() => this.#readAll(found, client, bytes)));
   }
 
@@ -111,7 +111,7 @@ export class FileReferences {
   }
 }
 
-/** Yields the parts of all messages of a body, except those of the model, whose files are ignored. */
+/** Yields the parts of all messages of a body. The messages of the model are skipped, because their files are ignored. */
 function* partsIn(body: object): Generator<{ readonly part: Reference; readonly path: string }> {
   for (const field of ['messages', 'input'] as const) {
     for (const { part: message, path } of objectsIn((body as Reference)[field], field)) {
@@ -161,7 +161,7 @@ function documentType(bytes: Buffer, named: string): string {
   return type === unknownType && isUtf8(bytes) ? 'text/plain' : type;
 }
 
-/** Returns the type of an image by its first bytes; the unknown type if it has none of the known ones. */
+/** Returns the type of an image by its first bytes; the unknown type if no known type matches. */
 function imageType(data: string): string {
   return imageTypes.find((type) => imageFault(type, data) === null) ?? unknownType;
 }

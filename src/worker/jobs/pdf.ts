@@ -135,7 +135,7 @@ function placeWithin(file: Buffer, word: string, from: number, bytes: number): n
   return at < 0 ? null : from + at;
 }
 
-/** Returns the first place of a word from this byte on; the end of the file if there is none. */
+/** Returns the first place of a word from this byte on; the end of the file if the word does not occur. */
 function placeOrEnd(file: Buffer, word: string, from: number): number {
   const at = file.indexOf(word, from);
   return at < 0 ? file.length : at;

@@ -44,6 +44,8 @@ export type Behaviour =
       readonly pauseMs: number;
       readonly breaks: boolean;
       readonly calls: readonly ToolCall[];
+      /** Citations of the blocks, by their index. */
+      readonly citations?: Readonly<Record<number, object>>;
       /** Web search by the API itself, sent before the text. */
       readonly search?: ApiSearch;
       /** The model that answers, if it is another than the one that was asked. */
@@ -82,6 +84,11 @@ export function saysSlowly(pauseMs: number, ...deltas: readonly string[]): Sayin
 /** Sends each text in a separate content block. */
 export function saysInBlocks(...texts: readonly string[]): Saying {
   return { ...says(), blocks: texts.map((text) => [text]) };
+}
+
+/** Sends each text in a separate content block, one of which has a citation. */
+export function cites(citation: object, index: number, ...texts: readonly string[]): Saying {
+  return { ...saysInBlocks(...texts), citations: { [index]: citation } };
 }
 
 /** Cuts the connection after these deltas. */
@@ -227,12 +234,16 @@ class Reply {
   }
 
   async #say({ thoughts, blocks, pauseMs, breaks, calls, ...ending }: Saying): Promise<void> {
-    const { stopReason, stopSequence = null, refusalCategory, search } = ending;
+    const { stopReason, stopSequence = null, refusalCategory, search, citations = {} } = ending;
     const before = thoughts.length + (search === undefined ? 0 : 2);
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, thought] of thoughts.entries()) this.#think(index, thought);
     if (search !== undefined) this.#search(thoughts.length, search);
-    for (const [index, deltas] of blocks.entries()) await this.#block(before + index, deltas, pauseMs, index === 0);
+    for (const [index, deltas] of blocks.entries()) {
+      await this.#block(before + index, deltas, pauseMs, index === 0);
+      const delta = citations[index] && { type: 'citations_delta', citation: citations[index] };
+      if (delta) this.#event({ type: 'content_block_delta', index: before + index, delta });
+    }
     const isOpen = breaks && calls.length === 0;
     if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);

@@ -282,6 +282,7 @@ function checkOrder(events: readonly JobEvent[]): void {
     'thought-delta': 2,
     'thought-end': 2,
     search: 2,
+    passage: 2,
     'job-end': 3,
   };
   const order = events.map(({ type }) => ranks[type]);

@@ -14,6 +14,7 @@ import {
   type ModelRefusal,
   type OptionalWish,
   optionalWishes,
+  type PassageCited,
   type Sampling,
   type SearchMade,
   type TextDelta,
@@ -40,6 +41,7 @@ export type {
   ModelEntry,
   ModelRefusal,
   OptionalWish,
+  PassageCited,
   QuotaWindow,
   Sampling,
   SearchMade,
@@ -224,7 +226,7 @@ export interface RequestRefused {
 /**
  * Parts of an answer, in the order in which the model writes them. A thought also ends when text or a call follows it.
  */
-export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade;
+export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade | PassageCited;
 export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
 /** Events that may arrive at any time, in a turn or between turns. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;

@@ -7,6 +7,7 @@ import {
   type Decoder,
   type Exit,
   LineTooLong,
+  type PassageCited,
   type SearchMade,
   type ThoughtDelta,
   type ThoughtEnd,
@@ -48,6 +49,8 @@ export interface TextSink {
   thought?(event: ThoughtDelta | ThoughtEnd): void;
   /** Receives each web search of the model; absent if the client wants none. */
   search?(event: SearchMade): void;
+  /** Receives each cited passage, and each start of a block of text; absent if the answer has no blocks. */
+  cite?(event: PassageCited): void;
   /** Receives the name of the model that answers; absent if the client does not need it. */
   model?(name: string): void;
   /** Whether the answer is complete, even if the program still writes. */
@@ -164,6 +167,7 @@ export class OpenTurn implements Disposable {
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
     else if (event.type === 'search') this.#search(event);
+    else if (event.type === 'passage') this.#cite(event);
     else if (event.type === 'model-named') this.#sink.model?.(event.model);
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
@@ -208,6 +212,12 @@ export class OpenTurn implements Disposable {
     this.#bytes += Buffer.byteLength(JSON.stringify(event));
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.search?.(event);
+  }
+
+  #cite(event: PassageCited): void {
+    if (event.passage !== null) this.#bytes += Buffer.byteLength(JSON.stringify(event));
+    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#sink.cite?.(event);
   }
 
   /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */

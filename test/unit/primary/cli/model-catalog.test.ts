@@ -127,6 +127,7 @@ describe('The models of several CLIs', () => {
       images: false,
       pdf: true,
       effort: false,
+      citations: false,
       thinking: false,
     };
     expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
@@ -138,7 +139,7 @@ describe('The models of several CLIs', () => {
     const off = { MODEL_API_TOOLS: 'off', MODEL_API_SAMPLING: 'off' };
     await using able = await create([echoCli('claude', { tools: 'parallel', wishes: ['temperature'] })], off);
     const [{ capabilities } = {}] = (await able.catalog.list()).models;
-    const none = { schema: false, sampling: false, images: false, effort: false, thinking: false };
+    const none = { schema: false, sampling: false, images: false, effort: false, citations: false, thinking: false };
     expect(capabilities).toEqual({ ...none, pdf: true });
     await using absent = await create([echoCli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
     expect((await absent.catalog.list()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);

@@ -2,8 +2,9 @@ import { fitSampling } from '../../../../src/primary/cli/adapters/claude/writer.
 import { optionalWishes, plainLaunch, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
 import { SamplingRules, unsentWishes } from '../../../../src/primary/jobs/sampling-rules.js';
 import { cliError } from '../../../../src/shared/errors.js';
-import type { JobRequest, Sampling } from '../../../../src/shared/job.js';
+import type { Sampling } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const extras = { wishes: optionalWishes, fitSampling };
 const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras } } };
@@ -102,7 +103,7 @@ describe('A refused field', () => {
 describe('A breakpoint of the prompt cache', () => {
   const cache = { ttl: '5m', restLength: 0 } as const;
   const tooMany = 'A maximum of 4 blocks with cache_control may be provided. Found 5.';
-  const request = (wish: object): JobRequest => ({ sampling: {}, ...wish }) as JobRequest;
+  const request = (wish: object) => jobRequest({ sampling: {}, ...wish });
 
   it.each<Partial<Turn>>([{ cache }, {}])('is omitted for an hour after the API counts too many: %j', async (wish) => {
     const clock = new FakeClock();

@@ -38,6 +38,14 @@ describe('A chain of hashes', () => {
     expect(new Set(ends).size).toBe(3);
   });
 
+  it('is different if a document must be cited', () => {
+    const document = { mediaType: 'application/pdf', data: 'AAAA', at: 0, name: '', digest: 'x' } as const;
+    const ends = [document, { ...document, citations: true } as const].map((each) =>
+      chained('0', { ...message, images: [each] }),
+    );
+    expect(ends[0]).not.toBe(ends[1]);
+  });
+
   it('is different if the same texts are split differently', () => {
     const one = ['a', 'bc'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');
     const other = ['ab', 'c'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');

@@ -248,6 +248,7 @@ describe('A request to the Messages API', () => {
       temperature: 'temperature',
       topP: 'top_p',
       maxTokens: 'max_tokens',
+      citations: 'messages.content.citations',
       isParallel: 'tool_choice.disable_parallel_tool_use',
     });
   });
@@ -344,15 +345,37 @@ describe('A request to the Messages API', () => {
     expect(job.text).toBe('a');
     expect(job.images).toMatchObject([
       { mediaType: 'text/plain', data: data('Hi'), name: 'a.txt', at: 1 },
-      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, at: 1 },
+      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, at: 1, citations: true },
       { mediaType: 'text/plain', data: data('one\n\ntwo'), name: '', at: 1 },
       { mediaType: 'image/png', at: 1 },
     ]);
-    expect([ignored, documentField]).toEqual([['messages.content.citations'], 'messages.0.content.1']);
+    expect([ignored, documentField]).toEqual([[], 'messages.0.content.1']);
     const inResult = asked({ ...afterCalls([call('1')], [result('1', [pdf])]) }).job.results;
     expect(inResult).toMatchObject([{ id: '1', text: '', images: [{ pages: 2 }] }]);
     expect(asked({ messages: [user([{ ...pdf, context: 'x' }]), assistant([pdf]), user('Hi')] }).ignored).toEqual([
       ...['messages.content.context', 'messages.content.document'],
+    ]);
+  });
+
+  it('requests citations only of documents in messages, and not of a value', () => {
+    const on = { ...pdf, citations: { enabled: true } };
+    const off = { ...pdf, citations: { enabled: false } };
+    expect(asked(says(off)).job.images?.[0]).not.toHaveProperty('citations');
+    const { job, ignored } = asked({ ...afterCalls([call('1')], [result('1', [on])]) });
+    expect(job.results?.[0]?.images?.[0]).not.toHaveProperty('citations');
+    expect(ignored).toEqual(['messages.content.content.citations']);
+    expect(() => asked({ ...says(on), output_config: { format: { type: 'json_schema', schema: {} } } })).toThrow(
+      'output_config.format.schema: cannot be used together with citations of documents',
+    );
+    expect(() => asked(says({ ...pdf, citations: true }))).toThrow('messages.0.content.0.citations: must be an object');
+  });
+
+  it('joins the blocks of an earlier answer with citations as they were written', () => {
+    const cited = { ...text('the grass is green'), citations: [{ type: 'char_location' }] };
+    const answer = assistant([text('I read that '), cited, text('.')]);
+    expect(asked({ messages: [user('Hi'), answer, user('And?')] }).job.history).toMatchObject([
+      { text: 'Hi' },
+      { text: 'I read that the grass is green.' },
     ]);
   });
 

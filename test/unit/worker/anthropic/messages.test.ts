@@ -24,6 +24,13 @@ function says(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
 }
 
+const grass = { type: 'char_location', cited_text: 'The grass is green.', document_index: 0 };
+const sky = { ...grass, document_index: 1 };
+
+function cites(passage: Record<string, unknown> | null): JobEvent {
+  return { type: 'passage', passage };
+}
+
 function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: string; message: string }]): JobEvent {
   return jobFailed(outcome, { failure: { code: outcome, message: 'it failed', reason, details } });
 }
@@ -69,6 +76,11 @@ interface Block {
 function textBlock(...pieces: readonly string[]): Block {
   const deltas = pieces.map((text) => ({ type: 'text_delta', text }));
   return { whole: { type: 'text', text: pieces.join('') }, start: { type: 'text', text: '' }, deltas };
+}
+
+function citing({ whole, start, deltas }: Block, ...citations: readonly object[]): Block {
+  const added = citations.map((citation) => ({ type: 'citations_delta', citation }));
+  return { whole: { ...whole, citations }, start, deltas: [...deltas, ...added] };
 }
 
 function thoughtBlock(signature: string, ...pieces: readonly string[]): Block {
@@ -131,6 +143,23 @@ describe('A message', () => {
       thinking,
       thinks,
       [thoughtBlock('proof', 'H', 'm'), textBlock('Good '), sealedBlock('sealed'), textBlock('day')],
+      end,
+    ],
+    [
+      'text that cites documents',
+      {},
+      [
+        ...[cites(null), ...says('I read '), cites(null), ...says('it is ', 'green')],
+        ...[cites(grass), cites(sky), cites(null), ...says('.')],
+        ended({
+          blocks: [
+            { at: 0, passages: [] },
+            { at: 7, passages: [grass, sky] },
+            { at: 18, passages: [] },
+          ],
+        }),
+      ],
+      [textBlock('I read '), citing(textBlock('it is ', 'green'), grass, sky), textBlock('.')],
       end,
     ],
     [

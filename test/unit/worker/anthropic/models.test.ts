@@ -8,6 +8,7 @@ describe("A model in the form of Anthropic's API", () => {
     const capabilities = {
       images: true,
       pdf: true,
+      citations: true,
       effort: true,
       schema: true,
       thinking: true,
@@ -20,6 +21,7 @@ describe("A model in the form of Anthropic's API", () => {
         batch: { supported: false },
         image_input: { supported: true },
         pdf_input: { supported: true },
+        citations: { supported: true },
         effort: { supported: true, max: { supported: true } },
         structured_outputs: { supported: true },
         thinking: { supported: true, types: { adaptive: { supported: true }, disabled: { supported: true } } },

@@ -53,6 +53,21 @@ describe('The parts of an answer', () => {
     expect(written(text, thoughts, calls)).toEqual(expected);
   });
 
+  it.each<[string, number[], Thought[], string[]]>([
+    ['with text before and after them', [0, 1, 3], [], ['a', ' b[1]', 'c[2]']],
+    ['behind a thought', [0, 3], [thought('A', 3)], ['a b', '~A', 'c[1]']],
+    ['in the same place', [0, 1, 1], [], ['a', ' bc[1][2]']],
+  ])('have the passages of their blocks: %s', (_, places, thoughts, expected) => {
+    const blocks = places.map((at, index) => ({ at, passages: index === 0 ? [] : [{ index }] }));
+    const output = { thoughts, blocks };
+    const parts = partsIn(output, slicesOf('a bc', cutsIn(output)), []);
+    const marks = (passages: readonly object[] = []) => passages.map((each) => `[${Object.values(each)}]`).join('');
+    const shown = parts.map((part) => {
+      return part.type === 'text' ? part.text + marks(part.passages) : `~${part.type === 'thought' ? part.text : ''}`;
+    });
+    expect(shown).toEqual(expected);
+  });
+
   it.each<[string, string, Thought[], PlacedSearch[], string[]]>([
     ['inside the text', 'a b', [], [search('q', 2), search('r', 2)], ['a ', '?q', '?r', 'b']],
     ['before and behind it', 'Hi', [], [search('q', 0), search('r', null)], ['?q', 'Hi', '?r']],

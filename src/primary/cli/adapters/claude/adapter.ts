@@ -123,7 +123,8 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
     image: imageBlock,
     document: documentBlock,
     thoughts: true,
-    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes, fitSampling }),
+    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, fitSampling }),
+    wishes: settable.has('tools') ? optionalWishes : ['citations'],
     ...(settable.has('schema') && { schema: schemaOf }),
     ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
   };

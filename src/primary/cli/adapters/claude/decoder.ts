@@ -2,6 +2,7 @@ import {
   type Decoder,
   type DecoderEvent,
   type Exit,
+  type PassageCited,
   type SearchMade,
   type ToolCall,
   type TurnEnd,
@@ -67,7 +68,7 @@ const ownTool = 'StructuredOutput';
 const synthetic = '<synthetic>';
 const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 
-type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches'>;
+type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches' | 'hasCitations'>;
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
@@ -204,6 +205,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (type === 'thinking') return this.#thoughtGrown(thinking ?? '');
     if (type === 'redacted_thinking') return data == null ? [] : [{ type: 'thought-end', redacted: data }];
     answer.streamed.pass(type);
+    if (type === 'text') return this.#cited(null);
     if (type !== 'tool_use') return [];
     if (!this.#isOfClient(name ?? '') || id == null || name == null) answer.message.startOwnCall();
     else answer.message.startCall(id, nameForClient(name));
@@ -235,12 +237,18 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
       if (this.#answer.thought !== null) this.#answer.thought.signature = delta.signature;
       return [];
     }
+    if (delta.citation != null) return this.#cited(delta.citation);
     const { message, streamed, isBroken } = this.#answer;
     message.addInput(delta.partial_json ?? '');
     const words = delta.type === 'text_delta' ? (delta.text ?? '') : '';
     message.hasText ||= words !== '';
     const text = isBroken ? '' : streamed.add(words);
     return text === '' ? [] : [{ type: 'text-delta', text }];
+  }
+
+  /** Reports a cited passage, or the start of a block of text (null). Without documents to cite, blocks do not matter. */
+  #cited(passage: PassageCited['passage']): readonly TurnEvent[] {
+    return this.#writer.hasCitations && !this.#answer.isBroken ? [{ type: 'passage', passage }] : [];
   }
 
   #thoughtGrown(text: string): readonly TurnEvent[] {

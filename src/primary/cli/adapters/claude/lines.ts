@@ -21,6 +21,7 @@ const blockDelta = z.object({
     partial_json: z.string().optional(),
     thinking: detail,
     signature: detail,
+    citation: z.record(z.string(), z.unknown()).nullish().catch(null),
   }),
 });
 

@@ -1,4 +1,5 @@
 import {
+  type Attachment,
   type CacheBreakpoint,
   type Effort,
   type FileDocument,
@@ -70,6 +71,7 @@ export class ClaudeWriter implements TurnWriter {
   readonly #cacheHabits: CacheHabits;
   #sent: SentSettings = unset;
   #currentTurn: Turn | null = null;
+  #hasCitations = false;
 
   /** `settable`: parts that this version takes over stdin. */
   constructor(settable: ReadonlySet<SettablePart>, cacheHabits: CacheHabits = usualHabits) {
@@ -80,6 +82,11 @@ export class ClaudeWriter implements TurnWriter {
   /** Turn without an end; null between turns. */
   get currentTurn(): Turn | null {
     return this.#currentTurn;
+  }
+
+  /** Whether the CLI has received a document that an answer should cite. */
+  get hasCitations(): boolean {
+    return this.#hasCitations;
   }
 
   /** Clears the turn at its end, so that an idle process holds no images or documents. */
@@ -93,6 +100,7 @@ export class ClaudeWriter implements TurnWriter {
    */
   write(turn: Turn, number: number): TurnInput {
     this.#currentTurn = turn;
+    this.#hasCitations ||= [turn, ...turn.history].some(({ images = [] }) => images.some(mustBeCited));
     this.searches.begin(turn.search ?? null);
     const cache = number === 1 ? this.#breakpointOf(turn) : undefined;
     const settings = this.#settings(turn, cache);
@@ -242,13 +250,18 @@ export function imageBlock({ mediaType, data }: Image) {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
 }
 
+function mustBeCited(attachment: Attachment): boolean {
+  return isDocument(attachment) && attachment.citations === true;
+}
+
 /** Returns the document as a block of the Messages API. */
-export function documentBlock({ mediaType, data, name }: FileDocument) {
+export function documentBlock({ mediaType, data, name, citations }: FileDocument) {
   const source =
     mediaType === 'text/plain'
       ? { type: 'text', media_type: mediaType, data: Buffer.from(data, 'base64').toString() }
       : { type: 'base64', media_type: mediaType, data };
-  return { type: 'document', source, ...(name !== '' && { title: name }) };
+  const cited = citations && { citations: { enabled: true } };
+  return { type: 'document', source, ...(name !== '' && { title: name }), ...cited };
 }
 
 /**

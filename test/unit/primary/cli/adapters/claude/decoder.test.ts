@@ -87,6 +87,28 @@ function read(...chunks: readonly string[]): readonly DecoderEvent[] {
 }
 
 describe('The output that the claude adapter reads', () => {
+  it('has the blocks and the citations of its text if the process has got a document to cite', () => {
+    const citation = { type: 'char_location', cited_text: 'Hi' };
+    const cited = stream({ type: 'content_block_delta', index: 0, delta: { type: 'citations_delta', citation } });
+    const blocks = text(init, start, open('text'), delta('a'), stop, open('text'), cited, delta('b'), stop);
+    const events = (citations: boolean) => {
+      const document = { mediaType: 'text/plain', data: 'SGk=', at: 0, name: '', digest: 'x' } as const;
+      const writer = new ClaudeWriter(new Set());
+      const images = [{ ...document, ...(citations && { citations: true as const }) }];
+      const input = writer.write({ ...plainLaunch(null), text: 'Hi', images, history: [] }, 1);
+      expect(input.text.includes('"citations":{"enabled":true}')).toBe(citations);
+      return withoutModel(new ClaudeDecoder(writer).read(blocks));
+    };
+    expect(events(true)).toEqual([
+      { type: 'passage', passage: null },
+      { type: 'text-delta', text: 'a' },
+      { type: 'passage', passage: null },
+      { type: 'passage', passage: citation },
+      { type: 'text-delta', text: 'b' },
+    ]);
+    expect(textsOf(events(false))).toEqual(['a', 'b']);
+  });
+
   it('reports the sizes of the model that has answered, not of a model that served the CLI itself', () => {
     const size = (contextWindow: unknown) => ({ contextWindow, maxOutputTokens: 64_000, costUSD: 1 });
     const modelUsage = { 'claude-small': size(1000), 'claude-test': size(200_000) };

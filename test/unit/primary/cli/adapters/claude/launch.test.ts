@@ -118,7 +118,7 @@ describe('A claude that takes all settings over stdin', () => {
 
   it('supports images, schemas and efforts', async () => {
     const { extras } = await programVersion(flags, login, written(...understood));
-    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts']);
+    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts', 'wishes']);
   });
 
   it('is tested without access to the API and without credentials', async () => {
@@ -148,7 +148,7 @@ describe('A claude that takes some settings only at its start', () => {
     const { args, files } = plan(asked, '/s');
     expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
     expect(files).toEqual([{ path: '/s', text: 'be secret' }]);
-    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts']);
+    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts', 'wishes']);
   });
 
   it('gets the effort in an argument if it supports the flag', async () => {
@@ -159,7 +159,7 @@ describe('A claude that takes some settings only at its start', () => {
   });
 
   it('supports neither schema nor effort if the test shows no sign of them', async () => {
-    expect(Object.keys((await programVersion()).extras)).toEqual(['image', 'document', 'thoughts']);
+    expect(Object.keys((await programVersion()).extras)).toEqual(['image', 'document', 'thoughts', 'wishes']);
   });
 
   it.each([

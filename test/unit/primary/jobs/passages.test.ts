@@ -1,0 +1,78 @@
+import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { FileDocument, JobEvent, JobRequest, PassageCited } from '../../../../src/shared/job.js';
+import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
+
+const document: FileDocument = { mediaType: 'text/plain', data: 'SGk=', at: 0, name: '', digest: 'x', citations: true };
+const passage = (id: number): PassageCited => ({ type: 'passage', passage: { id } });
+const block: PassageCited = { type: 'passage', passage: null };
+
+type Step = string | PassageCited;
+
+function plays(steps: readonly Step[], text: string | null = null): Script {
+  const play = (step: Step, sink: TextSink) => (typeof step === 'string' ? sink.write(step) : sink.cite?.(step));
+  return async (sink) => {
+    for (const step of steps) play(step, sink);
+    return { ...turnEnd, text };
+  };
+}
+
+async function eventsOf(script: Script, more: Partial<JobRequest> = {}): Promise<JobEvent[]> {
+  const harness = jobHarness({ script, extras: { document: () => '', wishes: ['citations'] } });
+  const events = await all(harness.run({ isStreamed: true, images: [document], ...more }));
+  await harness.expectTidy();
+  return events;
+}
+
+function blocksIn(events: readonly JobEvent[]) {
+  const end = endOf(events);
+  return end.outcome === 'ok' ? end.blocks : null;
+}
+
+const steps = [block, 'I read ', block, 'green', passage(1), passage(2), block, '.', block];
+
+describe('The passages that an answer cites', () => {
+  it('are streamed between its pieces, and the end has them with the places of their blocks', async () => {
+    const events = await eventsOf(plays(steps));
+    const shown = events.flatMap((event): Step[] => {
+      if (event.type === 'text-delta') return [event.text];
+      return event.type === 'passage' ? [event] : [];
+    });
+    expect(shown).toEqual(steps);
+    expect(blocksIn(events)).toEqual([
+      { at: 0, passages: [] },
+      { at: 7, passages: [{ id: 1 }, { id: 2 }] },
+      { at: 12, passages: [] },
+    ]);
+  });
+
+  it('are in the end alone if the answer is not streamed', async () => {
+    const events = await eventsOf(plays(steps), { isStreamed: false });
+    expect(events.some(({ type }) => type === 'passage')).toBe(false);
+    expect(blocksIn(events)).toHaveLength(3);
+  });
+
+  it('come after the text that could have been a stop sequence', async () => {
+    const events = await eventsOf(plays([block, 'EN', passage(1), block, 'D']), { stop: ['END'] });
+    expect(blocksIn(events)).toEqual([
+      { at: 0, passages: [{ id: 1 }] },
+      { at: 2, passages: [] },
+    ]);
+  });
+
+  it('have no places in a text that the program has corrected', async () => {
+    const events = await eventsOf(plays(steps, 'other'), { isStreamed: false });
+    expect(blocksIn(events)).toEqual([{ at: 0, passages: [{ id: 1 }, { id: 2 }] }]);
+  });
+
+  it('are not in the end if there are none', async () => {
+    expect(blocksIn(await eventsOf(plays([block, 'a', block, 'b'])))).toBeUndefined();
+  });
+
+  it('are reported as ignored if the program cannot cite', async () => {
+    const harness = jobHarness({ script: plays(['Hi']) });
+    const [admitted] = await all(harness.run({ images: [document], chain: { before: '', asked: 'a' } }));
+    expect(admitted).toMatchObject({ type: 'job-admitted', ignores: ['citations'] });
+    const [silent] = await eventsOf(plays(['Hi']), { chain: { before: '', asked: 'a' } });
+    expect(silent).not.toHaveProperty('ignores');
+  });
+});
