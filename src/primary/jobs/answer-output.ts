@@ -74,9 +74,11 @@ export class AnswerOutput {
   /** Sends a cited passage, or begins a block of text. */
   sendPassage(event: PassageCited): void {
     this.#thoughts.close(this.#place);
-    const block = { at: this.#place.at, passages: [] };
-    if (event.passage === null) this.#blocks.push(block);
-    else (this.#blocks.at(-1) ?? this.#blocks[this.#blocks.push(block) - 1])?.passages.push(event.passage);
+    const { at } = this.#place;
+    const last = this.#blocks.at(-1);
+    if (event.passage === null && last?.at === at && last.passages.length === 0) return; // the last block is empty
+    if (event.passage === null || last === undefined) this.#blocks.push({ at, passages: [] });
+    if (event.passage !== null) this.#blocks.at(-1)?.passages.push(event.passage);
     this.#job.events.cite?.(event);
   }
 

@@ -130,6 +130,14 @@ describe('The answer of a turn', () => {
     expect(Buffer.byteLength(sink.text)).toBeLessThanOrEqual(100);
   });
 
+  it('is rejected if it cites too long passages', async () => {
+    const passage = { cited_text: 'x'.repeat(101) };
+    const decoder: Decoder = { ...lineDecoder(), read: () => [{ type: 'passage', passage }] };
+    const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder });
+    turn.read(says('+one\n'));
+    expect(await outcomeOf(turn)).toBe(tooLong);
+  });
+
   it('may have exactly the maximum length, and text that its end repeats counts once', async () => {
     const text = 'é'.repeat(50);
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 }, decoder: repeatsItself });
