@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { imageFault, maxDocuments } from '../../shared/api/ask.js';
 import { inLine, inLines } from '../../shared/async.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { cancelled, invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
 import { imageTypes } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
@@ -43,11 +43,14 @@ interface FoundReference {
 interface ReferringRequest {
   readonly client: string;
   readonly bytes: number;
+  /** Whether nobody waits for the answer any more. */
+  isGone?(): boolean;
 }
 
-/** Returns the client of a request, and the size of its body. */
-export function senderOf({ locals: { client, structure } }: Reply): ReferringRequest {
-  return { client, bytes: structure?.bytes ?? 0 };
+/** Returns the sender of a request over HTTP. */
+export function senderOf(res: Reply): ReferringRequest {
+  const { client, structure } = res.locals;
+  return { client, bytes: structure?.bytes ?? 0, isGone: () => res.closed };
 }
 
 /** Adds the bytes of files to the requests that refer to them. Reads the files of one request at a time. */
@@ -67,7 +70,7 @@ export class FileReferences {
    * Adds the files to the parts of a checked body. Rejects with `validation_error` if the body has too many documents or
    * refers to an unsuitable file, with `not_found` if the client has no such file, and with `payload_too_large`.
    */
-  async fill(body: object, forms: FileForms, { client, bytes }: ReferringRequest): Promise<void> {
+  async fill(body: object, forms: FileForms, sender: ReferringRequest): Promise<void> {
     const found: FoundReference[] = [];
     let documents = 0;
     for (const { part, path } of partsIn(body)) {
@@ -80,10 +83,11 @@ export class FileReferences {
     }
     if (found.length === 0) return;
     // The requests of a client take turns, and so do the clients.
-    await this.#inLineOf(client, () => this.#inLine(() => this.#readAll(found, client, bytes)));
+    await this.#inLineOf(sender.client, () => this.#inLine(() => this.#readAll(found, sender)));
   }
 
-  async #readAll(found: readonly FoundReference[], client: string, bytes: number): Promise<void> {
+  async #readAll(found: readonly FoundReference[], { client, bytes, isGone }: ReferringRequest): Promise<void> {
+    if (isGone?.()) throw cancelled('the client has disconnected');
     const views = new Map<string, FileView>();
     let total = bytes;
     for (const { form, reference, path } of found) {

@@ -1,11 +1,13 @@
 import { type ExpandingKind, expandingRequests } from '../../support/clients/expanding.js';
 import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
+const limits = { MODEL_API_MAX_CONCURRENT: '4', MODEL_API_MAX_QUEUE: '100', MODEL_API_FILES: 'memory' };
+
 let service: Service;
 let workers: readonly number[];
 
 beforeAll(async () => {
-  service = await startService({ env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '4', MODEL_API_MAX_QUEUE: '100' } });
+  service = await startService({ env: { ...twoWorkers, ...limits } });
   workers = await service.workers();
 });
 afterAll(() => service.stop());
@@ -20,6 +22,8 @@ const kinds: readonly (readonly [ExpandingKind, number, readonly number[]])[] = 
   ['requests that continue a text of 60 MB', 32, [400]],
   ['requests that continue a text of 8 MB', 8, [200, 429]],
   ['requests with 10,000 references to a stored item', 4, [413]],
+  ['requests with 10,000 references to an image of 1 MB', 4, [413]],
+  ['requests that refer to a PDF of 11 MB', 32, [200, 429]],
   ['requests with arguments of five million lists', 2, [400]],
   ['requests with arguments 5,000 levels deep', 4, [400]],
 ];

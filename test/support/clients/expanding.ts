@@ -1,3 +1,5 @@
+import { pdfOf } from '../basics/pdf.js';
+
 /** Small requests of one client that could use much memory in the service. */
 
 const megabyte = 1024 ** 2;
@@ -73,6 +75,22 @@ async function referToStored(asker: Asker): Promise<Send> {
   return async () => (await post(asker, '/v1/responses', body)).status;
 }
 
+/** Refers to one file of this size in each of these parts. */
+async function referToFile(asker: Asker, bytes: Buffer, count: number, type: 'input_file' | 'input_image') {
+  const form = new FormData();
+  form.set('purpose', 'user_data');
+  form.set('file', new Blob([bytes]), 'a');
+  const uploaded = await fetch(`${asker.url}/v1/files`, { method: 'POST', headers: asker.headers, body: form });
+  const { id } = (await uploaded.json()) as { readonly id: string };
+  const parts = Array.from({ length: count }, () => ({ type, file_id: id }));
+  const content = [...parts, { type: 'input_text', text: 'hello' }];
+  const body = JSON.stringify({ model: 'eliza', input: [{ role: 'user', content }], store: false });
+  return async () => (await post(asker, '/v1/responses', body)).status;
+}
+
+const image = () => Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(megabyte)]);
+const pdf = () => pdfOf({ fillerBytes: 11 * megabyte });
+
 const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }];
 
 /** Sends a history with an earlier call that has these arguments. */
@@ -97,6 +115,9 @@ export const expandingRequests = {
   'requests that continue a text of 60 MB': continueLarge,
   'requests that continue a text of 8 MB': continueLegal,
   'requests with 10,000 references to a stored item': referToStored,
+  'requests with 10,000 references to an image of 1 MB': (asker: Asker) =>
+    referToFile(asker, image(), 10_000, 'input_image'),
+  'requests that refer to a PDF of 11 MB': (asker: Asker) => referToFile(asker, pdf(), 1, 'input_file'),
   'requests with arguments of five million lists': async (asker: Asker) => callWith(asker, wideJson()),
   'requests with arguments 5,000 levels deep': async (asker: Asker) => callWith(asker, deepJson()),
 } as const satisfies Readonly<Record<string, (asker: Asker) => Promise<Send>>>;

@@ -1,7 +1,10 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
+import { FileReferences } from '../../../../src/worker/jobs/file-references.js';
+import { responseFiles } from '../../../../src/worker/openai/responses-input.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 import { always, answerEvents, begun, sdkDoor } from '../../../support/doors/sdk-door.js';
+import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const png = Buffer.from('89504e470d0a1a0a0000', 'hex');
@@ -131,6 +134,15 @@ describe('A file id in a request', () => {
       { type: 'file', file: { file_id: 'file-pdf', file_data: 'YQ==' } },
     ]);
     expect(JSON.stringify(answer)).toContain('file_id: must not be sent together with file_data');
+  });
+
+  it('is not read for a client that has disconnected while it waited', async () => {
+    const primary = new FakePrimary(answers);
+    const references = new FileReferences(primary.asPrimary, () => 8000);
+    const body = { input: [{ role: 'user', content: [inputFile('file-text')] }] };
+    const sender = { client: 'key ada', bytes: 100, isGone: () => true };
+    await expect(references.fill(body, responseFiles, sender)).rejects.toThrow('the client has disconnected');
+    expect(primary.calls).toEqual([]);
   });
 
   it('is read for the count of tokens, too', async () => {
