@@ -131,8 +131,8 @@ function* contentParts(content: unknown, path: string): ReturnType<typeof partsI
   for (const found of objectsIn(content, path)) {
     yield found;
     const { content: inner, source } = found.part;
-    yield* objectsIn(inner, `${found.path}.content`);
-    if (isObject(source)) yield* objectsIn(source.content, `${found.path}.source.content`);
+    yield* contentParts(inner, `${found.path}.content`);
+    if (isObject(source)) yield* contentParts(source.content, `${found.path}.source.content`);
   }
 }
 

@@ -124,13 +124,13 @@ describe('The result of a line', () => {
     return '/v1/chat/completions' as const;
   }
 
-  function endedBy(api: BatchApi, status: string, failure: object | null = null) {
+  function endedBy(api: BatchApi, status: string, failure: object | null = null, end = jobDone({ text: null })) {
     const line = { customId: 'a', ignored: ['seed'], isLegacyCall: false };
     const form = { route: routes[api], model: 'default', isStructured: false, line };
     const job = { id: 'j1', requestId: 'r1', status, form, failure, createdAt: 1000, startedAt: 1000, endedAt: 2000 };
     const jobAnswer = ({ from }: { readonly from: number }) => ({
       text: 'Hello "you"'.slice(from),
-      end: jobDone({ text: null }),
+      end,
     });
     return handlersWith({ job, jobAnswer });
   }
@@ -144,6 +144,21 @@ describe('The result of a line', () => {
     expect(JSON.stringify(line)).toContain('Hello \\"you\\"');
     if (api === 'messages') expect(line.result).toMatchObject({ type: 'succeeded', message: { type: 'message' } });
     else expect(line.response).toMatchObject({ status_code: 200, request_id: 'r1', ignored_parameters: ['seed'] });
+  });
+
+  it('contains the citations of the answer', async () => {
+    const passage = { type: 'char_location' };
+    const blocks = [
+      { at: 0, passages: [] },
+      { at: 6, passages: [passage] },
+    ];
+    const { finishLine } = endedBy('messages', 'succeeded', null, jobDone({ text: null, blocks }));
+    const { text } = await finishLine({ ...order, api: 'messages', cause: null });
+    const content = [
+      { type: 'text', text: 'Hello ' },
+      { type: 'text', text: '"you"', citations: [passage] },
+    ];
+    expect(JSON.parse(text)).toMatchObject({ result: { message: { content } } });
   });
 
   it('contains the error of a failed job, also of one that was cancelled alone', async () => {
