@@ -14,7 +14,7 @@ import { pdfHeadBytes } from './pdf.js';
 export type Reference = Record<string, unknown>;
 
 /** File that a request refers to, with its bytes in base64. */
-export type ReferredFile = Pick<FileView, 'name' | 'mediaType'> & { readonly data: string };
+type ReferredFile = Pick<FileView, 'name' | 'mediaType'> & { readonly data: string };
 
 /** How the parts of one type can refer to a file. */
 export interface FileForm {
