@@ -32,7 +32,7 @@ export async function startWithCodex(api: ResponsesApi, { env, ...options }: Ser
 }
 
 /** Newest version on npm when this was written. */
-export const codexVersion = '0.169.0';
+export const codexVersion = '0.171.0';
 
 /** Returns the path of the real codex program (400 MB), installed with npm if missing. */
 export async function installCodex(version = codexVersion): Promise<string> {
