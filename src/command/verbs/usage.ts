@@ -89,7 +89,7 @@ function dayOf(value: string | undefined, flag: string, end: 'first' | 'last'): 
 
 const figureNames = [
   ...['jobs', 'failed', 'cancelled', 'refused'],
-  ...['tokens in', 'cached', 'cache write', 'tokens out', 'cost', 'model time'],
+  ...['tokens in', 'cached', 'cache write', 'tokens out', 'searches', 'cost', 'model time'],
 ];
 
 function renderUsage(
@@ -120,11 +120,11 @@ function budgetCells(client: string, { period, resets_at: until }: BudgetAmount,
 
 /** Returns the cells of a row. Names come from the service, so their control characters are escaped. */
 function cellsOf(row: UsageRow, groups: readonly UsageGroup[]): string[] {
-  const { kind, refused, tokens, cost_usd, model_seconds } = row;
+  const { kind, refused, tokens, web_searches: searches, cost_usd, model_seconds } = row;
   const names = groups.map((group) => (group === 'client' && kind === 'other' ? 'all others' : (row[group] ?? '–')));
   const { all, failed, cancelled } = jobCounts(row);
   const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
-  const counts = [all, failed, cancelled, refused, ...inputs, tokens.output];
+  const counts = [all, failed, cancelled, refused, ...inputs, tokens.output, searches];
   return [
     ...names.map(escaped),
     ...counts.map(formatNumber),

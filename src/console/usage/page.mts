@@ -185,6 +185,7 @@ const usageColumns: readonly SortableColumn<UsageSum>[] = [
   numberColumn('Cached', ({ cached }) => cached),
   numberColumn('Cache write', ({ cacheWrite }) => cacheWrite),
   numberColumn('Tokens out', ({ output }) => output),
+  numberColumn('Searches', ({ searches }) => searches),
   numberColumn('Cost', ({ cost }) => cost, costText),
   numberColumn('Model time', ({ seconds }) => seconds, secondsText),
 ];

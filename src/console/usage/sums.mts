@@ -12,20 +12,22 @@ export interface UsageSum {
   /** Input tokens that were written to the cache of the model. */
   readonly cacheWrite: number;
   readonly output: number;
+  /** Number of web searches. */
+  readonly searches: number;
   /** Cost in dollars; null if no row has a cost. */
   readonly cost: number | null;
   readonly seconds: number;
 }
 
 const noTokens = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
-const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, ...noTokens, cost: null, seconds: 0 };
+const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, ...noTokens, searches: 0, cost: null, seconds: 0 };
 
 export function sumOf(rows: readonly UsageRow[]): UsageSum {
   return rows.reduce(plus, nothing);
 }
 
 function plus(sum: UsageSum, row: UsageRow): UsageSum {
-  const { jobs, refused, tokens, cost_usd: cost, model_seconds: seconds } = row;
+  const { jobs, refused, tokens, web_searches: searches, cost_usd: cost, model_seconds: seconds } = row;
   const all = Object.values(jobs).reduce((count, ended) => count + ended, 0);
   return {
     jobs: sum.jobs + all,
@@ -35,6 +37,7 @@ function plus(sum: UsageSum, row: UsageRow): UsageSum {
     cached: sum.cached + tokens.cached_input,
     cacheWrite: sum.cacheWrite + tokens.cache_write,
     output: sum.output + tokens.output,
+    searches: sum.searches + searches,
     cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
     seconds: sum.seconds + seconds,
   };

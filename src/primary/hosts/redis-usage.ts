@@ -24,7 +24,7 @@ const maxLateDays = 120;
 /** Names of the amounts in a row of the usage. */
 export const usedThings: readonly string[] = [
   ...outcomes,
-  ...['refused', 'inputTokens', 'cachedTokens', 'cacheWriteTokens', 'outputTokens', 'modelMs', 'costUsd'],
+  ...['refused', 'inputTokens', 'cachedTokens', 'cacheWriteTokens', 'outputTokens', 'searches', 'modelMs', 'costUsd'],
 ];
 
 type Amounts = Readonly<Record<string, number>>;
@@ -150,8 +150,9 @@ function writtenRow(row: UsageDelta) {
 
 /** Returns the amounts that are not 0, and a reported cost even if it is 0. */
 function amountsOf(row: UsageDelta): Amounts {
-  const { jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd, modelMs } = row;
-  const counts = { ...jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, modelMs };
+  const { jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, modelMs } = row;
+  const tokens = { inputTokens, cachedTokens, cacheWriteTokens, outputTokens };
+  const counts = { ...jobs, refused, ...tokens, searches, modelMs };
   const used = Object.entries(counts).filter(([, amount]) => amount !== 0);
   return { ...Object.fromEntries(used), ...(costUsd !== null && { costUsd }) };
 }
@@ -168,6 +169,7 @@ function rowOf(place: RowPlace, amounts: Amounts): UsageDelta {
     cachedTokens: of('cachedTokens'),
     cacheWriteTokens: of('cacheWriteTokens'),
     outputTokens: of('outputTokens'),
+    searches: of('searches'),
     costUsd: amounts.costUsd ?? null,
     modelMs: of('modelMs'),
   };
@@ -185,12 +187,13 @@ function without(sum: UsageDelta, part: UsageDelta): UsageDelta {
     cachedTokens: difference(sum.cachedTokens, part.cachedTokens),
     cacheWriteTokens: difference(sum.cacheWriteTokens, part.cacheWriteTokens),
     outputTokens: difference(sum.outputTokens, part.outputTokens),
+    searches: difference(sum.searches, part.searches),
     costUsd: sum.costUsd === null ? null : difference(sum.costUsd, part.costUsd ?? 0) || null,
     modelMs: difference(sum.modelMs, part.modelMs),
   };
 }
 
-function hasUsage({ jobs, refused, inputTokens, outputTokens, costUsd, modelMs }: UsageDelta): boolean {
-  const counts = [...Object.values(jobs), refused, inputTokens, outputTokens, costUsd ?? 0];
+function hasUsage({ jobs, refused, inputTokens, outputTokens, searches, costUsd, modelMs }: UsageDelta): boolean {
+  const counts = [...Object.values(jobs), refused, inputTokens, outputTokens, searches, costUsd ?? 0];
   return counts.some((count) => count > 0) || modelMs >= 1;
 }

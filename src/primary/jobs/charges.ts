@@ -1,7 +1,7 @@
 import { attachmentsIn, attachmentTokens, messageTexts } from '../../shared/text/turns.js';
 import type { Adapter, Turn } from '../cli/contract/adapter.js';
 import type { TurnUse } from '../cli/process/open-turn.js';
-import type { Charge } from '../store/contract/usage.js';
+import { type Charge, noCharge } from '../store/contract/usage.js';
 import { estimateTokens } from '../threads/token-counter.js';
 
 /** A turn, and the process that ran it. */
@@ -54,8 +54,8 @@ export class Charges {
     const hasCost = usage.costUsd !== null || cli.adapter.reportsCost === true;
     const cachedTokens = Math.min(input.due, usage.cacheReadTokens ?? 0);
     const cacheWriteTokens = Math.min(input.due - cachedTokens, usage.cacheWriteTokens ?? 0);
-    const parts = { cachedTokens, cacheWriteTokens };
-    return { inputTokens: input.due, ...parts, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
+    const tokenCounts = { inputTokens: input.due, cachedTokens, cacheWriteTokens, outputTokens: output.due };
+    return { ...noCharge, ...tokenCounts, costUsd: hasCost ? cost.due : null };
   }
 
   #priceOf({ name }: UsedTurn['cli'], model: string): number {

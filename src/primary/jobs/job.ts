@@ -330,6 +330,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   addSearches(count: number): void {
     this.#searches += count;
+    this.addCharge({ ...noCharge, searches: count });
   }
 
   /** Notes the public name of the model that the CLI has named. */

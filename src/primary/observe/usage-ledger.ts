@@ -40,8 +40,8 @@ export class UsageLedger {
 
   /** Counts a job for its client, and what it has spent also for the groups of its client. */
   jobEnded({ client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>, end: JobEnd, bill: Bill): void {
-    const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd, account, modelMs } = bill;
-    const spent = { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd };
+    const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, account, modelMs } = bill;
+    const spent = { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd };
     this.#grow(client, {
       model: this.#modelOf(end, bill),
       account,

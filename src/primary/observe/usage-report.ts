@@ -59,6 +59,7 @@ function rowOf(row: UsageDelta, groups: readonly UsageGroup[]): UsageRow {
       cache_write: row.cacheWriteTokens,
       output: row.outputTokens,
     },
+    web_searches: row.searches,
     cost_usd: row.costUsd === null ? null : Math.round(1e9 * row.costUsd) / 1e9, // sums of fractions are inexact
     model_seconds: Math.round(row.modelMs) / 1000,
   };

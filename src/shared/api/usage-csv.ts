@@ -23,6 +23,7 @@ const figureNames = [
   'cached_input_tokens',
   'cache_write_tokens',
   'output_tokens',
+  'web_searches',
   'cost_usd',
   'model_seconds',
 ];
@@ -31,7 +32,7 @@ function figuresOf(row: UsageRow): (number | string)[] {
   const { all, failed, cancelled } = jobCounts(row);
   const { tokens, cost_usd: cost, model_seconds: seconds } = row;
   const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
-  const counts = [all, failed, cancelled, row.refused, ...inputs, tokens.output];
+  const counts = [all, failed, cancelled, row.refused, ...inputs, tokens.output, row.web_searches];
   // A number such as 1e-7 would be a text for some programs.
   return [...counts, cost === null ? '' : cost.toFixed(6), seconds];
 }

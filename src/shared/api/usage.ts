@@ -73,6 +73,7 @@ const usageRow = z
         output: count,
       })
       .meta({ description: 'Tokens of all jobs, with any outcome. Estimated if the model CLI reports none.' }),
+    web_searches: count.meta({ description: 'Web searches that the model made for jobs with any outcome.' }),
     cost_usd: z.number().nonnegative().nullable().meta({ description: 'null if the model CLI reports no cost.' }),
     model_seconds: z.number().nonnegative().meta({ description: 'Time that the jobs occupied a slot.' }),
   })

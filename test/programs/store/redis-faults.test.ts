@@ -713,7 +713,7 @@ describe('Usage in Redis', () => {
   const always = { since: null, until: null, isByModel: true, hasMonths: true };
   const jobs = { ok: 2, timeout: 1 } as never;
   const names = { client: 'key ü "x"', model: 'opus 4 ü', account: 'team' };
-  const tokens = { inputTokens: 7, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 5 };
+  const tokens = { inputTokens: 7, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 5, searches: 3 };
   const used = { refused: 3, ...tokens, costUsd: 0.25, modelMs: 12 };
   const row = { ...names, jobs, ...used };
   const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
@@ -725,7 +725,7 @@ describe('Usage in Redis', () => {
     await host.store.usage.add(rows);
     await host.store.usage.add([...rows]);
     const [kept, ...others] = await host.store.usage.report(always);
-    const twice = { inputTokens: 14, cachedTokens: 8, cacheWriteTokens: 4, outputTokens: 10 };
+    const twice = { inputTokens: 14, cachedTokens: 8, cacheWriteTokens: 4, outputTokens: 10, searches: 6 };
     const sums = { refused: 6, ...twice, costUsd: 0.5, modelMs: 24 };
     expect([kept, others]).toMatchObject([{ ...names, ...sums, jobs: { ok: 4, timeout: 2, cli_error: 0 } }, []]);
     const byClient = await host.store.usage.report({ ...always, isByModel: false });
@@ -745,7 +745,7 @@ describe('Usage in Redis', () => {
     }
     const [own, earlier] = await host.store.usage.report(always);
     expect(own).toMatchObject({ ...names, ...used, jobs: { ok: 2, timeout: 1 } });
-    const nothing = { refused: 0, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 0, modelMs: 0 };
+    const nothing = { refused: 0, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 0, searches: 0, modelMs: 0 };
     const rest = { client: names.client, model: '', account: '', ...nothing, inputTokens: 9, costUsd: 0.1 };
     expect(earlier).toMatchObject({ ...rest, jobs: { ok: 1, timeout: 0 } });
     const fields = await server.ask('HKEYS', `prompt-relay:usage:${dayOf(0)}`);

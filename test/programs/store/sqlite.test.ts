@@ -207,7 +207,7 @@ describe('Usage in a file', () => {
     ...{ client: 'key alice', model: 'opus', account: '' },
     jobs: { ...jobs, ok: 1 },
     refused: 2,
-    ...{ inputTokens: 3, cachedTokens: 1, cacheWriteTokens: 2, outputTokens: 4 },
+    ...{ inputTokens: 3, cachedTokens: 1, cacheWriteTokens: 2, outputTokens: 4, searches: 3 },
     modelMs: 0.5,
   };
 
@@ -232,7 +232,7 @@ describe('Usage in a file', () => {
     ]);
     await store.close();
     const again = await openAt(fileIn(folder));
-    const tokens = { inputTokens: 6, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 8 };
+    const tokens = { inputTokens: 6, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 8, searches: 6 };
     const sums = { jobs: { ...jobs, ok: 2 }, refused: 4, ...tokens, modelMs: 1 };
     expect(await usageIn(again)).toEqual([
       { ...row, day: today, model: 'haiku', account: 'team', costUsd: 1 },
@@ -268,6 +268,7 @@ describe('Usage in a file', () => {
   it.each([
     ['models', 8, `'{"ok":1}', 2, 3, 4, NULL, 0.5`, { model: '', cachedTokens: 0 }],
     ['tokens written to the cache', 11, `'opus', '', '{"ok":1}', 2, 3, 1, 4, NULL, 0.5`, {}],
+    ['web searches', 12, `'opus', '', '{"ok":1}', 2, 3, 1, 4, NULL, 0.5, 0`, {}],
   ])('of a version without %s has none', async (_, version, values, missing) => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
@@ -277,10 +278,10 @@ describe('Usage in a file', () => {
     sql.exec(`INSERT INTO usage VALUES ('${today}', 'key alice', ${values})`);
     sql.close();
     const store = await openAt(path);
-    const old = { ...row, day: today, ...missing, jobs: { ok: 1 }, cacheWriteTokens: 0, costUsd: null };
+    const old = { ...row, day: today, ...missing, jobs: { ok: 1 }, cacheWriteTokens: 0, searches: 0, costUsd: null };
     expect(await usageIn(store)).toEqual([old]);
     await store.usage.add([{ ...row, day: today, ...missing, costUsd: null }]);
-    expect(await usageIn(store)).toMatchObject([{ jobs: { ok: 2 }, cacheWriteTokens: 2 }]);
+    expect(await usageIn(store)).toMatchObject([{ jobs: { ok: 2 }, cacheWriteTokens: 2, searches: 3 }]);
     await store.close();
   });
 });

@@ -38,7 +38,14 @@ describe('GET /usage with API keys', () => {
 
     const rows = await usageOf(service, `?since=${today()}`, bob);
     const tokens = { input: expect.any(Number), cached_input: 0, cache_write: 0, output: expect.any(Number) };
-    const row = { day: today(), kind: 'key', tokens, cost_usd: null, model_seconds: expect.any(Number) };
+    const row = {
+      day: today(),
+      kind: 'key',
+      tokens,
+      web_searches: 0,
+      cost_usd: null,
+      model_seconds: expect.any(Number),
+    };
     expect(rows).toMatchObject([
       { ...row, client: 'alice', jobs: { ok: 3, cancelled: 0 }, refused: 0 },
       { ...row, client: 'bob', jobs: { ok: 2 }, refused: 1 },
@@ -65,7 +72,7 @@ describe('GET /usage with API keys', () => {
     expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
     const names =
       'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,cache_write_tokens';
-    expect(text.split('\n')[0]).toBe(`${names},output_tokens,cost_usd,model_seconds`);
+    expect(text.split('\n')[0]).toBe(`${names},output_tokens,web_searches,cost_usd,model_seconds`);
     const csv = ['usage', '--by', 'client,model,month', '--month', month, '--csv'];
     expect((await runCommand(csv, { env })).stdout).toBe(text);
     const { stdout: table } = await runCommand(['usage', '--by', 'model', '--month', month], { env });

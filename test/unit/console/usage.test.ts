@@ -13,7 +13,7 @@ const parts = consolePart<Figures>('usage/sums.mjs');
 
 const tokens = { input: 10, cached_input: 4, cache_write: 1, output: 2 };
 const row = (day: string, client: string, values: object = {}) => ({
-  ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens },
+  ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens, web_searches: 2 },
   ...{ cost_usd: null, model_seconds: 1.5, ...values },
 });
 
@@ -26,7 +26,18 @@ describe('Usage', () => {
       row('2026-03-02', 'b', { jobs: {}, cost_usd: 0.5 }),
     ];
     expect(sumOf(rows)).toEqual({
-      ...{ jobs: 8, failed: 3, refused: 4, input: 30, cached: 12, cacheWrite: 3, output: 6, cost: 0.75, seconds: 4.5 },
+      ...{
+        jobs: 8,
+        failed: 3,
+        refused: 4,
+        input: 30,
+        cached: 12,
+        cacheWrite: 3,
+        output: 6,
+        searches: 6,
+        cost: 0.75,
+        seconds: 4.5,
+      },
     });
     expect(sumOf([])).toMatchObject({ jobs: 0, cost: null });
   });

@@ -32,6 +32,8 @@ export interface UsageDelta {
   /** Input tokens that were written to the cache of the model. */
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
+  /** Number of web searches. */
+  readonly searches: number;
   /** Cost; null if no cost was reported, which is not a cost of 0. */
   readonly costUsd: number | null;
   readonly modelMs: number;
@@ -66,6 +68,8 @@ export interface Charge {
   /** Input tokens that were written to the cache of the model; 0 if the model CLI does not report them. */
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
+  /** Number of web searches. */
+  readonly searches: number;
   /** Cost; null if the model CLI never reports a cost. */
   readonly costUsd: number | null;
 }
@@ -75,6 +79,7 @@ export const noCharge: Charge = {
   cachedTokens: 0,
   cacheWriteTokens: 0,
   outputTokens: 0,
+  searches: 0,
   costUsd: null,
 };
 
@@ -103,6 +108,7 @@ export function addCharges(a: Charge, b: Charge): Charge {
     cachedTokens: a.cachedTokens + b.cachedTokens,
     cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
     outputTokens: a.outputTokens + b.outputTokens,
+    searches: a.searches + b.searches,
     costUsd: sumOf(a.costUsd, b.costUsd),
   };
 }

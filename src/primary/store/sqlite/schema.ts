@@ -174,6 +174,7 @@ export const migrations: readonly string[] = [
    CREATE INDEX batches_of_client ON batches (client, number);
    CREATE INDEX batches_open ON batches (number) WHERE status IN ('waiting', 'running');`,
   'ALTER TABLE usage ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;',
+  'ALTER TABLE usage ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;',
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

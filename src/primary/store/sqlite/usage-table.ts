@@ -35,7 +35,7 @@ export class UsageTable {
     const place = 'WHERE day = ? AND client = ? AND model = ? AND account = ?';
     const before = this.#sql.get(`SELECT * FROM usage ${place}`, day, client, model, account);
     const sum = before === undefined ? growth : addUsage(deltaOf(before), growth);
-    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
+    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
   }
 
   #limit({ firstDay, firstMonth }: UsageAges): void {
@@ -51,9 +51,9 @@ export class UsageTable {
 }
 
 function valuesOf({ day, client, model, account, jobs, refused, ...used }: UsageDelta): SqlValue[] {
-  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, costUsd, modelMs } = used;
+  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, modelMs } = used;
   const names = [day, client, model, account];
-  const amounts = [refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs, cacheWriteTokens];
+  const amounts = [refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs, cacheWriteTokens, searches];
   return [...names, JSON.stringify(jobs), ...amounts];
 }
 
@@ -69,6 +69,7 @@ function deltaOf(row: SqlRow): UsageDelta {
     cachedTokens: Number(row.cached_tokens),
     cacheWriteTokens: Number(row.cache_write_tokens),
     outputTokens: Number(row.output_tokens),
+    searches: Number(row.searches),
     costUsd: row.cost_usd === null ? null : Number(row.cost_usd),
     modelMs: Number(row.model_ms),
   };

@@ -10,7 +10,7 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 const hourMs = 3_600_000;
 
 function charge(tokens: number, costUsd: number | null = null): Charge {
-  return { inputTokens: 1, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: tokens - 1, costUsd };
+  return { inputTokens: 1, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: tokens - 1, searches: 0, costUsd };
 }
 
 function row(client: string, input: number): UsageRow {

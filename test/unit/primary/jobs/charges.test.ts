@@ -18,7 +18,14 @@ const whole = use({ inputTokens: 90, outputTokens: 10, costUsd: 0.002 });
 describe('The charge of a turn', () => {
   it('is what the model CLI reports', () => {
     const charge = new Charges().chargeTurn({ process: {}, cli: priced, turn: turnOf('Hi'), use: whole });
-    expect(charge).toEqual({ inputTokens: 90, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 10, costUsd: 0.002 });
+    expect(charge).toEqual({
+      inputTokens: 90,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 10,
+      searches: 0,
+      costUsd: 0.002,
+    });
   });
 
   it.each([
@@ -37,13 +44,27 @@ describe('The charge of a turn', () => {
     const history = [{ role: 'user', text: 'x'.repeat(80) }] as const;
     const turn = { ...turnOf('x'.repeat(40)), images, history };
     const charge = new Charges().chargeTurn({ process: {}, cli: free, turn, use: use({}, { outputBytes: 20 }) });
-    expect(charge).toEqual({ inputTokens: 1630, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 5, costUsd: null });
+    expect(charge).toEqual({
+      inputTokens: 1630,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 5,
+      searches: 0,
+      costUsd: null,
+    });
   });
 
   it('counts at least the tokens of the written text if the turn was cut before its last message was reported', () => {
     const cut = use({ inputTokens: 50, outputTokens: 3 }, { isCut: true, outputBytes: 400 });
     const charge = new Charges().chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: cut });
-    expect(charge).toEqual({ inputTokens: 50, cachedTokens: 0, cacheWriteTokens: 0, outputTokens: 100, costUsd: null });
+    expect(charge).toEqual({
+      inputTokens: 50,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 100,
+      searches: 0,
+      costUsd: null,
+    });
   });
 
   it('uses the last known price of its model if no cost is reported, then that of another model, then a default', () => {

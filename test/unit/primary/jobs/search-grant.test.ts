@@ -27,6 +27,7 @@ describe('The web searches of a job', () => {
       citations: [{ url: 'https://a.org/rain', title: 'Rain', start: 6, end: 32 }],
     });
     await all(harness.run(asked));
+    expect(harness.charges).toMatchObject([{ searches: 1 }, { searches: 1 }]); // in the usage
     const turns = harness.processes.flatMap((process) => process.turns);
     expect(turns.map(({ search: limits, hasSearch }) => [limits?.maxUses, hasSearch])).toEqual([
       [3, true],

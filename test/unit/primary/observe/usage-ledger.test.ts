@@ -27,7 +27,7 @@ describe('The usage of a client', () => {
   it('contains its jobs by outcome, all their tokens and costs, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
-    const used = { inputTokens: 10, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 3 };
+    const used = { inputTokens: 10, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 3, searches: 5 };
     const charge = { ...noBill, modelMs: 100, ...used, costUsd: 0.25 };
     for (const outcome of outcomes) {
       if (outcome !== 'ok')
@@ -43,7 +43,7 @@ describe('The usage of a client', () => {
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
     const tokens = { input: 30, cached_input: 12, cache_write: 6, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
-    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 1.1 }]);
+    expect(ledger.report(null, always)).toEqual([{ ...row, web_searches: 15, cost_usd: 0.5, model_seconds: 1.1 }]);
   });
 
   it('is listed separately, however many users another key has', () => {
@@ -83,6 +83,7 @@ describe('The usage of a client', () => {
         jobs: { ...none, ok: 1 },
         refused: 0,
         tokens,
+        web_searches: 0,
         cost_usd: null,
         model_seconds: 0,
       },
@@ -140,7 +141,7 @@ describe('The models in the usage of a client', () => {
       { day: '2026-01-01', client: 'alice', jobs: { ok: 4 }, refused: 1 },
     ]);
     expect(Object.keys(ledger.report(null, { ...always, groups: ['model'] })[0] ?? {})).toEqual([
-      ...['model', 'jobs', 'refused', 'tokens', 'cost_usd', 'model_seconds'],
+      ...['model', 'jobs', 'refused', 'tokens', 'web_searches', 'cost_usd', 'model_seconds'],
     ]);
   });
 

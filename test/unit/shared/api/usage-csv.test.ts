@@ -5,6 +5,7 @@ const figures = {
   jobs: { ok: 5, cancelled: 1, timeout: 2 },
   refused: 4,
   tokens: { input: 30, cached_input: 20, cache_write: 5, output: 7 },
+  web_searches: 6,
   cost_usd: 0.0000001,
   model_seconds: 1.5,
 } as UsageRow;
@@ -14,9 +15,9 @@ describe('Usage as CSV', () => {
     const row = { ...figures, month: '2026-01', client: 'ada', kind: 'key', model: 'opus' } as const;
     expect(usageCsv([row, { ...row, model: null, cost_usd: null }], ['month', 'client', 'model'])).toBe(
       [
-        'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,cost_usd,model_seconds',
-        '2026-01,ada,key,opus,8,2,1,4,30,20,5,7,0.000000,1.5',
-        '2026-01,ada,key,,8,2,1,4,30,20,5,7,,1.5',
+        'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,web_searches,cost_usd,model_seconds',
+        '2026-01,ada,key,opus,8,2,1,4,30,20,5,7,6,0.000000,1.5',
+        '2026-01,ada,key,,8,2,1,4,30,20,5,7,6,,1.5',
         '',
       ].join('\n'),
     );
@@ -36,7 +37,7 @@ describe('Usage as CSV', () => {
     ['ü 🚀', 'ü 🚀'],
   ])('quotes %j, and never starts a formula', (model, cell) => {
     expect(usageCsv([{ ...figures, model }], ['model']).replace(/^.*\n/, '')).toBe(
-      `${cell},8,2,1,4,30,20,5,7,0.000000,1.5\n`,
+      `${cell},8,2,1,4,30,20,5,7,6,0.000000,1.5\n`,
     );
   });
 });
