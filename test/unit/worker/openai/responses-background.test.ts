@@ -63,6 +63,19 @@ async function eventsAfter(after: number, events: readonly JobEvent[], form = pl
 const typesOf = (events: readonly NumberedEvent[]) => events.map(({ type }) => type.replace(/^response\./, ''));
 
 describe('The stream of a background response', () => {
+  it('has web searches at their place, also when it is resumed after one', async () => {
+    const search = { id: 's1', query: 'rain', results: [{ title: 'Rain', url: 'https://a.org/rain' }], count: 1 };
+    const end = jobDone({ searches: [{ ...search, at: 6, thoughts: 0 }] });
+    const events = [start, delta('Look: '), { type: 'search', ...search } as const, delta('rain'), end];
+    const all = await eventsAfter(-1, events, mixed);
+    const searchEvents = typesOf(all).filter((type) => type.startsWith('web_search_call.'));
+    expect(searchEvents).toEqual(['in_progress', 'searching', 'completed'].map((name) => `web_search_call.${name}`));
+    const output = [{ type: 'message' }, { type: 'web_search_call', action: { query: 'rain' } }, { type: 'message' }];
+    expect(all.at(-1)?.response).toMatchObject({ status: 'completed', output });
+    const done = all.find(({ type }) => type === 'response.web_search_call.completed')?.sequence_number ?? 0;
+    expect(await eventsAfter(done, events, mixed)).toEqual(all.slice(done + 1));
+  });
+
   it('begins in the queue, and numbers its events from 0', async () => {
     const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
     const events = await eventsAfter(-1, [queued, start, delta('Hi '), delta('Ada'), jobDone({ model: 'eliza-2' })]);
