@@ -24,11 +24,12 @@ const filePage = z.object({
   after: idQuery.optional(),
   order: orderQuery.optional(),
   purpose: uploadPurposeQuery.optional(),
+  page: idQuery.optional().meta({ description: 'With `anthropic-version`: `next_page` of the page before.' }),
 });
 const openAiPage = z.object({ limit, after: idQuery.optional() });
 const anthropicPage = z.object({ limit, after_id: idQuery.optional(), before_id: idQuery.optional() });
 
-const files = z.looseObject({ data: z.array(fileBody), has_more: z.boolean() });
+const files = z.looseObject({ data: z.array(fileBody), has_more: z.boolean(), next_page: z.string().nullish() });
 const messageCounts = z.looseObject({
   processing: z.int(),
   succeeded: z.int(),
@@ -54,6 +55,7 @@ const form = z.object({
     .string()
     .optional()
     .meta({ description: 'Time until the file expires, 3600 to 2592000.' }),
+  expires_in_seconds: z.string().optional().meta({ description: 'The same time, as in Anthropic’s API.' }),
 });
 
 const messageExample = { model: 'default', max_tokens: 1024, messages: [{ role: 'user', content: 'Hello' }] };

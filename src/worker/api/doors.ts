@@ -4,6 +4,7 @@ import { RelayError } from '../../shared/errors.js';
 import { anthropicList, anthropicModel, releaseDay } from '../anthropic/models.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
 import { mcpErrors } from '../mcp/messages.js';
 
@@ -136,9 +137,13 @@ export function speakAsClient(): Handler {
   };
 }
 
-/** Lists the models for both SDKs, the default model first. */
+/** Anthropic's SDK marks its beta calls, which are the same here. */
+const knownQuery: ReadonlySet<string> = new Set(['beta']);
+
+/** Lists the models for both SDKs, the default model first. The list has one page. */
 export function getDoorModels(primary: Primary): AsyncHandler {
   return async (req, res) => {
+    setIgnoredQuery(req, res, knownQuery);
     const { models } = await primary.call('models', {});
     sendJson(res, speaksAnthropic(req) ? anthropicList(sorted(models)) : openAiList(models));
   };

@@ -27,7 +27,9 @@ export function getFiles(primary: Primary): AsyncHandler {
     const purpose: FilePurpose | null = queryOf(req, 'purpose', uploadPurposeQuery) ?? null;
     const { files, hasMore } = await primary.call('files', { order, purpose });
     const page = isReversed ? files.toReversed() : files;
-    sendJson(res, { ...(!isAnthropic && { object: 'list' }), ...pageBody(page, hasMore, (file) => bodyOf(req, file)) });
+    const next = hasMore && !isReversed ? (page.at(-1)?.id ?? null) : null;
+    const form = isAnthropic ? { next_page: next } : { object: 'list' };
+    sendJson(res, { ...form, ...pageBody(page, hasMore, (file) => bodyOf(req, file)) });
   };
 }
 
@@ -60,7 +62,7 @@ function fileKey({ params }: Request, { locals }: Reply) {
 function bodyOf(req: Request, { id, name, bytes, mediaType, purpose, createdAt, expiresAt }: FileView): object {
   if (speaksAnthropic(req)) {
     const size = { filename: name, mime_type: mediaType, size_bytes: bytes, downloadable: true };
-    return { id, type: 'file', ...size, created_at: timestamp(createdAt) };
+    return { id, type: 'file', ...size, created_at: timestamp(createdAt), expires_at: timestamp(expiresAt) };
   }
   const times = { created_at: seconds(createdAt), expires_at: seconds(expiresAt) };
   return { id, object: 'file', bytes, ...times, filename: name, purpose, status: 'processed' };

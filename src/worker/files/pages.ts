@@ -4,6 +4,7 @@ import { invalid } from '../../shared/errors.js';
 import type { PageOrder } from '../../shared/files.js';
 import { queryOf } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 
 const usualPage = 20;
 const maxPage = 1000;
@@ -19,19 +20,28 @@ export interface RequestedPage {
   readonly isReversed: boolean;
 }
 
+const openAiFields: ReadonlySet<string> = new Set(['limit', 'order', 'after', 'purpose']);
+
 /** Reads the query of a list of OpenAI's API. */
-export function openAiPage(req: Request, { locals: { client } }: Reply): RequestedPage {
+export function openAiPage(req: Request, res: Reply): RequestedPage {
+  const { client } = res.locals;
+  setIgnoredQuery(req, res, openAiFields);
   const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
   const isAscending = queryOf(req, 'order', orderQuery) === 'asc';
   const after = queryOf(req, 'after', idQuery) ?? null;
   return { order: { client, after, limit, isAscending }, isReversed: false };
 }
 
-/** Reads the query of a list of Anthropic's API, which begins with the newest entry. */
-export function anthropicPage(req: Request, { locals: { client } }: Reply): RequestedPage {
+const anthropicFields: ReadonlySet<string> = new Set(['limit', 'after_id', 'before_id', 'page', 'purpose', 'beta']);
+
+/** Reads the query of a list of Anthropic's API, which begins with the newest entry. `page`: an earlier `next_page`. */
+export function anthropicPage(req: Request, res: Reply): RequestedPage {
+  const { client } = res.locals;
+  setIgnoredQuery(req, res, anthropicFields);
   const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
-  const [after, before] = [queryOf(req, 'after_id', idQuery) ?? null, queryOf(req, 'before_id', idQuery) ?? null];
-  if (after !== null && before !== null) throw invalid('before_id', 'cannot be sent together with after_id');
+  const after = queryOf(req, 'after_id', idQuery) ?? queryOf(req, 'page', idQuery) ?? null;
+  const before = queryOf(req, 'before_id', idQuery) ?? null;
+  if (after !== null && before !== null) throw invalid('before_id', 'cannot be sent together with after_id or page');
   const isReversed = before !== null;
   return { order: { client, after: after ?? before, limit, isAscending: isReversed }, isReversed };
 }

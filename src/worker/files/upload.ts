@@ -88,17 +88,20 @@ function purposeIn(fields: ReadonlyMap<string, string>, usual: FilePurpose | nul
   return purpose;
 }
 
-const knownFields: ReadonlySet<string> = new Set(['purpose', 'expires_after[anchor]', 'expires_after[seconds]']);
+const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[seconds]'] as const;
+/** Field of Anthropic's API for the same time. */
+const anthropicField = 'expires_in_seconds';
+const knownFields: ReadonlySet<string> = new Set(['purpose', anchorField, secondsField, anthropicField]);
 
 /** Returns the requested time until the file expires; null if the client requests no time. */
 function ttlIn(fields: ReadonlyMap<string, string>): number | null {
   for (const field of fields.keys()) if (!knownFields.has(field)) throw invalid(field.slice(0, 64), 'unknown field');
-  const [anchor, seconds] = [fields.get('expires_after[anchor]'), fields.get('expires_after[seconds]')];
-  if (anchor === undefined && seconds === undefined) return null;
-  if (anchor !== 'created_at') throw invalid('expires_after[anchor]', 'must be created_at');
+  const [anchor, after, inSeconds] = [fields.get(anchorField), fields.get(secondsField), fields.get(anthropicField)];
+  if (anchor === undefined && after === undefined && inSeconds === undefined) return null;
+  if (inSeconds === undefined && anchor !== 'created_at') throw invalid(anchorField, 'must be created_at');
+  const [seconds, field] = inSeconds === undefined ? [after, secondsField] : [inSeconds, anthropicField];
   const isNumber =
     /^\d{1,8}$/.test(seconds ?? '') && Number(seconds) >= minTtlSeconds && Number(seconds) <= maxTtlSeconds;
-  if (!isNumber)
-    throw invalid('expires_after[seconds]', `must be a whole number from ${minTtlSeconds} to ${maxTtlSeconds}`);
+  if (!isNumber) throw invalid(field, `must be a whole number from ${minTtlSeconds} to ${maxTtlSeconds}`);
   return Number(seconds) * 1000;
 }

@@ -304,6 +304,15 @@ export function setIgnored(res: Reply, fields: readonly string[]): void {
   if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
 }
 
+/** Reports the parameters of a query that the service does not know. */
+export function setIgnoredQuery(
+  { query }: { readonly query: SentFields },
+  res: Reply,
+  known: ReadonlySet<string>,
+): void {
+  setIgnored(res, ignoredFields(query, known));
+}
+
 /** Matches field names that are valid in a header; longer than any field that an SDK sends. */
 const fieldName = /^[\w.$-]{1,64}$/;
 

@@ -5,6 +5,7 @@ import { type Attachment, isDocument, type Message } from '../../shared/job.js';
 import type { Reply } from '../http/exchange.js';
 import { sendBody, untilGone } from '../http/responses.js';
 import { AnswerText } from '../jobs/answer-text.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { textPart } from './responses-items.js';
 
@@ -13,6 +14,7 @@ interface Item extends Readonly<Record<string, unknown>> {
 }
 
 const defaultLimit = '20';
+const knownQuery: ReadonlySet<string> = new Set(['after', 'limit', 'order']);
 
 /**
  * Sends one page of the input of a stored response, including the earlier conversation. A long page is written into a file
@@ -24,6 +26,7 @@ export async function sendInputItems(
   res: Reply,
   id: string,
 ): Promise<void> {
+  setIgnoredQuery(req, res, knownQuery);
   const [isReversed, limit] = [isReversedIn(req), limitIn(req)];
   const after = afterIn(req, id);
   const query = { id, client: res.locals.client, isReversed, from: after?.index ?? null };

@@ -14,7 +14,14 @@ import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { jsonType, sendBody, sendJson, untilGone, write } from '../http/responses.js';
 import { acceptJob, leaveJob, storedBody } from '../jobs/background.js';
 import { senderOf } from '../jobs/file-references.js';
-import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
+import {
+  inWordsOf,
+  noteDroppedTools,
+  type ParsedRequest,
+  prefersAsync,
+  setIgnored,
+  setIgnoredQuery,
+} from '../jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
 import { sendInputItems } from './input-items.js';
@@ -232,11 +239,14 @@ async function streamAccepted(parts: ResponseStreamParts, res: Reply, id: string
 
 /** Routes for responses that were requested with `background` or stored. */
 
+const knownQuery: ReadonlySet<string> = new Set(['stream', 'starting_after']);
+
 /** Sends a response; with `stream=true`, the events of a background response after the event `starting_after`. */
 export function getResponse(parts: ResponseStreamParts): AsyncHandler {
   const { primary } = parts;
   const read = bodyReader(primary);
   return async (req, res) => {
+    setIgnoredQuery(req, res, knownQuery);
     const isStreamed = queryOf(req, 'stream', streamQuery) === 'true';
     const after = queryOf(req, 'starting_after', startingAfterQuery);
     if (after !== undefined && !isStreamed) throw invalid('starting_after', 'needs stream=true');

@@ -74,9 +74,10 @@ describe('The SDK of Anthropic', () => {
     expect(result).toEqual({ processing: 0, isWhole: true, isCancelled: true });
   });
 
-  it('uploads, lists, downloads and deletes a file', async () => {
+  it('uploads, lists page by page, downloads and deletes a file', async () => {
     const { result } = await client.call<object>(service, 'anthropic', 'file', {});
-    expect(result).toEqual({ name: 'a.txt', bytes: 5, isListed: true, text: 'bytes', type: 'file_deleted' });
+    const file = { name: 'a.txt', bytes: 5, lifeSeconds: 3600, text: 'bytes' };
+    expect(result).toEqual({ ...file, isListed: true, type: 'file_deleted' });
   });
 
   it('asks about an uploaded document, and counts its tokens', async () => {

@@ -153,17 +153,21 @@ const anthropic = {
 
   async file(input) {
     const client = anthropicOf(input);
-    const { files } = client.beta;
-    const file = await files.upload({
-      file: await anthropicFile(Buffer.from('bytes'), 'a.txt', { type: 'text/plain' }),
-    });
-    const listed = await Array.fromAsync(files.list());
+    const { files } = client;
+    const upload = async (name) => {
+      const file = await anthropicFile(Buffer.from('bytes'), name, { type: 'text/plain' });
+      return files.upload({ file, expires_in_seconds: 3600 });
+    };
+    const [file] = [await upload('a.txt'), await upload('b.txt')];
+    const listed = await Array.fromAsync(files.list({ limit: 1 }));
+    const ofBeta = await Array.fromAsync(client.beta.files.list({ limit: 1 }));
     const text = await (await files.download(file.id)).text();
     const { type } = await files.delete(file.id);
     return {
       name: file.filename,
       bytes: file.size_bytes,
-      isListed: listed.some(({ id }) => id === file.id),
+      lifeSeconds: (Date.parse(file.expires_at) - Date.parse(file.created_at)) / 1000,
+      isListed: [listed, ofBeta].every((page) => page.some(({ id }) => id === file.id)),
       text,
       type,
     };

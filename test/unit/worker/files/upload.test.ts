@@ -73,8 +73,10 @@ describe('An uploaded file', () => {
       ['name="expires_after[anchor]"', 'created_at'],
       ['name="expires_after[seconds]"', '3600'],
     ];
-    const { answer } = await uploaded(formOf([file, ...expiry]), { usual: 'user_data' });
-    expect(answer.body).toMatchObject({ purpose: 'user_data', lines: 0, ttlMs: 3_600_000 });
+    for (const parts of [expiry, [['name="expires_in_seconds"', '3600']] as const]) {
+      const { answer } = await uploaded(formOf([file, ...parts]), { usual: 'user_data' });
+      expect(answer.body).toMatchObject({ purpose: 'user_data', lines: 0, ttlMs: 3_600_000 });
+    }
   });
 
   const badForms: readonly (readonly [string, readonly Part[], RegExp])[] = [
@@ -87,6 +89,7 @@ describe('An uploaded file', () => {
     ['a repeated field', [file, purpose, purpose], /^purpose: must be sent once/],
     ['a long field', [file, ['name="purpose"', 'x'.repeat(2000)]], /^purpose: must have at most/],
     ['too many fields', [file, ...Array.from({ length: 30 }, (_, n): Part => [`name="f${n}"`, ''])], /at most 16/],
+    ['an expiry of a minute in Anthropic', [file, purpose, ['name="expires_in_seconds"', '60']], /^expires_in_seconds/],
     ['an expiry of a minute', [file, purpose, ['name="expires_after[seconds]"', '60']], /^expires_after\[anchor\]/],
   ];
 
