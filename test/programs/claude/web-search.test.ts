@@ -1,27 +1,10 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { digestOf } from '../../../src/shared/config/api-keys.js';
-import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
-import {
-  type ApiSearch,
-  type MessagesApi,
-  offersSearch,
-  says,
-  saysAndCalls,
-  searchesAndSays,
-  startMessagesApi,
-} from '../../support/agents/messages-api-stub.js';
+import { installClaude } from '../../support/agents/claude-service.js';
+import { type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { playSearches, rain, rainyAnswer, searcher, startSearching, sun } from '../../support/agents/played-search.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
-import type { Service } from '../../support/service/service.js';
 
-const rain = { title: 'Rain', url: 'https://example.org/rain' };
-const sun = { title: 'Sun', url: 'https://example.org/sun' };
-const answer = 'It rains, see [Rain](https://example.org/rain).';
 const messages = [{ role: 'user', content: 'Does it rain in Paris?' }];
 const tool = { type: 'web_search_20250305', name: 'web_search' };
-const key = 'the-key-of-ada-in-this-test';
-const headers = { 'x-api-key': key };
-
 let api: MessagesApi;
 let folder: TemporaryFolder;
 
@@ -34,22 +17,6 @@ afterEach(async () => {
   await api.close();
   await folder[Symbol.asyncDispose]();
 });
-
-async function startSearching(option = 'search=on'): Promise<Service> {
-  const keys = join(folder.path, 'keys');
-  await writeFile(keys, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
-  return startWithClaude(api, { env: { MODEL_API_SEARCH: 'native', MODEL_API_KEYS_FILE: keys } });
-}
-
-/** Lets the model search `count` times, and then answer. */
-function playSearches(count: number, found: ApiSearch['found'] = [rain, sun]): void {
-  let calls = 0;
-  api.behave = (request) => {
-    if (offersSearch(request)) return searchesAndSays({ query: 'rain in Paris', found }, 'It rains in Paris.');
-    if (calls++ >= count) return says(answer);
-    return saysAndCalls('Let me look.', { id: `toolu_${calls}`, name: 'WebSearch', input: { query: `rain ${calls}` } });
-  };
-}
 
 /** Returns the names or types of the tools of each request to the API. */
 function offeredTools(): string[][] {
@@ -67,15 +34,15 @@ const found = {
 
 describe('A web search with the real claude', () => {
   it('is the only tool of the model, and its blocks and its count are in the message', async () => {
-    await using service = await startSearching();
-    playSearches(1);
+    await using service = await startSearching(api, folder.path);
+    playSearches(api, 1);
     const tools = [{ ...tool, allowed_domains: ['example.org'] }];
     const body = { model: 'opus', max_tokens: 100, messages, tools };
-    const answered = await service.post('/v1/messages', body, headers);
+    const answered = await service.post('/v1/messages', body, searcher);
     expect([answered.status, answered.body]).toMatchObject([
       200,
       {
-        content: [{ type: 'text', text: 'Let me look.' }, made, found, { type: 'text', text: `\n\n${answer}` }],
+        content: [{ type: 'text', text: 'Let me look.' }, made, found, { type: 'text', text: `\n\n${rainyAnswer}` }],
         stop_reason: 'end_turn',
         usage: { server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } },
       },
@@ -83,62 +50,62 @@ describe('A web search with the real claude', () => {
     expect(offeredTools()).toEqual([['WebSearch'], ['web_search_20250305'], ['WebSearch']]);
     expect(api.requests[1]?.body.tools).toMatchObject([{ allowed_domains: ['example.org'] }]);
 
-    playSearches(3);
+    playSearches(api, 3);
     const limited = { ...body, tools: [{ ...tool, max_uses: 1 }], stream: true };
-    const { text } = await service.post('/v1/messages', limited, headers);
+    const { text } = await service.post('/v1/messages', limited, searcher);
     expect(text.match(/"type":"web_search_result"/g)).toHaveLength(2);
     expect(text.match(/"error_code":"max_uses_exceeded"/g)).toHaveLength(2);
     expect(text).toContain('"web_search_requests":1');
 
-    playSearches(1);
+    playSearches(api, 1);
     api.requests.length = 0;
-    const plain = await service.post('/v1/messages', { ...body, tools: [] }, headers);
+    const plain = await service.post('/v1/messages', { ...body, tools: [] }, searcher);
     expect(plain.status).toBe(200);
     expect(offeredTools()[0]).toEqual([]); // the same conversation, in a process without the search
   });
 
   it('has items and annotations in the APIs of OpenAI, and a limit of the day', async () => {
-    await using service = await startSearching('search=3/day');
-    playSearches(1);
+    await using service = await startSearching(api, folder.path, 'search=3/day');
+    playSearches(api, 1);
     const link = { url: rain.url, title: rain.title };
     const responses = { model: 'opus', input: 'Does it rain?', tools: [{ type: 'web_search' }], store: false };
-    const { body } = await service.post('/v1/responses', responses, headers);
+    const { body } = await service.post('/v1/responses', responses, searcher);
     const item = { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'rain 1' } };
     const annotations = [{ type: 'url_citation', start_index: 16, end_index: 48, ...link }];
-    const last = { type: 'message', content: [{ text: `\n\n${answer}`, annotations }] };
+    const last = { type: 'message', content: [{ text: `\n\n${rainyAnswer}`, annotations }] };
     expect(body.output).toMatchObject([{ type: 'message' }, item, last]);
 
-    playSearches(1);
-    const { text } = await service.post('/v1/responses', { ...responses, stream: true }, headers);
+    playSearches(api, 1);
+    const { text } = await service.post('/v1/responses', { ...responses, stream: true }, searcher);
     const types = [...text.matchAll(/^event: response\.(web_search_call\S*|output_text\.annotation\S*)/gm)];
     expect(types.map(([, type]) => type)).toEqual([
       ...['web_search_call.in_progress', 'web_search_call.searching', 'web_search_call.completed'],
       'output_text.annotation.added',
     ]);
 
-    playSearches(1);
+    playSearches(api, 1);
     const chat = { model: 'opus', messages, web_search_options: {} };
-    const chatted = await service.post('/v1/chat/completions', chat, headers);
+    const chatted = await service.post('/v1/chat/completions', chat, searcher);
     const start = 'Let me look.\n\n'.length + 'It rains, see '.length;
     const cited = { type: 'url_citation', url_citation: { start_index: start, end_index: start + 32, ...link } };
     expect(chatted.body.choices).toMatchObject([{ message: { annotations: [cited] } }]);
 
-    const refused = await service.post('/v1/chat/completions', chat, headers);
+    const refused = await service.post('/v1/chat/completions', chat, searcher);
     expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('3 web searches of this day')]);
     const withSchema = {
       ...responses,
       text: { format: { type: 'json_schema', name: 'a', schema: { type: 'object' } } },
     };
-    const unfit = await service.post('/v1/responses', withSchema, headers);
+    const unfit = await service.post('/v1/responses', withSchema, searcher);
     expect([unfit.status, unfit.text]).toEqual([400, expect.stringContaining('cannot be used with a schema')]);
   });
 
   it('needs the option of the key', async () => {
-    await using service = await startSearching('scopes=ask');
+    await using service = await startSearching(api, folder.path, 'scopes=ask');
     const { status, text } = await service.post(
       '/v1/chat/completions',
       { model: 'opus', messages, tools: [tool] },
-      headers,
+      searcher,
     );
     expect([status, text]).toEqual([400, expect.stringContaining('option search=on')]);
     expect(api.requests).toEqual([]);

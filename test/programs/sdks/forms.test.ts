@@ -1,18 +1,14 @@
 import { join } from 'node:path';
 import { type PlayedClaude, promptAt, startPlayedClaude } from '../../support/agents/played-claude.js';
+import { pdfOf } from '../../support/basics/pdf.js';
 import { installSdks } from '../../support/clients/sdk-client.js';
 import { type Door, doors, eventsIn, sentByDoor } from '../../support/doors/door-answers.js';
 import { cells } from '../../support/doors/endings.js';
-import {
-  added,
-  type Difference,
-  type Fields,
-  leftOut,
-  type TypedAnswer,
-  typeFaults,
-  withoutDifferences,
-} from '../../support/doors/typed-answers.js';
+import { type TypedAnswer, typeFaults, withoutDifferences } from '../../support/doors/typed-answers.js';
 import { type Service, startService } from '../../support/service/service.js';
+import { differences } from './differences.js';
+import { searchAnswers } from './search-answers.js';
+import { anthropicBatches, backgroundResponses, modelsAndMore, openAiBatches } from './stored-answers.js';
 
 const schema = { type: 'object', properties: { who: { type: 'string' } }, required: ['who'] };
 
@@ -42,68 +38,14 @@ const custom = {
   responses: { tools: [{ type: 'custom', name: 'note' }] },
 };
 
-const has = (name: string) => (value: object) => Object.hasOwn(value, name);
-const isResponse = ({ object }: Fields) => object === 'response';
-const isErrorEvent = (value: Fields) => value.type === 'error' && has('sequence_number')(value);
-const ofUsage = { output_tokens_details: null, server_tool_use: null };
-const ofMessageUsage = { cache_creation: null, inference_geo: null, service_tier: null, speed: null };
-const ofLastLine = ['total_duration', 'load_duration', 'prompt_eval_count', 'prompt_eval_duration', 'eval_count'];
-
-/** Differences between our answers and the types of the newest SDKs. */
-const differences: readonly Difference[] = [
-  added(
-    'Open servers give thoughts so in a chat, and their clients read them',
-    has('reasoning_content'),
-    'reasoning_content',
-  ),
-  leftOut('The SDK itself adds it', isResponse, { output_text: '' }),
-  added('The examples of the API have it', isResponse, 'store'),
-  added('The examples of the API have it', ({ type }) => type === 'custom_tool_call', 'status'),
-  added('Open Responses has them', isResponse, 'frequency_penalty', 'presence_penalty'),
-  added(
-    'Open Responses has null',
-    (value) => value.type === 'json_schema' && value.description === null,
-    'description',
-  ),
-  added('The examples of the API have null', (value) => isResponse(value) && value.usage === null, 'usage'),
-  added('Older SDKs find the error one level down', isErrorEvent, 'error'),
-  leftOut('Newer SDKs find the error of the event `response.failed`', isErrorEvent, {
-    code: null,
-    message: '',
-    param: null,
-  }),
-  {
-    why: 'The service has failures that the API has not, with codes of their own',
-    change: ({ status, error }) =>
-      status === 'failed' && Object.assign(error as object, { code: 'server_error' }) !== null,
-  },
-  added('Earlier types have it', ({ type }) => type === 'response.function_call_arguments.done', 'name'),
-  leftOut('The API leaves it out, and AI SDK 5 and 6 refuse null', isTextBlock, { citations: null }),
-  leftOut('The model CLI does not report it', has('cache_read_input_tokens'), { ...ofUsage, ...ofMessageUsage }),
-  {
-    why: 'The usage at the end of a stream has fewer fields',
-    change: ({ type, usage }) =>
-      type === 'message_delta' && Object.keys(ofMessageUsage).every((name) => delete (usage as Fields)[name]),
-  },
-  leftOut('It is of the API alone', (value) => value.type === 'message' && has('container')(value), {
-    diagnostics: null,
-  }),
-  leftOut('The types are those of the last line', ({ done }) => done === false, {
-    ...Object.fromEntries(ofLastLine.map((name) => [name, 0])),
-    ...{ eval_duration: 0, done_reason: '' },
-  }),
-  added('Ollama has it, and its types lack it', (value) => has('arguments')(value) && has('name')(value), 'index'),
-  added('Ollama has it, and its types lack it', isOllamaCall, 'id'),
-];
-
-function isTextBlock({ type, text, annotations }: Fields): boolean {
-  return type === 'text' && typeof text === 'string' && annotations === undefined;
-}
-
-function isOllamaCall(value: Fields): boolean {
-  const { arguments: input } = Object(value.function) as Fields;
-  return has('id')(value) && typeof input === 'object';
-}
+const pdf = `data:application/pdf;base64,${pdfOf({ text: 'A page of Ada' }).toString('base64')}`;
+const pdfName = { filename: 'ada.pdf', file_data: pdf };
+const source = { type: 'base64', media_type: 'application/pdf', data: pdf.slice(pdf.indexOf(',') + 1) };
+const withDocument = {
+  chat: { messages: [{ role: 'user', content: [{ type: 'file', file: pdfName }] }] },
+  responses: { input: [{ role: 'user', content: [{ type: 'input_file', ...pdfName }] }] },
+  messages: { messages: [{ role: 'user', content: [{ type: 'document', source }] }] },
+};
 
 let played: PlayedClaude;
 let demo: Service;
@@ -112,7 +54,7 @@ let modules: string;
 beforeAll(async () => {
   modules = join((await installSdks()).clients, '..', 'node_modules');
   played = await startPlayedClaude(cells, { MODEL_API_LIVE_SESSIONS: '0' });
-  demo = await startService();
+  demo = await startService({ env: { MODEL_API_FILES: 'memory' } });
 }, 600_000);
 afterAll(async () => {
   await played?.[Symbol.asyncDispose]();
@@ -166,9 +108,12 @@ async function allAnswers(): Promise<readonly TypedAnswer[]> {
       ask('Hello', { model: 'gpt-of-tomorrow' });
       ask('Hello', { tools: 5 });
       if (name === 'chat' || name === 'responses') ask('call note {"input":"Ada"}', custom[name]);
+      if (name !== 'ollama') ask('What does it say?', withDocument[name]);
+      if (name === 'chat') ask('Hello', { models: ['eliza', 'echo'] });
     }
   }
-  return (await Promise.all(asked)).flat();
+  const stored = [openAiBatches, anthropicBatches, backgroundResponses, modelsAndMore].map((record) => record(demo));
+  return (await Promise.all([...asked, ...stored, searchAnswers()])).flat();
 }
 
 describe('The answers of all APIs', () => {

@@ -45,10 +45,24 @@ export function added(why: string, fits: Fits, ...names: readonly string[]): Dif
   return { why, change };
 }
 
+/** Types for the answers; the SDKs have none for the lines of a batch, and read the dates of Ollama as they are. */
 const imports = `import type OpenAI from 'openai';
+import type { CursorPageResponse, PageResponse } from 'openai/core/pagination';
 import type Anthropic from '@anthropic-ai/sdk';
+import type { PageCursorResponse, PageResponse as AnthropicPage } from '@anthropic-ai/sdk/core/pagination';
 import type * as Ollama from 'ollama';
-type OllamaChat = Omit<Ollama.ChatResponse, 'created_at'> & { created_at: string };
+type Dated<T> = { [K in keyof T]: T[K] extends Date ? string : T[K] };
+type OllamaChat = Dated<Ollama.ChatResponse>;
+type OllamaShow = Omit<Dated<Ollama.ShowResponse>, 'model_info'> & { model_info: Record<string, unknown> };
+type OpenAiPage<T> = CursorPageResponse<T> & { object: 'list'; first_id: string | null; last_id: string | null };
+type FilePage = PageCursorResponse<Anthropic.FileMetadata>;
+interface OpenAiLine<Status, Body> {
+  id: string;
+  custom_id: string | null;
+  response: { status_code: Status; request_id: string; body: Body };
+  error: null;
+}
+type OpenAiUnsent = { id: string; custom_id: string | null; response: null; error: { code: string; message: string } };
 `;
 
 const options = {

@@ -1,0 +1,37 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import type { Service } from '../service/service.js';
+import { startWithClaude } from './claude-service.js';
+import {
+  type ApiSearch,
+  type MessagesApi,
+  offersSearch,
+  says,
+  saysAndCalls,
+  searchesAndSays,
+} from './messages-api-stub.js';
+
+export const rain = { title: 'Rain', url: 'https://example.org/rain' };
+export const sun = { title: 'Sun', url: 'https://example.org/sun' };
+export const rainyAnswer = 'It rains, see [Rain](https://example.org/rain).';
+
+const key = 'the-key-of-ada-in-this-test';
+export const searcher = { 'x-api-key': key };
+
+/** Starts a service with the real claude whose only key, that of `searcher`, has this option. */
+export async function startSearching(api: MessagesApi, folder: string, option = 'search=on'): Promise<Service> {
+  const keys = join(folder, 'keys');
+  await writeFile(keys, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
+  return startWithClaude(api, { env: { MODEL_API_SEARCH: 'native', MODEL_API_KEYS_FILE: keys } });
+}
+
+/** Lets the model search `count` times, and then answer. */
+export function playSearches(api: MessagesApi, count: number, found: ApiSearch['found'] = [rain, sun]): void {
+  let calls = 0;
+  api.behave = (request) => {
+    if (offersSearch(request)) return searchesAndSays({ query: 'rain in Paris', found }, 'It rains in Paris.');
+    if (calls++ >= count) return says(rainyAnswer);
+    return saysAndCalls('Let me look.', { id: `toolu_${calls}`, name: 'WebSearch', input: { query: `rain ${calls}` } });
+  };
+}
