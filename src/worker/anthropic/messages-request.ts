@@ -288,6 +288,7 @@ function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
   const resultBlocks = knownBlocks.flatMap(({ type, content }) =>
     type === 'tool_result' ? blocksIn([{ content }]) : [],
   );
+  const knownResultBlocks = resultBlocks.filter(({ type }) => knownTypes.has(type));
   const modelBlocks = blocksIn(messages.filter(({ role }) => role === 'assistant'));
   return [
     ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
@@ -303,6 +304,7 @@ function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
       knownOfDocument,
     ),
     ...(resultBlocks.some(wantsCitations) ? [`messages.content.content.citations`] : []),
+    ...ignoredIn('messages.content.content', knownResultBlocks, knownOfDocument),
     ...foreignTypes('messages.content', [...blocks, ...resultBlocks], knownTypes),
     ...['image', 'document'].flatMap((type) =>
       modelBlocks.some((block) => block.type === type) ? [`messages.content.${type}`] : [],

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { uploadPurposeQuery } from '../../shared/api/files.js';
 import { timestamp } from '../../shared/clock.js';
+import { invalid } from '../../shared/errors.js';
 import type { FilePurpose, FileView } from '../../shared/files.js';
 import { sendFile } from '../files/content.js';
 import { anthropicPage, openAiPage, pageBody, seconds } from '../files/pages.js';
@@ -23,6 +24,8 @@ export function postFile({ primary, bodies }: JobParts): AsyncHandler {
 export function getFiles(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const isAnthropic = speaksAnthropic(req);
+    if (Object.keys(req.query).some((name) => /^ids(\[|$)/.test(name)))
+      throw invalid('ids', 'is not supported: read each file at /v1/files/{file_id}');
     const { order, isReversed } = isAnthropic ? anthropicPage(req, res) : openAiPage(req, res);
     const purpose: FilePurpose | null = queryOf(req, 'purpose', uploadPurposeQuery) ?? null;
     const { files, hasMore } = await primary.call('files', { order, purpose });

@@ -304,13 +304,14 @@ export function setIgnored(res: Reply, fields: readonly string[]): void {
   if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
 }
 
-/** Reports the parameters of a query that the service does not know. */
+/** Reports the parameters of a query that the service does not know. SDKs send a list as `name[]`. */
 export function setIgnoredQuery(
   { query }: { readonly query: SentFields },
   res: Reply,
   known: ReadonlySet<string>,
 ): void {
-  setIgnored(res, ignoredFields(query, known));
+  const named = Object.entries(query).map(([name, value]) => [name.replace(/\[\]$/, ''), value] as const);
+  setIgnored(res, ignoredFields(Object.fromEntries(named), known));
 }
 
 /** Matches field names that are valid in a header; longer than any field that an SDK sends. */

@@ -11,7 +11,13 @@ import type {
   WebSearch,
 } from '../../shared/job.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
-import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
+import {
+  isObject,
+  type ModernSchema,
+  modernSchema,
+  needsWrapper,
+  wrappedSchema,
+} from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 import { typeForHeader } from './message-parts.js';
 
@@ -166,6 +172,15 @@ function formsOf(tools: readonly SentTool[]): ToolForms {
       return [nameOf(tool), { isCustom: kind === 'custom', name: name ?? '', ...(namespace && { namespace }) }];
     }),
   );
+}
+
+/** Removes the format of a custom tool if it is plain text. A grammar has no effect: no model CLI accepts one. */
+export function withoutTextFormat({
+  format,
+  ...tool
+}: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const isText = isObject(format) && format.type === 'text';
+  return isText ? tool : { ...tool, format };
 }
 
 /** Call in the form of its tool. */

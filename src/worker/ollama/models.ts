@@ -6,6 +6,7 @@ import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson, sendTyped } from '../http/responses.js';
+import { fieldsOf, ignoredFields, setIgnored } from '../jobs/job-request.js';
 import { askedModel } from '../jobs/message-parts.js';
 
 /** Routes of Ollama's API for models and the version. */
@@ -65,10 +66,13 @@ function tagOf({ id }: ModelEntry): object {
 /** Body of POST /api/show. Older clients send `name`. */
 export const showRequest = z.looseObject({ model: askedModel.optional(), name: askedModel.optional() });
 
+const knownOfShow = fieldsOf(showRequest);
+
 export function postShow(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, bodies, showRequest, 'any type');
     const name = body.model ?? body.name;
+    setIgnored(res, ignoredFields(body, knownOfShow));
     if (name === undefined) throw new RelayError('validation_error', 'model: must be sent');
     const model = await listedModel(primary, await resolvedName(primary, name));
     sendJson(res, {

@@ -41,6 +41,7 @@ import {
   type ToolWish,
   temperature,
   topP,
+  withoutTextFormat,
   wrappedText,
 } from '../jobs/tool-offer.js';
 import { isWebSearch } from '../jobs/web-search.js';
@@ -397,11 +398,13 @@ function refuseUnsupported({ n, logprobs, top_logprobs, audio, modalities }: Cha
 
 const knownOfTool = new Set(['type', 'function', 'custom']);
 const knownOfFunction = new Set(['name', 'description', 'parameters', 'strict']);
+const knownOfCustom = new Set(['name', 'description']);
 
 /** Returns known fields that have no effect in this request. */
 function ineffectiveFields(body: ChatCompletionRequest, hasSchema: boolean): string[] {
   const { reasoning_effort: effort, stream_options: options, tools, functions, parallel_tool_calls: parallel } = body;
   const clientTools = (tools ?? []).filter(({ type }) => type === 'function' || type === 'custom');
+  const customTools = clientTools.map((each) => each.custom && withoutTextFormat(each.custom));
   const functionTools = [...clientTools.map((each) => each.function), ...(functions ?? [])];
   return [
     ...(stopsOf(body).length > 0 && hasSchema ? ['stop'] : []),
@@ -409,6 +412,7 @@ function ineffectiveFields(body: ChatCompletionRequest, hasSchema: boolean): str
     ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
     ...ignoredIn('tools', clientTools, knownOfTool),
     ...ignoredIn('tools.function', functionTools, knownOfFunction),
+    ...ignoredIn('tools.custom', customTools, knownOfCustom),
     ...ignoredIn('web_search_options', [body.web_search_options], new Set()),
     ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
   ];

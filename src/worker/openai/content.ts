@@ -54,7 +54,7 @@ export function effortOf(name: string | null | undefined): Effort | undefined {
 
 /** Part of a message's content. The type decides which other fields it has. */
 const part = z.looseObject({ type: z.string('must be a string') });
-type SentPart = z.infer<typeof part>;
+export type SentPart = z.infer<typeof part>;
 
 export const content = z.union([z.string(), z.array(part)], 'must be text, or a list of parts with a type each');
 export type SentContent = z.infer<typeof content>;

@@ -29,6 +29,7 @@ import {
   type PartForms,
   partsOf,
   rulesOf,
+  type SentPart,
   streamField,
   stringField,
   textOf,
@@ -266,16 +267,24 @@ const knownPartTypes = new Set([
 const calls = ['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'];
 const knownItemTypes = new Set(['message', 'reasoning', 'item_reference', additionalTools, ...calls]);
 
+function ignoredInParts(name: string, parts: readonly SentPart[]): string[] {
+  const knownParts = parts.filter(({ type }) => knownPartTypes.has(type));
+  return [...ignoredIn(name, knownParts, knownOfPart), ...foreignTypes(name, parts, knownPartTypes)];
+}
+
 /** Returns fields, items and parts of the input that the service ignores. */
 export function ignoredInInput({ input }: ResponsesRequest): string[] {
   const all = typeof input === 'string' ? [] : input;
   const items = all.filter(({ type }) => type !== 'reasoning' && knownItemTypes.has(type ?? 'message'));
   const parts = items.flatMap(({ content: sent }) => (Array.isArray(sent) ? sent : []));
-  const knownParts = parts.filter(({ type }) => knownPartTypes.has(type));
+  const shown = items.flatMap(({ output }) => {
+    const { data } = content.safeParse(output);
+    return typeof data === 'object' ? data : [];
+  });
   return [
     ...ignoredIn('input', items, knownOfItem),
-    ...ignoredIn('input.content', knownParts, knownOfPart),
     ...foreignTypes('input', all, knownItemTypes),
-    ...foreignTypes('input.content', parts, knownPartTypes),
+    ...ignoredInParts('input.content', parts),
+    ...ignoredInParts('input.output', shown),
   ];
 }

@@ -1,7 +1,14 @@
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
 import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema, sdkRequest } from '../jobs/job-request.js';
-import { nameOf, type ParsedTools, parsedTools, type SentTool, type ToolWish } from '../jobs/tool-offer.js';
+import {
+  nameOf,
+  type ParsedTools,
+  parsedTools,
+  type SentTool,
+  type ToolWish,
+  withoutTextFormat,
+} from '../jobs/tool-offer.js';
 import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { effortOf, schemaOf } from './content.js';
 import {
@@ -78,7 +85,7 @@ function refuseUnsupported({ top_logprobs, prompt, ...body }: ResponsesRequest):
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'is not supported');
 }
 
-const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']);
+const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'tools']);
 
 const knownOfSearch = new Set(['type', 'filters']);
 
@@ -93,7 +100,8 @@ function ineffectiveFields(body: ResponsesRequest): string[] {
     ...(choice != null && clientTools.length === 0 ? ['tool_choice'] : []),
     ...(parallel != null && clientTools.length === 0 ? ['parallel_tool_calls'] : []),
     ...ignoredIn('text.format', [text?.format], knownOfFormat),
-    ...ignoredIn('tools', clientTools, knownOfTool),
+    ...ignoredIn('tools', clientTools.map(withoutTextFormat), knownOfTool),
+    ...ignoredIn('tools.tools', clientTools.flatMap(({ tools }) => tools ?? []).map(withoutTextFormat), knownOfTool),
     ...ignoredIn('tools', clientTools.length === 0 ? searchTools : [], knownOfSearch),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];

@@ -327,6 +327,10 @@ describe('A request to the Messages API', () => {
       ['messages.name', 'messages.content.odd'],
     ],
     [
+      { messages: [user([{ type: 'tool_result', tool_use_id: 'a', content: [{ ...text('a'), odd: {} }] }])] },
+      ['messages.content.content.odd'],
+    ],
+    [
       choosing({ type: 'any', disable_parallel_tool_use: true, odd: 1 }, { ...weather, odd: {} }),
       ['tools.odd', 'tool_choice.odd'],
     ],

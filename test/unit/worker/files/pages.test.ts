@@ -27,8 +27,8 @@ describe('The query of a list', () => {
   it('reports unknown parameters', () => {
     openAiPage(asked({ limit: '5', after_id: 'b' }), res);
     expect(headers.get('X-Ignored-Parameters')).toBe('after_id');
-    anthropicPage(asked({ ids: 'b', page: 'a' }), res);
-    expect(headers.get('X-Ignored-Parameters')).toBe('ids');
+    anthropicPage(asked({ 'lists[]': 'b', page: 'a' }), res);
+    expect(headers.get('X-Ignored-Parameters')).toBe('lists');
   });
 
   it.each([{ limit: '0' }, { limit: 'x' }, { order: 'up' }, { after: '' }])('is refused: %j', (query) => {

@@ -69,7 +69,7 @@ describe('A response asks for', () => {
       text: 'Result of weather:\n\nRain\n\nResult of run:\n\na.txt',
       images: pngAt(47),
     });
-    expect([imageField, ignored]).toEqual(['input.4.output.1', []]);
+    expect([imageField, ignored]).toEqual(['input.4.output.1', ['input.output.detail']]);
   });
 
   it('an answer after calls and results with their ids, if it has tools', () => {
@@ -191,6 +191,17 @@ describe('A response asks for', () => {
         forms: { functions__run: { isCustom: true, name: 'run', namespace: 'functions' } },
       },
       [],
+    ],
+    [
+      {
+        tools: [
+          { ...run, format: { type: 'grammar' } },
+          { type: 'custom', name: 'say', format: { type: 'text' } },
+          { type: 'namespace', name: 'crm', tools: [{ ...time, defer_loading: true }] },
+        ],
+      },
+      { offer: { tools: [{ name: 'run' }, { name: 'say' }, { name: 'crm__time' }] } },
+      ['tools.format', 'tools.tools.defer_loading'],
     ],
     [{ tool_choice: 'auto', parallel_tool_calls: true }, {}, ['tool_choice', 'parallel_tool_calls']],
   ])('the options of %j', (body, expected, ignored) => {
