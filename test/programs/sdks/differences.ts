@@ -4,12 +4,12 @@ const has = (name: string) => (value: object) => Object.hasOwn(value, name);
 const isResponse = ({ object, output }: Fields) => object === 'response' && output !== undefined;
 const isBatch = ({ object }: Fields) => object === 'batch';
 const isErrorEvent = (value: Fields) => value.type === 'error' && has('sequence_number')(value);
-const ofUsage = { output_tokens_details: null, server_tool_use: null };
-const ofMessageUsage = { cache_creation: null, inference_geo: null, service_tier: null, speed: null };
-const ofLastLine = ['total_duration', 'load_duration', 'prompt_eval_count', 'prompt_eval_duration', 'eval_count'];
+const usageFields = { output_tokens_details: null, server_tool_use: null };
+const messageUsage = { cache_creation: null, inference_geo: null, service_tier: null, speed: null };
+const lastLine = ['total_duration', 'load_duration', 'prompt_eval_count', 'prompt_eval_duration', 'eval_count'];
 
 const timesOfBatch = ['in_progress', 'finalizing', 'completed', 'failed', 'expired', 'cancelling', 'cancelled'];
-const ofModel = ['alias_of', 'capabilities', 'max_input_tokens', 'max_tokens'];
+const modelFields = ['alias_of', 'capabilities', 'max_input_tokens', 'max_tokens'];
 const isShown = (value: Fields) => has('model_info')(value);
 
 /** Differences between our answers and the types of the newest SDKs. */
@@ -42,17 +42,17 @@ export const differences: readonly Difference[] = [
   },
   added('Earlier types have it', ({ type }) => type === 'response.function_call_arguments.done', 'name'),
   leftOut('The API leaves it out, and AI SDK 5 and 6 refuse null', isTextBlock, { citations: null }),
-  leftOut('The model CLI does not report it', has('cache_read_input_tokens'), { ...ofUsage, ...ofMessageUsage }),
+  leftOut('The model CLI does not report it', has('cache_read_input_tokens'), { ...usageFields, ...messageUsage }),
   {
     why: 'The usage at the end of a stream has fewer fields',
     change: ({ type, usage }) =>
-      type === 'message_delta' && Object.keys(ofMessageUsage).every((name) => delete (usage as Fields)[name]),
+      type === 'message_delta' && Object.keys(messageUsage).every((name) => delete (usage as Fields)[name]),
   },
   leftOut('It is of the API alone', (value) => value.type === 'message' && has('container')(value), {
     diagnostics: null,
   }),
   leftOut('The types are those of the last line', ({ done }) => done === false, {
-    ...Object.fromEntries(ofLastLine.map((name) => [name, 0])),
+    ...Object.fromEntries(lastLine.map((name) => [name, 0])),
     ...{ eval_duration: 0, done_reason: '' },
   }),
   added('Ollama has it, and its types lack it', (value) => has('arguments')(value) && has('name')(value), 'index'),
@@ -71,7 +71,7 @@ export const differences: readonly Difference[] = [
     'durable',
     'request_id',
   ),
-  added('A model has more here', ({ object }) => object === 'model', ...ofModel),
+  added('A model has more here', ({ object }) => object === 'model', ...modelFields),
   added('A model has more here', ({ type }) => type === 'model', 'description', 'alias_of'),
   added(
     'The API has them, and the types of the SDK lack them',

@@ -7,7 +7,7 @@ import type { Service } from '../../support/service/service.js';
 /** Answers about what the service stores for its clients, with the types that the SDKs have for them. */
 
 const anthropic = { 'anthropic-version': '2023-06-01' };
-const said = [{ role: 'user', content: 'Hello' }];
+const prompts = [{ role: 'user', content: 'Hello' }];
 
 /** Records answers of one service. */
 class Recorder {
@@ -97,7 +97,7 @@ export async function anthropicBatches(service: Service): Promise<readonly Typed
   await recorder.get('FilePage', '/v1/files?limit=1');
   await recorder.delete('Anthropic.DeletedFile', `/v1/files/${fileId}`);
   const path = '/v1/messages/batches';
-  const params = { model: 'eliza', max_tokens: 100, messages: said };
+  const params = { model: 'eliza', max_tokens: 100, messages: prompts };
   const make = (requests: readonly object[]) => recorder.post(messageBatch, path, { requests });
   const requests = Array.from({ length: 200 }, (_, index) => ({ custom_id: `line-${index}`, params }));
   const { id: cancelled } = await make(requests);
@@ -158,8 +158,8 @@ export async function modelsAndMore(service: Service): Promise<readonly TypedAns
   const claude = new Recorder(service, anthropic);
   await claude.get('AnthropicPage<Anthropic.ModelInfo>', '/v1/models');
   await claude.get('Anthropic.ModelInfo', '/v1/models/eliza');
-  await claude.post('Anthropic.MessageTokensCount', '/v1/messages/count_tokens', { model: 'eliza', messages: said });
-  await claude.post('Anthropic.Message', '/v1/messages', { model: 'eliza', max_tokens: 0, messages: said });
+  await claude.post('Anthropic.MessageTokensCount', '/v1/messages/count_tokens', { model: 'eliza', messages: prompts });
+  await claude.post('Anthropic.Message', '/v1/messages', { model: 'eliza', max_tokens: 0, messages: prompts });
   const ollama = new Recorder(service);
   await ollama.get('{ models: Dated<Ollama.ModelResponse>[] }', '/api/tags');
   await ollama.get('{ models: Dated<Ollama.ModelResponse>[] }', '/api/ps');

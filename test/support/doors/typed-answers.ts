@@ -65,11 +65,9 @@ interface OpenAiLine<Status, Body> {
 type OpenAiUnsent = { id: string; custom_id: string | null; response: null; error: { code: string; message: string } };
 `;
 
-const options = {
-  compilerOptions: {
-    ...{ module: 'nodenext', target: 'es2023', types: [], lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'] },
-    ...{ strict: true, noEmit: true, skipLibCheck: true },
-  },
+export const compilerOptions = {
+  ...{ module: 'nodenext', target: 'es2023', types: [], lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'] },
+  ...{ strict: true, noEmit: true, skipLibCheck: true },
 };
 
 /**
@@ -83,7 +81,7 @@ export async function typeFaults(answers: readonly TypedAnswer[], modules: strin
     ({ type, value }, at) => `export const answer${at}: ${type} = ${JSON.stringify(value)};`,
   );
   await writeFile(join(folder.path, 'answers.mts'), imports + constants.join('\n'));
-  await writeFile(join(folder.path, 'tsconfig.json'), JSON.stringify({ ...options, files: ['answers.mts'] }));
+  await writeFile(join(folder.path, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['answers.mts'] }));
   const compiler = join(root, 'node_modules', '.bin', 'tsc');
   const { stdout } = await promisify(execFile)(compiler, ['--pretty', 'false', '-p', folder.path], {
     maxBuffer: 64 * 1024 * 1024,
