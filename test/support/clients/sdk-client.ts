@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { cacheFor, installOnce, npmInstall } from '../agents/install-once.js';
 import { root } from '../documents/sources.js';
+import { type CheckingProxy, startCheckingProxy } from '../doors/checking-proxy.js';
 import type { Service } from '../service/service.js';
 
 /** Input of one SDK call, for the programs in test/programs/sdks/clients. */
@@ -85,6 +86,8 @@ export class SdkClient implements AsyncDisposable {
   readonly node: string;
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, (outcome: Outcome) => void>();
+  /** A proxy for each URL. */
+  readonly #proxies = new Map<string, Promise<CheckingProxy>>();
   #calls = 0;
 
   constructor(child: ChildProcess, lines: AsyncIterable<string>, node: string) {
@@ -111,18 +114,29 @@ export class SdkClient implements AsyncDisposable {
     return { failure, seen };
   }
 
-  run({ url }: SdkService, face: string, call: string, input: SdkInput): Promise<Outcome> {
+  /** Sends a call. Rejects if an answer contradicts docs/openapi.yaml. */
+  async run({ url }: SdkService, face: string, call: string, input: SdkInput): Promise<Outcome> {
+    const proxy = await this.#proxyFor(url);
     const id = ++this.#calls;
-    const message = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url };
+    const message = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url: proxy.url };
     this.#process.stdin?.write(`${JSON.stringify({ id, face, call, input: message })}\n`);
-    return new Promise((resolve, reject) => {
+    const outcome = await new Promise<Outcome>((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`${face} ${call} has no end`)), callLimitMs);
-      this.#waiting.set(id, (outcome) => {
+      this.#waiting.set(id, (ended) => {
         clearTimeout(late);
         this.#waiting.delete(id);
-        resolve(outcome);
+        resolve(ended);
       });
     });
+    const [fault] = proxy.faults.splice(0);
+    if (fault !== undefined) throw fault;
+    return outcome;
+  }
+
+  #proxyFor(url: string): Promise<CheckingProxy> {
+    const proxy = this.#proxies.get(url) ?? startCheckingProxy(url);
+    this.#proxies.set(url, proxy);
+    return proxy;
   }
 
   async #read(lines: AsyncIterable<string>): Promise<void> {
@@ -133,6 +147,7 @@ export class SdkClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const proxy of this.#proxies.values()) await (await proxy)[Symbol.asyncDispose]();
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const exited = once(this.#process, 'exit');
     this.#process.kill('SIGKILL');
