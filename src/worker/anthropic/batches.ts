@@ -4,12 +4,13 @@ import { timestamp } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { BatchView } from '../../shared/files.js';
 import { sendFile } from '../files/content.js';
-import { anthropicPage, batchKey, pageBody } from '../files/pages.js';
+import { anthropicFields, anthropicPage, batchKey, pageBody } from '../files/pages.js';
 import { storeFile } from '../files/upload.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { onceFor, sendJson, sendRecorded } from '../http/responses.js';
 import { batchCaller } from '../jobs/batch-lines.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { batchRequest } from './batch-lines.js';
 
@@ -47,6 +48,7 @@ function refuseRepeated(ids: readonly string[]): void {
 
 export function getMessageBatches(primary: Primary): AsyncHandler {
   return async (req, res) => {
+    setIgnoredQuery(req, res, anthropicFields);
     const { order, isReversed } = anthropicPage(req, res);
     const { batches, hasMore } = await primary.call('batches', { order, apis: ['messages'] });
     sendJson(

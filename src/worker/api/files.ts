@@ -4,11 +4,12 @@ import { timestamp } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { FilePurpose, FileView } from '../../shared/files.js';
 import { sendFile } from '../files/content.js';
-import { anthropicPage, openAiPage, pageBody, seconds } from '../files/pages.js';
+import { anthropicFields, anthropicPage, openAiFields, openAiPage, pageBody, seconds } from '../files/pages.js';
 import { receiveFile } from '../files/upload.js';
 import { queryOf } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { speaksAnthropic } from './doors.js';
 
@@ -26,6 +27,7 @@ export function getFiles(primary: Primary): AsyncHandler {
     const isAnthropic = speaksAnthropic(req);
     if (Object.keys(req.query).some((name) => /^ids(\[|$)/.test(name)))
       throw invalid('ids', 'is not supported: read each file at /v1/files/{file_id}');
+    setIgnoredQuery(req, res, isAnthropic ? anthropicFields : openAiFields);
     const { order, isReversed } = isAnthropic ? anthropicPage(req, res) : openAiPage(req, res);
     const purpose: FilePurpose | null = queryOf(req, 'purpose', uploadPurposeQuery) ?? null;
     const { files, hasMore } = await primary.call('files', { order, purpose });

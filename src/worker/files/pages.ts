@@ -4,7 +4,6 @@ import { invalid } from '../../shared/errors.js';
 import type { PageOrder } from '../../shared/files.js';
 import { queryOf } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
-import { setIgnoredQuery } from '../jobs/job-request.js';
 
 const usualPage = 20;
 const maxPage = 1000;
@@ -20,24 +19,31 @@ export interface RequestedPage {
   readonly isReversed: boolean;
 }
 
-const openAiFields: ReadonlySet<string> = new Set(['limit', 'order', 'after', 'purpose']);
+/** Parameters of a list of OpenAI's API. */
+export const openAiFields: ReadonlySet<string> = new Set(['limit', 'order', 'after', 'purpose']);
 
 /** Reads the query of a list of OpenAI's API. */
 export function openAiPage(req: Request, res: Reply): RequestedPage {
   const { client } = res.locals;
-  setIgnoredQuery(req, res, openAiFields);
   const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
   const isAscending = queryOf(req, 'order', orderQuery) === 'asc';
   const after = queryOf(req, 'after', idQuery) ?? null;
   return { order: { client, after, limit, isAscending }, isReversed: false };
 }
 
-const anthropicFields: ReadonlySet<string> = new Set(['limit', 'after_id', 'before_id', 'page', 'purpose', 'beta']);
+/** Parameters of a list of Anthropic's API. */
+export const anthropicFields: ReadonlySet<string> = new Set([
+  'limit',
+  'after_id',
+  'before_id',
+  'page',
+  'purpose',
+  'beta',
+]);
 
 /** Reads the query of a list of Anthropic's API, which begins with the newest entry. `page`: an earlier `next_page`. */
 export function anthropicPage(req: Request, res: Reply): RequestedPage {
   const { client } = res.locals;
-  setIgnoredQuery(req, res, anthropicFields);
   const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
   const after = queryOf(req, 'after_id', idQuery) ?? queryOf(req, 'page', idQuery) ?? null;
   const before = queryOf(req, 'before_id', idQuery) ?? null;

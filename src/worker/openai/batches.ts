@@ -3,11 +3,12 @@ import { inLine } from '../../shared/async.js';
 import { invalid } from '../../shared/errors.js';
 import type { BatchApi, BatchStatus, BatchView } from '../../shared/files.js';
 import { refuseRepeatedIds } from '../files/custom-ids.js';
-import { batchKey, openAiPage, pageBody, seconds } from '../files/pages.js';
+import { batchKey, openAiFields, openAiPage, pageBody, seconds } from '../files/pages.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { onceFor, sendJson, sendRecorded, untilGone } from '../http/responses.js';
 import { batchCaller } from '../jobs/batch-lines.js';
+import { setIgnoredQuery } from '../jobs/job-request.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 const apis = { '/v1/chat/completions': 'chat', '/v1/responses': 'responses' } as const;
@@ -48,6 +49,7 @@ export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
 
 export function getBatches(primary: Primary): AsyncHandler {
   return async (req, res) => {
+    setIgnoredQuery(req, res, openAiFields);
     const { order } = openAiPage(req, res);
     const { batches, hasMore } = await primary.call('batches', { order, apis: Object.values(apis) });
     sendJson(res, { object: 'list', ...pageBody(batches, hasMore, batchBody) });

@@ -121,5 +121,5 @@ describe('The answers of all APIs', () => {
     const answers = withoutDifferences(await allAnswers(), differences);
     expect(answers.length).toBeGreaterThan(300);
     expect(await typeFaults(answers, modules)).toEqual([]);
-  });
+  }, 120_000);
 });
