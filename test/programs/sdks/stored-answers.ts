@@ -68,7 +68,7 @@ export async function openAiBatches(service: Service): Promise<readonly TypedAns
       if (each !== null) await recorder.lines(lineOf(body), `/v1/files/${each}/content`);
     return ended;
   };
-  const refused = JSON.stringify({ custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: {} });
+  const refused = JSON.stringify({ custom_id: 'b', method: 'POST', url: '/v1/chat/completions', body: {} });
   const chats = await make([promptLine('a', 'Hello'), refused, 'no JSON']);
   await record(chats, 'OpenAI.ChatCompletion');
   const response = { custom_id: 'a', method: 'POST', url: '/v1/responses', body: { model: 'eliza', input: 'Hi' } };
