@@ -2,7 +2,7 @@ import { CommandError, exitCodes, openAiError, ServiceError } from '../base/erro
 import type { ServerEvent } from '../base/http.js';
 
 /** Fields of a line with an answer, without its ID. */
-export interface Answer {
+interface Answer {
   readonly response: string;
   readonly structured?: unknown;
   readonly model: string | null;
