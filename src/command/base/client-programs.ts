@@ -196,7 +196,7 @@ function setYamlFields(before: string, fields: Readonly<Record<string, string>>)
   return `${otherText}${otherText === '' ? '' : '\n'}${fieldLines.join('')}`;
 }
 
-/** Returns a string in YAML, in quotes unless it can be read without them by every reader. */
+/** Returns a string in YAML. A string that some readers would misread without quotes gets quotes. */
 function yaml(text: string): string {
   const isPlain = /^[a-z][\w./-]*$/i.test(text) || /^https?:\/\/[\w.:/[\]-]*[\w/]$/.test(text);
   return isPlain && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text) ? text : JSON.stringify(text);

@@ -79,7 +79,7 @@ interface ChooserProps {
   readonly query: string;
 }
 
-/** Lets the user choose the period and the groups, and save what is shown. */
+/** Lets the user choose the period and the groups, and save the table as CSV. */
 function Chooser({ choices, months, query }: ChooserProps) {
   const { api, clock } = useParts();
   const { run, isRunning, failure } = useAction();

@@ -48,7 +48,7 @@ const environment = {
   // Keeps the names of the client's tools, shows all tools to the model at once, and waits for their results.
   CLAUDE_AGENT_SDK_MCP_NO_PREFIX: '1',
   ENABLE_TOOL_SEARCH: 'false',
-  // Otherwise the CLI describes agents of its own to the model if a client's tool is called Agent.
+  // Otherwise the CLI describes its built-in agents to the model if a client's tool is called Agent.
   CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS: '1',
   CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS: '0',
 };

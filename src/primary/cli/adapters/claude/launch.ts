@@ -10,7 +10,7 @@ import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 type Option = readonly [flag: string, ...values: string[]];
 
 const settings = {
-  // Even without tools, `@path` in a prompt reads a file. This rule is one of several ways to prevent it.
+  // Even without tools, `@path` in a prompt reads a file; this rule and other settings prevent that.
   permissions: { deny: ['Read(//**)'] },
   // Otherwise a CLI with a login tells the model how to sign commits, after the newest message. A replay would change
   // what the prompt cache has stored.
@@ -122,7 +122,7 @@ const trialModel = 'claude-of-the-trial';
 const trialEffort: LaunchOptions['effort'] = 'low';
 
 /**
- * Input of a trial. Its last line is a message of the history, which starts no turn but makes the CLI list its tools.
+ * Input of a trial. The last line is a message of the history: the CLI starts no turn for it, but lists its tools.
  */
 const trialLines = [
   controlLine('1', {

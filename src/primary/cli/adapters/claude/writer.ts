@@ -399,8 +399,8 @@ const namedKeywords = new Set(['properties', 'patternProperties', '$defs', 'defi
 
 /**
  * Returns a schema that the CLI accepts. The CLI silently drops a schema that names a newer draft than 07 or has
- * keywords unknown to that draft, and answers without it. Such keywords move into the description; the answer is
- * checked against the whole schema in any case.
+ * keywords unknown to that draft, and answers without it. This function moves these keywords into the description. The
+ * answer is checked against the whole schema in any case.
  */
 export function knownToClaude(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(knownToClaude);
