@@ -14,6 +14,8 @@ interface OpenExchange {
 
 /** Maximum of pipelined requests on one socket. A waiting one takes a few kilobytes. */
 const maxWaiting = 256;
+/** Longest time for which a socket stays open after its last answer, because its client still sends the request. */
+const lingerMs = 5000;
 
 /**
  * Owns the order of exchanges on one socket: the open one, waiting ones, and a refusal after them. Pipelined requests
@@ -42,6 +44,8 @@ export class Connection {
     this.#app = app;
     this.#sayLast = sayLast;
     this.#unread = new UnreadWatch(socket);
+    const close = socket.destroySoon.bind(socket);
+    socket.destroySoon = () => this.#closeAfterBody(close); // Node calls it after an answer with `Connection: close`
   }
 
   get isIdle(): boolean {
@@ -158,6 +162,19 @@ export class Connection {
     const req = this.#newest?.req;
     const isFull = req?.complete === false && req.readableLength >= req.readableHighWaterMark;
     return this.#waiting.length > 0 && (isFull || this.#socket.isPaused());
+  }
+
+  /**
+   * Ends the socket, and closes it when the last request has arrived whole: the kernel answers bytes for a closed socket
+   * with a reset, and a client that is still sending then loses the answer.
+   */
+  #closeAfterBody(close: () => void): void {
+    const req = this.#newest?.req;
+    if (req === undefined || req.complete || this.#socket.destroyed) return close();
+    this.#socket.end();
+    const stopTimer = this.#pace.clock.after(lingerMs, close);
+    this.#socket.once('close', stopTimer);
+    req.once('close', close);
   }
 
   #refuseAfterOthers(refusal: HttpRefusal): void {

@@ -60,7 +60,9 @@ function pass(target: string, req: IncomingMessage, res: ServerResponse, check: 
     answer.on('end', () => {
       check(answer, Buffer.concat(pieces).toString());
       req.unpipe(passed).resume(); // the rest of a body that the service has refused
-      res.end();
+      // A client that is still sending would lose the answer with the connection.
+      if (req.complete) res.end();
+      else req.once('close', () => res.end());
     });
     answer.on('error', () => res.destroy());
   });

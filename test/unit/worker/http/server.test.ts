@@ -362,6 +362,16 @@ describe('A started request', () => {
     await connection.closed();
   });
 
+  it('is not reset if it was refused with the last answer while its body arrives', async () => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    const closed = once(socket, 'close'); // rejects if the socket is reset
+    socket.write(jsonPost('/too-large', '', ['Connection: close', `Content-Length: ${largeBytes}`]));
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toContain('HTTP/1.1 413');
+    socket.write(Buffer.alloc(largeBytes));
+    await closed;
+  });
+
   it('gets no second answer if it was refused and its body never arrives', async () => {
     connection.send(jsonPost('/too-large', '', ['Content-Length: 99']));
     expect((await connection.answer()).status).toBe(413);
