@@ -125,7 +125,7 @@ export interface Services {
   readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
-  readonly batches: Pick<Batches, 'create' | 'get' | 'list' | 'cancel' | 'remove'>;
+  readonly batches: Pick<Batches, 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
@@ -323,10 +323,11 @@ function backgroundHandlers(
   services: Services,
   yieldInOrder: () => Promise<void>,
 ): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, clientJobs } = services;
+  const { background, batches, clientJobs } = services;
   return {
     accept: async ({ job: request, form, id }) => {
       services.callbacks.check(request.client, form.callbackUrl);
+      if (id !== undefined) batches.checkSending(id);
       return admitJob(services, request, (job) => background.accept(job, form, id));
     },
     job: ({ id, client }) => clientJobs.view(id, client),

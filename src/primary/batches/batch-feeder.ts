@@ -121,6 +121,11 @@ export class BatchFeeder {
     this.#wakeUp();
   }
 
+  /** Whether this run sends the line of this job at the moment, and no other host may send it. */
+  isSending(jobId: string): boolean {
+    return this.#parts.isLeased() && this.#sending.has(jobId);
+  }
+
   cancel(at: number): void {
     this.#cancelAt ??= at;
     this.wake();

@@ -1,7 +1,7 @@
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { invalid, isDefect, RelayError } from '../../shared/errors.js';
+import { invalid, isDefect, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { BatchApi, BatchCaller, BatchView, FileView, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -80,6 +80,15 @@ export class Batches {
   /** Collects the result of an ended job, if it is the job of a line. */
   jobEnded(client: string): void {
     for (const run of this.#runs.values()) if (run.batch.client === client) run.wake();
+  }
+
+  /**
+   * Must be called before the job of a line is accepted. Throws `store_unavailable` if no run sends this line: a host that
+   * stood still for a while would otherwise run a line again that another host has ended meanwhile.
+   */
+  checkSending(jobId: string): void {
+    if (![...this.#runs.values()].some((run) => run.isSending(jobId)))
+      throw storeUnavailable('another host may send this line of the batch');
   }
 
   /** Creates a batch from a file. Rejects with `validation_error`. */

@@ -100,6 +100,31 @@ describe('Batches', () => {
     expect(harness.submitted).toEqual(['a1']);
   });
 
+  it('have no job accepted for a line that this host does not send, or no longer has leased', async () => {
+    const { batches, add, harness } = await harnessWith();
+    const jobIds: string[] = [];
+    let accept = () => {};
+    harness.submitLine = async ({ jobId }) => {
+      jobIds.push(jobId);
+      await new Promise<void>((resolve) => {
+        accept = resolve;
+      });
+      return { refused: null };
+    };
+    batches.start();
+    await add(['a1']);
+    await settled();
+    const [jobId = ''] = jobIds;
+    expect(() => batches.checkSending(jobId)).not.toThrow();
+    expect(() => batches.checkSending('another')).toThrow(/another host/);
+    harness.store.leaseBatches = () => Promise.reject(new Error('the store is unavailable'));
+    await harness.clock.advance(20_000);
+    expect(() => batches.checkSending(jobId)).toThrow(/another host/);
+    accept();
+    await settled();
+    expect(() => batches.checkSending(jobId)).toThrow(/another host/);
+  });
+
   it('are refused for a file that is empty, too long, of another purpose or of another client', async () => {
     const { batches, add, files } = await harnessWith(3);
     await add(['1', '2']);
