@@ -12,6 +12,7 @@ export type ReadDocument = (document: FileDocument) => Promise<string>;
  * tools are replaced, because programs pass no documents from tools to the model.
  */
 export async function withDocumentTexts(turn: Turn, isNative: boolean, read: ReadDocument): Promise<Turn> {
+  if (!hasDocuments(turn) && !turn.history.some(hasDocuments)) return turn;
   const { text, images, results } = turn;
   const question = await messageTexts({ text, images, results }, isNative, read);
   const history: Message[] = [];
@@ -26,8 +27,8 @@ async function historyTexts(message: Message, isNative: boolean, read: ReadDocum
   return { role, ...(await messageTexts({ text, images, results }, isNative, read)), ...(calls && { calls }) };
 }
 
-function hasDocuments({ images = [], results = [] }: PartsWithDocuments): boolean {
-  return [...images, ...results.flatMap((result) => result.images ?? [])].some(isDocument);
+function hasDocuments({ images, results }: PartsWithDocuments): boolean {
+  return images?.some(isDocument) === true || results?.some(hasDocuments) === true;
 }
 
 interface PartsWithDocuments {
