@@ -31,13 +31,17 @@ function normalised(
   let ids: CallIds = new Map();
   let count = 0;
   const messages = history.map((message, at): Message => {
-    const { calls, results } = message;
+    const { role, images, calls, results } = message;
     const renamed = results?.map(renamedBy(ids));
     const known = at === history.length - 1 ? openIds : undefined;
     ids = new Map(calls?.map(({ id }) => [id, known ? (known.get(id) ?? id) : `toolu_replay_${count++}`]));
     return {
-      ...message,
-      text: saidIn(message),
+      role,
+      images,
+      // A conversation decodes its texts on access, and a process that has the history needs none of them.
+      get text() {
+        return saidIn(message);
+      },
       ...(calls && { calls: calls.map(legalCall(ids)) }),
       ...(renamed && { results: renamed }),
     };
