@@ -15,6 +15,7 @@ import {
   toolRounds,
 } from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics.js';
+import type { Bill } from '../store/contract/usage.js';
 import { addCounter, addGauge, type Figures } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
@@ -30,6 +31,7 @@ function familiesIn(registry: Registry) {
   const first = 'Time from the slot of a job to the first piece of its answer.';
   const tokens =
     'Tokens of answered jobs, as the CLI reports them. Those read from and written to the cache of the model are part of the input.';
+  const searches = 'Web searches of ended jobs with any outcome.';
   const processor = 'Processor time of the processes of jobs, if they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
   const limited = 'Requests refused because their client has used up its rate limit.';
@@ -43,6 +45,7 @@ function familiesIn(registry: Registry) {
     waits: histogram(registry, 'queue_wait_seconds', wait, waitBuckets, 'outcome'),
     firstDeltas: histogram(registry, 'time_to_first_delta_seconds', first, durationBuckets, 'operation'),
     tokens: counter(registry, 'tokens_total', tokens, 'direction'),
+    searches: counter(registry, 'web_searches_total', searches, 'cli', 'account'),
     processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
@@ -65,13 +68,15 @@ export class JobMetrics {
   readonly #ended = { jobs: 0, failed_jobs: 0, cancelled_jobs: 0, output_tokens: 0 };
   readonly #first = { first_deltas: 0, first_delta_seconds: 0 };
 
-  constructor(registry: Registry, refused: () => Refusals) {
+  /** `clis`: names of the model CLIs. */
+  constructor(registry: Registry, refused: () => Refusals, clis: readonly string[] = []) {
     this.#families = familiesIn(registry);
     this.#refused = refused;
     addCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', () => this.#refusals, 'reason');
     const timeouts = 'Jobs that waited for a slot longer than the queue time-out.';
     addCounter(registry, 'queue_timeouts_total', timeouts, () => this.#queueTimeouts);
     this.#addZeros();
+    for (const cli of clis) this.#families.searches.inc({ cli }, 0);
   }
 
   get rejected(): number {
@@ -119,6 +124,11 @@ export class JobMetrics {
     tokens.inc({ direction: 'cache_write' }, cacheWriteTokens ?? 0);
     tokens.inc({ direction: 'output' }, outputTokens ?? 0);
     this.#ended.output_tokens += outputTokens ?? 0;
+  }
+
+  /** Counts the web searches in a bill. */
+  countSearches({ cli, account, searches }: Pick<Bill, 'cli' | 'account' | 'searches'>): void {
+    if (searches > 0) this.#families.searches.inc({ cli, ...(account !== '' && { account }) }, searches);
   }
 
   countDrainRefusal(): void {

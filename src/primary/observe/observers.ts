@@ -40,11 +40,13 @@ export function observeJobs({ jobs, clients, usage, lastHour, sizes, log }: JobL
       log.info('job_fell_back', { request_id: request.requestId, ...traceFields(request.trace), ...models, reason });
     },
     attemptEnded: (request, end, bill) => {
+      jobs.countSearches(bill);
       usage.jobEnded(request, end, bill);
       logFailure(log, request, end, bill);
     },
     jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
+      jobs.countSearches(bill);
       clients.jobEnded(request, end);
       usage.jobEnded(request, end, bill);
       lastHour.jobEnded(request, end);

@@ -140,11 +140,12 @@ export class PrimaryMetrics {
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,
     clis: readonly string[] = [],
   ) {
-    this.jobs = new JobMetrics(this.registry, () => ({
+    const refusals = () => ({
       queue_full: room.refused,
       client_bound: room.refusedByBound,
       conversations_busy: conversations.refused,
-    }));
+    });
+    this.jobs = new JobMetrics(this.registry, refusals, clis);
     this.clients = new ClientMetrics(this.registry, () => room.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry, clis);

@@ -61,6 +61,7 @@ export const families: Readonly<Record<string, Family>> = {
   store_up: gauge(),
   store_operation_seconds: unseen('histogram', 'operation'),
   tokens_total: counter({ direction: ['input', 'cache_read', 'cache_write', 'output'] }),
+  web_searches_total: counter({ cli }),
   ready: gauge({ cli }),
   draining: gauge(),
   readiness_last_check_timestamp_seconds: gauge({ cli }),

@@ -83,19 +83,21 @@ export const noCharge: Charge = {
   costUsd: null,
 };
 
-/** The charge of a job, with the model and the account that it is for. */
+/** The charge of a job, with the model, the CLI and the account that it is for. */
 export interface Bill extends Charge {
   /** Model of the request by its public name; empty for the default model of a CLI. */
   readonly requested: string;
   /** Model that the CLI has named in the answer so far; null if it has named none. */
   readonly reported: string | null;
+  /** Name of the model CLI; empty if no CLI had the job. */
+  readonly cli: string;
   /** Account as in `UsageDelta`. */
   readonly account: string;
   /** Time for which the model CLI had the job, in milliseconds. */
   readonly modelMs: number;
 }
 
-export const noBill: Bill = { ...noCharge, requested: '', reported: null, account: '', modelMs: 0 };
+export const noBill: Bill = { ...noCharge, requested: '', reported: null, cli: '', account: '', modelMs: 0 };
 
 /** Adds two reported amounts; null if both are null, which is not the same as 0. */
 export function sumOf(a: number | null, b: number | null): number | null {

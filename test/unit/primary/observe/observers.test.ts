@@ -21,7 +21,8 @@ function cliFailed(reason: CliReason, message = ''): JobFailed {
 describe('The observer of jobs', () => {
   function createObserver() {
     const registry = new Registry();
-    const jobs = new JobMetrics(registry, () => ({ queue_full: 0, client_bound: 0, conversations_busy: 0 }));
+    const refusals = { queue_full: 0, client_bound: 0, conversations_busy: 0 };
+    const jobs = new JobMetrics(registry, () => refusals, ['claude', 'codex']);
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
@@ -43,6 +44,23 @@ describe('The observer of jobs', () => {
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
     expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
     expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
+  });
+
+  it('counts the web searches of jobs with any outcome by CLI and account, from 0 on', async () => {
+    const { observer, read } = createObserver();
+    const claude = { ...noBill, cli: 'claude' };
+    observer.jobEnded(jobRequest(), jobDone(), true, { ...claude, searches: 2 });
+    observer.jobEnded(jobRequest(), jobFailed('timeout'), true, { ...claude, searches: 3 });
+    observer.attemptEnded(jobRequest(), jobFailed('cli_error'), { ...claude, account: 'spare', searches: 1 });
+    observer.jobEnded(jobRequest(), jobDone(), true, { ...claude, account: 'ada' });
+    observer.jobEnded(jobRequest(), jobFailed('queue_timeout'), false, noBill);
+    const { samples } = await read();
+    const counts = samples.filter(({ name }) => name === 'web_searches_total');
+    expect(counts.map(({ labels, value }) => [labels, value])).toEqual([
+      [{ cli: 'claude' }, 5],
+      [{ cli: 'codex' }, 0],
+      [{ cli: 'claude', account: 'spare' }, 1],
+    ]);
   });
 
   it('logs each end, at level info only for a job whose worker died, because no request record reports it', () => {
