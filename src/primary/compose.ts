@@ -233,7 +233,9 @@ function createAccess({ config, host, store }: StartInput) {
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
-  return { clients, rateLimit, keyAttempts, redactor, budgets, audit: new AuditLog(config.auditFile, clock, log) };
+  const searches = new SearchQuota(config.search, (client) => clients.optionsOf(client).searchesPerDay, budgets, clock);
+  const audit = new AuditLog(config.auditFile, clock, log);
+  return { clients, rateLimit, keyAttempts, redactor, budgets, searches, audit };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -389,7 +391,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkBudget: (request) => budgets.checkBudget(request),
-      searches: new SearchQuota(config.search, (client) => parts.clients.optionsOf(client).searchesPerDay, clock),
+      searches: parts.searches,
       isStoreUp: () => store.isUp,
       spansOf: spans && spansOfJobs(spans, clock),
     },

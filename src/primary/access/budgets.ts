@@ -30,9 +30,11 @@ interface PeriodOrder {
 interface Spent {
   readonly tokens: number;
   readonly costUsd: number;
+  /** Number of web searches. */
+  readonly searches: number;
 }
 
-const nothing: Spent = { tokens: 0, costUsd: 0 };
+const nothing: Spent = { tokens: 0, costUsd: 0, searches: 0 };
 
 /** Time between two reads of a week or month from a store that several hosts share: they are long reports. */
 const betweenLongReadsMs = 60_000;
@@ -84,11 +86,16 @@ export class Budgets {
   }
 
   /** Counts the usage of an ended job, for any outcome. */
-  jobEnded({ client, groups = [] }: Spender, { inputTokens, outputTokens, costUsd }: Charge): void {
-    const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 };
+  jobEnded({ client, groups = [] }: Spender, { inputTokens, outputTokens, costUsd, searches }: Charge): void {
+    const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0, searches };
     // counted without a budget too: a key may get one later
     const names = [client, ...groups.map(groupUsage)];
     for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
+  }
+
+  /** Returns the number of web searches of a person, or of a key with its sub-clients, in this day. Only ended jobs count. */
+  searchesOf(client: string): number {
+    return this.#periods.day.spentBy([holderOf(client)]).searches;
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
@@ -214,7 +221,7 @@ class PeriodUsage {
 }
 
 function sumOf(a = nothing, b = nothing): Spent {
-  return { tokens: a.tokens + b.tokens, costUsd: a.costUsd + b.costUsd };
+  return { tokens: a.tokens + b.tokens, costUsd: a.costUsd + b.costUsd, searches: a.searches + b.searches };
 }
 
 /** Adds usage to one name. */
@@ -223,8 +230,8 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
 }
 
 /**
- * Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own.
- * The usage of a group is also that of its people.
+ * Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own,
+ * and no web searches. The usage of a group is also that of its people.
  */
 function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
   if (isGroupUsage(client)) return add(spent, client, more);
@@ -234,10 +241,11 @@ function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
 
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
   const spent = new Map<string, Spent>();
-  for (const { kind, client, tokens, cost_usd: costUsd } of rows)
+  for (const { kind, client, tokens, cost_usd: costUsd, web_searches: searches } of rows)
     addTo(spent, kind === 'other' ? (client ?? '') : `${kind} ${client}`, {
       tokens: tokens.input + tokens.output,
       costUsd: costUsd ?? 0,
+      searches,
     });
   return spent;
 }

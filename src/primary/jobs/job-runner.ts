@@ -26,7 +26,7 @@ import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
 import { fallbacksIn, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
-import { allowSearches } from './search-grant.js';
+import { SearchGrant } from './search-grant.js';
 import type { Ticket } from './ticket.js';
 
 export interface JobLimits extends AdmissionSettings {
@@ -317,7 +317,8 @@ export class JobRunner {
     const { ticket } = job; // a retried background job may get another ticket before its processes have exited
     let reusable: ConversationState | null = null;
     try {
-      const { end, state } = await this.#answer(job, processes);
+      using grant = new SearchGrant(job, this.#resources.searches);
+      const { end, state } = await this.#answer(job, processes, grant);
       reusable = state;
       return this.#end(job, end);
     } catch (error) {
@@ -331,7 +332,11 @@ export class JobRunner {
   }
 
   /** Resolves with the end of a job, and with the state in which its process can be reused; null if it cannot. */
-  async #answer(job: Job, processes: JobProcesses): Promise<{ end: JobEnd; state: ConversationState | null }> {
+  async #answer(
+    job: Job,
+    processes: JobProcesses,
+    grant: SearchGrant,
+  ): Promise<{ end: JobEnd; state: ConversationState | null }> {
     const { observer, checkBudget, redactor } = this.#resources;
     let answering: Answering | null = null;
     try {
@@ -342,7 +347,7 @@ export class JobRunner {
       observer.jobStarted(job.queueMs);
       job.spans?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
-      using _searches = allowSearches(job, this.#resources.searches);
+      grant.reserve();
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       let answered: Answered | null = null;
       while (answered === null) {

@@ -323,11 +323,6 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return Math.max(0, this.#maxSearches - this.#searches);
   }
 
-  /** Number of web searches of all attempts. */
-  get searches(): number {
-    return this.#searches;
-  }
-
   addSearches(count: number): void {
     this.#searches += count;
     this.addCharge({ ...noCharge, searches: count });

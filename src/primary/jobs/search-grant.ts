@@ -2,13 +2,28 @@ import type { SearchQuota } from '../access/search-quota.js';
 import type { Job } from './job.js';
 
 /**
- * Reserves web searches for a job that may make some, until the returned value is disposed of. Returns null for another
- * job. Throws `rate_limited` if the client has used its searches of the day.
+ * Owns the web searches that are reserved for a job. It must be disposed of after the end of the job has been counted, in the
+ * same round of the event loop: until then, the searches of the job are in no usage.
  */
-export function allowSearches(job: Job, searches: Pick<SearchQuota, 'reserve' | 'settle'>): Disposable | null {
-  const { search, client } = job.request;
-  if (search === undefined) return null;
-  const reserved = searches.reserve(search, client);
-  job.allowSearches(reserved);
-  return { [Symbol.dispose]: () => searches.settle(client, reserved, job.searches) };
+export class SearchGrant implements Disposable {
+  readonly #job: Job;
+  readonly #searches: Pick<SearchQuota, 'reserve' | 'settle'>;
+  #reserved = 0;
+
+  constructor(job: Job, searches: Pick<SearchQuota, 'reserve' | 'settle'>) {
+    this.#job = job;
+    this.#searches = searches;
+  }
+
+  /** Reserves web searches if the job may make some. Throws `rate_limited` if the client has used those of the day. */
+  reserve(): void {
+    const { search, client } = this.#job.request;
+    if (search === undefined) return;
+    this.#reserved = this.#searches.reserve(search, client);
+    this.#job.allowSearches(this.#reserved);
+  }
+
+  [Symbol.dispose](): void {
+    this.#searches.settle(this.#job.request.client, this.#reserved);
+  }
 }

@@ -12,6 +12,7 @@ import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun, usualLimits } from '../../support/stores/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 import { describeResponseStore, nodeOf, turnOf } from '../../support/stores/response-store-contract.js';
+import { describeSearchQuota } from '../../support/stores/search-quota-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/stores/store-contract.js';
 
 let server: RedisServer;
@@ -39,6 +40,7 @@ describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeDeliveryStore('Redis', true, emptied);
 describeFileStore('Redis', true, emptied);
+describeSearchQuota('Redis', { isDurable: true, isShared: true }, emptied);
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

@@ -18,6 +18,7 @@ import { describeFileStore } from '../../support/stores/file-store-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun } from '../../support/stores/kept.js';
 import { describeResponseStore } from '../../support/stores/response-store-contract.js';
+import { describeSearchQuota } from '../../support/stores/search-quota-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/stores/store-contract.js';
 
 async function openAt(path: string, steps = migrations, clock = systemClock): Promise<Store> {
@@ -45,6 +46,7 @@ describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
 describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
 describeDeliveryStore('SQLite', true, placeInFolder);
 describeFileStore('SQLite', true, placeInFolder);
+describeSearchQuota('SQLite', { isDurable: true }, placeInFolder);
 
 /** Returns all bytes of all files in a folder. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {

@@ -1,3 +1,4 @@
+import { Budgets } from '../../../src/primary/access/budgets.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import type {
@@ -143,8 +144,11 @@ export interface JobOptions {
 
 /** Returns what a test may change and read, and the records of a job observer. */
 function harnessState(extras: Capabilities) {
+  const clock = new FakeClock();
   return {
-    clock: new FakeClock(),
+    clock,
+    /** Usage of ended jobs. */
+    budgets: new Budgets(clock, () => []),
     /** Clients that have requested a job. */
     clients: new SeenClients(),
     extras,
@@ -273,8 +277,9 @@ function recordingObserver(state: State): JobObserver {
     jobStarted: (queueMs) => void state.waits.push(queueMs),
     toolRound: (_request, outcome) => void state.toolRounds.push(outcome),
     firstDelta: (_request, ms) => void state.firstDeltas.push(ms),
-    jobEnded: ({ requestId }, end, hadSlot, charge) => {
-      state.ends.push({ requestId, end, hadSlot });
+    jobEnded: (request, end, hadSlot, charge) => {
+      state.budgets.jobEnded(request, charge);
+      state.ends.push({ requestId: request.requestId, end, hadSlot });
       state.charges.push(charge);
     },
     fellBack: (_request, from, to, reason) => void state.fallbacks.push(`${from.label} > ${to.label}: ${reason}`),
@@ -286,7 +291,7 @@ function recordingObserver(state: State): JobObserver {
 
 function scriptedRunner(
   state: State,
-  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations'>,
+  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'searches'>,
   isTraced: boolean,
 ): JobRunner {
   const { clock } = state;
@@ -307,7 +312,6 @@ function scriptedRunner(
     checkBudget: () => {
       if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
     },
-    searches: new SearchQuota('native', () => state.searchesPerDay, clock),
     spansOf: isTraced ? spansOfJobs(spans, clock) : null,
   };
   const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false, fallbackWaitMs: 600_000 };
@@ -379,7 +383,8 @@ export function jobHarness(options: JobOptions = {}) {
   );
   const lastCli = clis.at(-1) as ModelCli;
   const router = routerTo(clis, state, options.models);
-  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations }, isTraced);
+  const searches = new SearchQuota('native', () => state.searchesPerDay, state.budgets, clock);
+  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, isTraced);
   const background = backgroundJobs(state, runner, room, options);
   let requests = 0;
   const run = (differences: Partial<JobRequest> = {}, caller = new AbortController().signal) =>
@@ -392,6 +397,7 @@ export function jobHarness(options: JobOptions = {}) {
     /** Health of the CLI without a limit. */
     health: lastCli.health,
     router,
+    searches,
     runner,
     run,
     /** Starts a job whose caller can disconnect. */

@@ -18,6 +18,7 @@ function row(client: string, input: number): UsageRow {
     kind: 'key',
     client,
     tokens: { input, cached_input: 0, cache_write: 0, output: 0 },
+    web_searches: 0,
     cost_usd: null,
   } as UsageRow;
 }
@@ -206,6 +207,24 @@ describe('The budget of a week or month', () => {
     expect(asked).toHaveLength(7);
     expect(used(usesOf)).toBe(70);
   });
+});
+
+it('The web searches of a day are those of a key with its sub-clients, or of a person, from the store and since then', async () => {
+  const { budgets, clock } = budgetsOf({});
+  const count = () => ['key ada/new', 'key bob', 'sso ada'].map((client) => budgets.searchesOf(client));
+  budgets.jobEnded({ client: 'key ada/x', groups: ['art'] }, { ...charge(1), searches: 2 });
+  budgets.jobEnded({ client: 'sso ada' }, { ...charge(1), searches: 5 });
+  expect(count()).toEqual([2, 0, 5]);
+  const stored = [
+    { ...row('ada', 1), web_searches: 3 },
+    { ...row('ada/y', 1), web_searches: 4 },
+    { ...row('ada', 1), kind: 'sso' as const, web_searches: 6 },
+  ];
+  await budgets.refresh({ report: () => stored });
+  budgets.jobEnded({ client: 'key ada' }, { ...charge(1), searches: 1 });
+  expect(count()).toEqual([8, 0, 6]);
+  await clock.advance(24 * hourMs);
+  expect(count()).toEqual([0, 0, 0]);
 });
 
 describe('A budget that several clients share', () => {

@@ -4,6 +4,7 @@ import { describeDeliveryStore } from '../../../../support/stores/delivery-store
 import { describeFileStore } from '../../../../support/stores/file-store-contract.js';
 import { describeJobStore } from '../../../../support/stores/job-store-contract.js';
 import { describeResponseStore } from '../../../../support/stores/response-store-contract.js';
+import { describeSearchQuota } from '../../../../support/stores/search-quota-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../../../support/stores/store-contract.js';
 
 async function inMemory(): Promise<StorePlaceForTests> {
@@ -16,3 +17,4 @@ describeAnswerStore('memory', { isDurable: false }, inMemory);
 describeResponseStore('memory', { isDurable: false }, inMemory);
 describeDeliveryStore('memory', false, inMemory);
 describeFileStore('memory', false, inMemory);
+describeSearchQuota('memory', { isDurable: false }, inMemory);
