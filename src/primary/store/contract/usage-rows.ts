@@ -47,12 +47,17 @@ export class UsageRows {
     if (more.model === otherModels) this.#otherRows++;
   }
 
-  /** Returns usage with the names under which it has to be added, to limit the number of rows. */
+  /**
+   * Returns usage with the names under which it has to be added, to limit the number of rows. Sub-clients beyond the limit
+   * count for their key, so that it cannot exceed its budget with new names.
+   */
   named(more: UsageDelta): UsageDelta {
     if (isGroupUsage(more.client)) return more; // one row for each group with a budget
     const isHolder = holderOf(more.client) === more.client;
     const hasRoom = this.#clients.size < (isHolder ? maxClients : maxClientsWithSubClients);
-    const client = hasRoom || this.#clients.has(more.client) ? more.client : theRest;
+    const isNamed = hasRoom || this.#clients.has(more.client);
+    if (!isNamed && !isHolder) return this.named({ ...more, client: holderOf(more.client) });
+    const client = isNamed ? more.client : theRest;
     const model = more.model.length > maxNameLength ? otherModels : more.model;
     const named = { ...more, client, model };
     const rows = this.#clients.get(client);

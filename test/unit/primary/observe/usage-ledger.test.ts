@@ -51,7 +51,7 @@ describe('The usage of a client', () => {
     for (let n = 0; n < 2000; n++) answer(`key app/${n}`);
     answer('key bob');
     const rows = ledger.report(null, always);
-    expect([rows.length, rows.find(({ kind }) => kind === 'other')?.jobs.ok]).toEqual([502, 1500]);
+    expect([rows.length, rows.find(({ client }) => client === 'app')?.jobs.ok]).toEqual([502, 1500]);
     expect(ledger.report('key bob', always)).toHaveLength(1);
   });
 
@@ -294,7 +294,7 @@ describe('The growth of usage', () => {
     ledger.keepGrowth();
     for (let n = 0; n < 600; n++) answer(`key app/${n}`);
     const growth = ledger.takeGrowth();
-    expect([growth.length, growth.find(({ client }) => client === 'other other')?.jobs.ok]).toEqual([501, 100]);
+    expect([growth.length, growth.find(({ client }) => client === 'key app')?.jobs.ok]).toEqual([501, 100]);
   });
 
   it('can be restored into another ledger, and is not part of its growth', () => {

@@ -30,6 +30,22 @@ describe('The rows of a day', () => {
     expect([...rows.of('key bob')].map(({ model }) => model)).toEqual(['opus', 'haiku']);
   });
 
+  it('count sub-clients beyond the limit for their key, as long as there is room for keys', () => {
+    const rows = new UsageRows();
+    const nameFor = (client: string) => {
+      countIn(rows, rowOf(client));
+      return rows.named(rowOf(client)).client;
+    };
+    for (let n = 0; n < 500; n++) expect(nameFor(`key ada/${n}`)).toBe(`key ada/${n}`);
+    expect([nameFor('key ada/new'), nameFor('key eve/new'), nameFor('key ada/7')]).toEqual([
+      ...['key ada', 'key eve', 'key ada/7'],
+    ]);
+    for (let n = 0; n < 498; n++) countIn(rows, rowOf(`address ${n}`));
+    expect([nameFor('key ada/newer'), nameFor('key bob/new'), nameFor('key bob')]).toEqual([
+      ...['key ada', 'other other', 'other other'],
+    ]);
+  });
+
   it('are removed with their client', () => {
     const rows = new UsageRows();
     for (const client of ['key ada', 'key bob']) for (const model of ['opus', 'haiku']) rows.add(rowOf(client, model));
