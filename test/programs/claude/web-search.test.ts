@@ -92,6 +92,8 @@ describe('A web search with the real claude', () => {
 
     const refused = await service.post('/v1/chat/completions', chat, searcher);
     expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('3 web searches of this day')]);
+    const { text: metrics } = await service.get('/metrics');
+    expect(metrics).toContain('model_api_web_searches_total{cli="claude"} 3');
     const withSchema = {
       ...responses,
       text: { format: { type: 'json_schema', name: 'a', schema: { type: 'object' } } },
