@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type AskRequest, askRequest } from '../../shared/api/ask.js';
+import type { Image } from '../../shared/job.js';
 import { IdSet } from '../../shared/text/id-set.js';
 import type { TextLine } from '../../shared/text/json-lines.js';
 import type { CommandError } from '../base/errors.js';
@@ -12,10 +13,13 @@ export interface LineDefaults {
   readonly schema?: unknown;
 }
 
-type RequestImage = NonNullable<AskRequest['images']>[number];
+interface ReadImage {
+  readonly media_type: Image['mediaType'];
+  readonly data: string;
+}
 
 /** Reads images from files. Rejects with a CommandError. */
-export type ImageReader = (paths: readonly string[]) => Promise<RequestImage[] | undefined>;
+export type ImageReader = (paths: readonly string[]) => Promise<ReadImage[] | undefined>;
 
 /** Line that can be sent to the service. */
 export interface Prompt {
@@ -93,13 +97,22 @@ function askPromptOf(
   const inline = images.filter((image) => typeof image !== 'string');
   const { data, error } = promptFields.safeParse({ prompt, ...settings, images: inline, files });
   if (data === undefined) return { ...named, fault: faultOf(error) ?? forms };
+  if (data.images?.some((image) => image.file_id !== undefined) === true)
+    return { ...named, fault: 'images: must be paths or have data, because batches have no file_id for images' };
   const parts = (data.files ?? []).map(filePart);
   const content = parts.length === 0 ? prompt : [...parts, { type: 'text', text: prompt }];
   const shown = images.map((image) => (typeof image === 'string' ? image : dataUrl(image.media_type, image.data)));
   return chatPrompt(named, [{ role: 'user', content }], settings, shown);
 }
 
-function filePart({ name, text, data, media_type: type }: NonNullable<AskRequest['files']>[number]): LineFields {
+function filePart({
+  name,
+  text,
+  data,
+  media_type: type,
+  file_id: id,
+}: NonNullable<AskRequest['files']>[number]): LineFields {
+  if (id !== undefined) return { type: 'file', file: { filename: name, file_id: id } };
   const [usualType, base64] =
     text === undefined ? ['application/pdf', data ?? ''] : ['text/plain', Buffer.from(text).toString('base64')];
   return { type: 'file', file: { filename: name, file_data: dataUrl(type ?? usualType, base64) } };

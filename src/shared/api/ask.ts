@@ -35,16 +35,28 @@ export function imageFault(mediaType: ImageType, data: string): string | null {
 
 export const imageType = z.enum(imageTypes, `must be one of ${imageTypes.join(', ')}`);
 
+const fileId = z.string('must be a string').meta({
+  description:
+    'Id of a file that the client has uploaded to /v1/files with the purpose user_data, instead of `data` and `media_type`.',
+});
+const besideId = 'must not be sent together with file_id';
+
 const requestImage = z
   .strictObject({
-    media_type: imageType,
-    data: z.string('must be a string').meta({ description: 'The file in base64.' }),
+    media_type: imageType.optional(),
+    data: z.string('must be a string').optional().meta({ description: 'The file in base64.' }),
+    file_id: fileId.optional(),
   })
-  .superRefine(({ media_type, data }, context) => {
-    const message = imageFault(media_type, data);
+  .superRefine(({ media_type, data, file_id }, context) => {
+    const isUploaded = file_id !== undefined;
+    for (const [field, value] of Object.entries({ media_type, data })) {
+      const message = isUploaded ? besideId : 'must be sent';
+      if ((value !== undefined) === isUploaded) context.addIssue({ code: 'custom', path: [field], message });
+    }
+    const message = media_type && data !== undefined ? imageFault(media_type, data) : null;
     if (message !== null) context.addIssue({ code: 'custom', path: ['data'], message });
   })
-  .meta({ id: 'Image' });
+  .meta({ id: 'Image', description: 'An image with `media_type` and `data`, or with `file_id`.' });
 
 export const maxImages = 100;
 
@@ -65,9 +77,17 @@ const requestFile = z
     }),
     data: z.string('must be a string').optional().meta({ description: 'The file in base64.' }),
     text: z.string('must be a string').optional().meta({ description: 'The text of the file, instead of `data`.' }),
+    file_id: fileId.optional(),
   })
-  .refine(({ data, text }) => (data === undefined) !== (text === undefined), 'must have either data or text')
-  .meta({ id: 'File' });
+  .refine(
+    ({ data, text, file_id }) => [data, text, file_id].filter((each) => each !== undefined).length === 1,
+    'must have one of data, text and file_id',
+  )
+  .refine(({ media_type, file_id }) => media_type === undefined || file_id === undefined, {
+    path: ['media_type'],
+    message: besideId,
+  })
+  .meta({ id: 'File', description: 'A document with one of `data`, `text` and `file_id`.' });
 
 /** Documents before the text. */
 export const requestFiles = z
@@ -77,11 +97,6 @@ export const requestFiles = z
     description:
       'Documents for the model, before the prompt: PDFs of at most 32 MB and 100 pages, and texts. A model CLI that takes no PDFs gets their text. 400 if pdftotext is not installed.',
   });
-
-/** Converts images for a job, which places them before its text. */
-export function leadingImages(images: z.infer<typeof requestImages> = []): Image[] {
-  return images.map(({ media_type: mediaType, data }) => ({ mediaType, data, at: 0 }));
-}
 
 /** Text for a model, which is sent unchanged: only text that cannot be sent is rejected. */
 export const modelText = z

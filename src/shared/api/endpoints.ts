@@ -64,8 +64,8 @@ const batchErrors = [
 ] as const satisfies readonly PublicCode[];
 
 const list = [
-  { method: 'POST', route: '/ask', errors: jobErrors, others: [202] },
-  { method: 'POST', route: '/chat', errors: jobErrors, others: [202] },
+  { method: 'POST', route: '/ask', errors: [...jobErrors, 'not_found'], others: [202] },
+  { method: 'POST', route: '/chat', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'GET', route: '/chat', errors: keptErrors },
   { method: 'GET', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
   {

@@ -15,7 +15,7 @@ export const errorBody = z
       .array(z.strictObject({ path: z.string(), message: z.string() }))
       .optional()
       .meta({
-        description: 'The faults of the request; only with `validation_error`.',
+        description: 'The faults of the request, with `validation_error`; the missing file, with `not_found`.',
       }),
   })
   .meta({ id: 'Error' });

@@ -30,7 +30,7 @@ export interface FileForm {
   readonly fill: (reference: Reference, file: ReferredFile) => void;
 }
 
-/** Forms of one API by the type of the part. */
+/** Forms of one API by the type of the part, or by the field of the body for the service's own API. */
 export type FileForms = Readonly<Record<string, FileForm>>;
 
 interface FoundReference {
@@ -73,8 +73,8 @@ export class FileReferences {
   async fill(body: object, forms: FileForms, sender: ReferringRequest): Promise<void> {
     const found: FoundReference[] = [];
     let documents = 0;
-    for (const { part, path } of partsIn(body)) {
-      const form = Object.hasOwn(forms, String(part.type)) ? forms[String(part.type)] : undefined;
+    for (const { part, path, type = String(part.type) } of partsIn(body)) {
+      const form = Object.hasOwn(forms, type) ? forms[type] : undefined;
       if (form?.isDocument && ++documents > maxDocuments)
         throw invalid(path, `is document ${documents}: a request may have ${maxDocuments}`);
       const reference = form?.referenceIn(part) ?? null;
@@ -115,8 +115,20 @@ export class FileReferences {
   }
 }
 
-/** Yields the parts of all messages of a body. The messages of the model are skipped, because their files are ignored. */
-function* partsIn(body: object): Generator<{ readonly part: Reference; readonly path: string }> {
+interface FoundPart {
+  readonly part: Reference;
+  readonly path: string;
+  /** Type of a part that names none. */
+  readonly type?: string;
+}
+
+/**
+ * Yields the objects in the lists of a body, and the parts of all messages. The messages of the model are skipped,
+ * because their files are ignored.
+ */
+function* partsIn(body: object): Generator<FoundPart> {
+  for (const type of ['images', 'files'] as const)
+    for (const found of objectsIn((body as Reference)[type], type)) yield { ...found, type };
   for (const field of ['messages', 'input'] as const) {
     for (const { part: message, path } of objectsIn((body as Reference)[field], field)) {
       if (message.role === 'assistant') continue;

@@ -202,7 +202,9 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   const isOfCli = reason !== undefined && reason !== 'conversation_unknown' && reason !== 'budget';
   if ((code === 'cli_error') !== isOfCli || (reason === 'budget' && code !== 'rate_limited'))
     throw fault(exchange, 'is unclear on its reason');
-  if ((code === 'validation_error') !== (details !== undefined)) throw fault(exchange, 'is unclear on its details');
+  // A file that a request refers to may be missing: the details name its field.
+  if (code !== 'not_found' && (code === 'validation_error') !== (details !== undefined))
+    throw fault(exchange, 'is unclear on its details');
   if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');
 }
 

@@ -1,6 +1,7 @@
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
 import { postCountTokens, postMessages } from '../../../src/worker/anthropic/messages.js';
+import { postAsk, postChat } from '../../../src/worker/api/ask.js';
 import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
@@ -18,7 +19,7 @@ interface Replied {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** APIs of the service for the SDKs of OpenAI and Anthropic, with a primary whose jobs have these events. */
+/** APIs of the service for the SDKs of OpenAI and Anthropic, and POST /ask and POST /chat, with a primary whose jobs have these events. */
 export interface SdkDoor extends AsyncDisposable {
   readonly primary: FakePrimary;
   /** Request of the latest job. */
@@ -68,6 +69,8 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const files = new FileReferences(primary.asPrimary, () => bodyLimitBytes);
   const parts = { primary: primary.asPrimary, bodies, spill, files, clock: systemClock, closing };
   const handlers: Readonly<Record<string, AsyncHandler>> = {
+    '/ask': postAsk(parts),
+    '/chat': postChat(parts),
     '/v1/models': getDoorModels(parts.primary),
     '/v1/responses': postResponses(parts),
     '/v1/chat/completions': postChatCompletions(parts),

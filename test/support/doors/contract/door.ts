@@ -77,6 +77,14 @@ export function describeDoor(answering: Running): void {
       expect([large.status, large.body.error]).toEqual([413, 'payload_too_large']);
     });
 
+    it.each([
+      ['/ask', { prompt: 'Hello' }],
+      ['/chat', { message: 'Hello' }],
+    ])('has no file that nobody has uploaded: %s', async (path, asked) => {
+      const { status, body } = await service.post(path, { ...asked, files: [{ file_id: 'file-x' }] }, keys.alice);
+      expect([status, body.error]).toEqual([404, 'not_found']);
+    });
+
     it.each(['/health/history', '/usage'])('refuses a time that is none: %s', async (path) => {
       const { status, body } = await service.get(`${path}?since=yesterday`, keys.alice);
       expect([status, body.error]).toEqual([400, 'validation_error']);

@@ -78,10 +78,12 @@ describe('The prompts in a file', () => {
   });
 
   it('may have documents', async () => {
-    const [prompt] = await read([{ ...x, files: [{ name: 'a.txt', text: 'ü' }, { data: 'JVBERi0=' }] }]);
+    const sent = [{ name: 'a.txt', text: 'ü' }, { data: 'JVBERi0=' }, { name: 'b.pdf', file_id: 'file-b' }];
+    const [prompt] = await read([{ ...x, files: sent }]);
     const files = [
       { filename: 'a.txt', file_data: 'data:text/plain;base64,w7w=' },
       { file_data: 'data:application/pdf;base64,JVBERi0=' },
+      { filename: 'b.pdf', file_id: 'file-b' },
     ].map((file) => ({ type: 'file', file }));
     const message = { role: 'user', content: [...files, { type: 'text', text: 'x' }] };
     expect(prompt).toMatchObject({ body: { messages: [message] } });
@@ -100,6 +102,8 @@ describe('The prompts in a file', () => {
     [{ prompt: 'x', images: 'a.png' }, 'images: must be a list'],
     [{ prompt: 'x', images: ['a.png', {}] }, 'images.0.media_type: must be'],
     [{ prompt: 'x', images: [{ media_type: 'image/png', data: '!' }] }, 'images.0.data: must be base64'],
+    [{ prompt: 'x', images: [{ file_id: 'file-a' }] }, 'images: must be paths or have data'],
+    [{ prompt: 'x', files: [{ file_id: 'file-a', text: 'x' }] }, 'files.0: must have one of data, text and file_id'],
     [{ prompt: 'x', id: '' }, 'id: must be'],
     [{ prompt: 'x', id: null }, 'id: must be'],
     [{ prompt: 'x', id: 1.5 }, 'id: must be'],

@@ -2,7 +2,6 @@ import {
   answerSchema,
   effort,
   imageFault,
-  leadingImages,
   maxImages,
   maxSchemaBytes,
   requestImages,
@@ -70,9 +69,9 @@ describe('An image', () => {
 describe('The images of a request', () => {
   const png = { media_type: 'image/png', data: fileOf('image/png') };
 
-  it('precede its text', () => {
-    expect(leadingImages(requestImages.parse([png]))).toEqual([{ mediaType: 'image/png', data: png.data, at: 0 }]);
-    expect(leadingImages(undefined)).toEqual([]);
+  it('have their bytes, or the id of a file', () => {
+    const images = [png, { file_id: 'file-a' }];
+    expect(requestImages.parse(images)).toEqual(images);
   });
 
   it.each<[string, unknown, string]>([
@@ -83,7 +82,10 @@ describe('The images of a request', () => {
       [{ ...png, media_type: 'image/svg+xml' }],
       'must be one of image/png, image/jpeg, image/gif, image/webp',
     ],
-    ['no data', [{ media_type: 'image/png' }], 'must be a string'],
+    ['no data', [{ media_type: 'image/png' }], 'must be sent'],
+    ['no type', [{ data: png.data }], 'must be sent'],
+    ['a file and its data', [{ file_id: 'file-a', data: png.data }], 'must not be sent together with file_id'],
+    ['a file and a type', [{ file_id: 'file-a', media_type: 'image/png' }], 'must not be sent together with file_id'],
     ['a text', [{ ...png, data: 'aGVsbG8=' }], 'is not a file of the type image/png'],
     ['an unknown type and broken data', [{ media_type: 5, data: '?' }], 'must be one of'],
     ['null', [null], ''],

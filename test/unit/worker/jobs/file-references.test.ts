@@ -30,14 +30,22 @@ const answers = {
   filePiece: ({ id, from }: FileKey) => ({ data: files[id]?.[1].subarray(from, from + 1000).toString('base64') }),
 };
 
-const events = [...begun, ...answerEvents('ok'), jobDone()];
+const conversation = { id: 'c', messageCount: 2, tokensUsed: 1, createdAt: 0, lastActivityAt: 0, expiresAt: 0 };
+const events = [...begun, ...answerEvents('ok'), jobDone({ conversation })];
 
-async function post(path: string, content: readonly object[], given: object = answers) {
-  const isResponse = path === '/v1/responses';
-  const messages = [{ role: 'user', content }];
+/** Returns a request with these parts. `field`: list for them in POST /ask and POST /chat. */
+function bodyOf(path: string, content: readonly object[], field: string): object {
+  if (path === '/ask') return { prompt: 'a', [field]: content };
+  if (path === '/chat') return { message: 'a', [field]: content };
+  const messages = [{ role: 'user', content: [...content, textOf(path)] }];
+  return { model: 'eliza', ...(path === '/v1/responses' ? { input: messages } : { messages, max_tokens: 9 }) };
+}
+
+const textOf = (path: string) => ({ type: path === '/v1/responses' ? 'input_text' : 'text', text: 'a' });
+
+async function post(path: string, content: readonly object[], given: object = answers, field = 'files') {
   await using door = await sdkDoor(always(...events), { bodyLimitBytes: 8000, answers: { ...given } });
-  const body = { model: 'eliza', ...(isResponse ? { input: messages } : { messages, max_tokens: 9 }) };
-  const { status, body: answer } = await door.post(path, body);
+  const { status, body: answer } = await door.post(path, bodyOf(path, content, field));
   const job = door.primary.calls.find(({ name }) => name === 'run')?.request as JobRequest | undefined;
   return { status, answer, job, calls: door.primary.calls.map(({ name }) => name) };
 }
@@ -46,10 +54,14 @@ const block = (id: unknown, type = 'document') => ({ type, source: { type: 'file
 const chatFile = (id: unknown) => ({ type: 'file', file: { file_id: id } });
 const inputFile = (id: unknown, type = 'input_file') => ({ type, file_id: id });
 
+const own = (id: unknown) => ({ file_id: id });
+
 const forms = [
   ['/v1/messages', block],
   ['/v1/chat/completions', chatFile],
   ['/v1/responses', inputFile],
+  ['/ask', own],
+  ['/chat', own],
 ] as const;
 
 describe('A file id in a request', () => {
@@ -59,14 +71,11 @@ describe('A file id in a request', () => {
       ['file-text', 'text/plain', {}],
       ['file-json', 'text/plain', {}],
     ])('becomes the document of its bytes: %s', async (id, mediaType, more) => {
-      const { status, job } = await post(path, [
-        { type: path === '/v1/responses' ? 'input_text' : 'text', text: 'a' },
-        part(id),
-      ]);
+      const { status, job } = await post(path, [part(id)]);
       const data = files[id]?.[1].toString('base64');
       expect([status, job?.images]).toEqual([
         200,
-        [{ mediaType, data, name: `${id}.x`, at: 1, digest: expect.any(String), ...more }],
+        [{ mediaType, data, name: `${id}.x`, at: 0, digest: expect.any(String), ...more }],
       ]);
     });
 
@@ -89,15 +98,12 @@ describe('A file id in a request', () => {
       [
         'of the 21st document',
         400,
-        /content\.20: is document 21: a request may have 20/,
+        /content\.20: is document 21: a request may have 20|files: must be at most 20 files/,
         Array(21).fill(part('file-text')),
       ],
     ])('is refused: %s', async (_, status, message, parts) => {
       const refused = await post(path, parts);
-      expect([refused.status, refused.answer]).toEqual([
-        status,
-        expect.objectContaining({ error: expect.objectContaining({ message: expect.stringMatching(message) }) }),
-      ]);
+      expect([refused.status, JSON.stringify(refused.answer)]).toEqual([status, expect.stringMatching(message)]);
       expect(refused.calls).not.toContain('run');
     });
 
@@ -124,9 +130,31 @@ describe('A file id in a request', () => {
       },
     ],
     ['/v1/responses', inputFile('file-png', 'input_image')],
+    ['/ask', own('file-png')],
+    ['/chat', own('file-png')],
   ])('becomes an image: %s', async (path, part) => {
-    const { job } = await post(path, [part, { type: path === '/v1/responses' ? 'input_text' : 'text', text: 'a' }]);
+    const { job } = await post(path, [part], answers, 'images');
     expect(job?.images).toContainEqual({ mediaType: 'image/png', data: png.toString('base64'), at: 0 });
+  });
+
+  it('of a file that is no image is refused as an image of POST /ask', async () => {
+    const { status, answer, calls } = await post('/ask', [own('file-text')], answers, 'images');
+    expect([status, answer.message]).toEqual([400, expect.stringContaining('images.0.file_id: must be one of')]);
+    expect(calls).not.toContain('run');
+  });
+
+  it('has the name that the client of POST /ask has sent', async () => {
+    const { job } = await post('/ask', [{ name: 'mine.txt', file_id: 'file-text' }, { text: 'b' }]);
+    expect(job?.images).toMatchObject([{ name: 'mine.txt' }, { data: 'Yg==', name: '' }]);
+  });
+
+  it.each([
+    [{ file_id: 'file-text', data: 'YQ==' }, 'files.0: must have one of data, text and file_id'],
+    [{ file_id: 'file-text', media_type: 'text/plain' }, 'files.0.media_type: must not be sent together with file_id'],
+    [{}, 'files.0: must have one of data, text and file_id'],
+  ])('stands alone in a file of POST /ask: %j', async (file, message) => {
+    const { status, answer } = await post('/ask', [file]);
+    expect([status, answer.message]).toEqual([400, message]);
   });
 
   it('is refused beside the bytes of the file', async () => {
