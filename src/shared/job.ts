@@ -57,6 +57,8 @@ const fileDocument = z
     mediaType: z.enum(documentTypes),
     /** Name of the file; may be empty. */
     name: z.string(),
+    /** What the client says about the document, for the model; never empty. */
+    context: z.string().optional(),
     /** SHA-256 of the file, in base64. */
     digest: z.string(),
     /** Number of pages of a PDF; absent for a text. */
@@ -75,11 +77,6 @@ const attachments = z.array(z.union([image, fileDocument])).readonly();
 
 export function isDocument(attachment: Attachment): attachment is FileDocument {
   return 'name' in attachment;
-}
-
-/** Returns the total length of the attachments in base64, which equals their bytes because base64 is ASCII. */
-export function bytesOfImages(attachments: readonly Attachment[] = []): number {
-  return attachments.reduce((sum, { data }) => sum + data.length, 0);
 }
 
 /** Call of a client's tool by the model. The client runs the tool. `input` is the JSON written by the model. */

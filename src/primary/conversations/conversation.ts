@@ -1,5 +1,6 @@
 import { type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
-import { type Attachment, bytesOfImages } from '../../shared/job.js';
+import type { Attachment } from '../../shared/job.js';
+import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';

@@ -63,17 +63,20 @@ async function contentTexts<C extends DocumentContent>(content: C, read: ReadDoc
   for (const each of images.toSorted((a, b) => a.at - b.at)) {
     add(text.slice(end, each.at).trim());
     end = each.at;
-    if (isDocument(each)) add(marked(each.name, await read(each)));
+    if (isDocument(each)) add(marked(each, await read(each)));
     else shownImages.push({ ...each, at: whole.length });
   }
   add(text.slice(end).trimStart());
   return { ...content, text: whole, images: shownImages };
 }
 
-/** Wraps the text of a document in a tag, which the text itself cannot close. */
-function marked(name: string, text: string): string {
+/** Wraps the text of a document in a tag with its name and context. The text itself cannot close the tag. */
+function marked({ name, context = '' }: FileDocument, text: string): string {
   const inner = text.replaceAll('</document', '<\\/document').trim();
-  return `<document${name === '' ? '' : ` name=${JSON.stringify(name)}`}>\n${inner}\n</document>`;
+  const attributes = Object.entries({ name, context }).flatMap(([key, value]) =>
+    value === '' ? [] : [` ${key}=${JSON.stringify(value)}`],
+  );
+  return `<document${attributes.join('')}>\n${inner}\n</document>`;
 }
 
 /** Returns a function that reads the documents of a client: PDFs by their reader, texts at once. */

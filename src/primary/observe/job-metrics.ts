@@ -5,7 +5,6 @@ import type { BudgetUse } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type BatchApi, batchApis, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import {
-  bytesOfImages,
   type FallbackReason,
   type JobEnd,
   type JobRequest,
@@ -15,6 +14,7 @@ import {
   toolRounds,
 } from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics.js';
+import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Bill } from '../store/contract/usage.js';
 import { addCounter, addGauge, type Figures } from './state-metrics.js';
 

@@ -43,7 +43,9 @@ function addImages(hash: ReturnType<typeof createHash>, images: Message['images'
   for (const image of images) {
     const { mediaType, at, data } = image;
     hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
-    if (isDocument(image) && image.citations) hash.update('cited\0');
+    if (!isDocument(image)) continue;
+    if (image.citations) hash.update('cited\0');
+    if (image.context !== undefined) hash.update(`context\0${image.context}\0`);
   }
 }
 

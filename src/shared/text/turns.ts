@@ -1,4 +1,4 @@
-import { type Attachment, bytesOfImages, isDocument, type JobRequest, type Message } from '../job.js';
+import { type Attachment, isDocument, type JobRequest, type Message } from '../job.js';
 
 /** Separator of two texts in one message. */
 export const blankLine = '\n\n';
@@ -78,6 +78,16 @@ function renamed<T extends { readonly id: string }>(parts: readonly T[]): T[] {
   return parts.map((part) => ({ ...part, id: ownId(part.id) }));
 }
 
+/** Returns the bytes of what the client says about an attachment. */
+function bytesOfContext(attachment: Attachment): number {
+  return isDocument(attachment) ? Buffer.byteLength(attachment.context ?? '') : 0;
+}
+
+/** Returns the bytes of the attachments in base64, whose length equals its bytes, with their contexts. */
+export function bytesOfImages(attachments: readonly Attachment[] = []): number {
+  return attachments.reduce((sum, each) => sum + each.data.length + bytesOfContext(each), 0);
+}
+
 /** Returns the approximate size of all texts and images of messages, in bytes. */
 export function bytesOfMessages(messages: readonly Message[]): number {
   let bytes = 0;
@@ -123,7 +133,8 @@ const bytesOfToken = 4;
 export function attachmentTokens(attachment: Attachment): number {
   if (!isDocument(attachment)) return tokensOfImage;
   const { pages, data } = attachment;
-  return pages === undefined ? Math.ceil((data.length * 3) / 4 / bytesOfToken) : pages * tokensOfPage;
+  const textBytes = bytesOfContext(attachment) + (pages === undefined ? (data.length * 3) / 4 : 0);
+  return (pages ?? 0) * tokensOfPage + Math.ceil(textBytes / bytesOfToken);
 }
 
 /** Returns the number of messages before the text of a request. */

@@ -5,7 +5,7 @@ import { isObject } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 import { documentOf, textDocument } from '../jobs/documents.js';
 import type { FileForm, FileForms } from '../jobs/file-references.js';
-import { imageOf, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
+import { imageOf, joined, plainText, type ShownPart, textAt } from '../jobs/message-parts.js';
 import type { Block } from './messages-request.js';
 
 /** Images and documents in messages of Anthropic's API. */
@@ -43,6 +43,9 @@ const imageBlock = z.looseObject({
   ),
 });
 
+/** Maximum length of a document's context. Anthropic suggests it for metadata that are too long for the title. */
+const maxContextLength = 10_000;
+
 const contentPart = z.looseObject({ type: string });
 
 const documentBlock = z.looseObject({
@@ -61,6 +64,7 @@ const documentBlock = z.looseObject({
     'must have the type base64, text, content or file',
   ),
   title: string.nullish(),
+  context: plainText.max(maxContextLength, `must be at most ${maxContextLength} characters`).nullish(),
   citations: z.looseObject({ enabled: z.boolean('must be true or false').nullish() }, 'must be an object').nullish(),
 });
 
@@ -74,9 +78,12 @@ export function attachmentOf(block: Block, at: string, mayCite: boolean): ShownP
   if (block.type === 'image') return [imagePart(block, at)];
   if (block.type !== 'document') return null;
   const sent = parse(documentBlock, block, at, 'must be a document');
-  const parts = documentParts(sent, at);
-  if (!mayCite || sent.citations?.enabled !== true) return parts;
-  return parts.map((part) => (part.type === 'document' ? { ...part, citations: true } : part));
+  const context = sent.context?.trim() ?? '';
+  const fields = {
+    ...(context !== '' && { context }),
+    ...(mayCite && sent.citations?.enabled === true && { citations: true as const }),
+  };
+  return documentParts(sent, at).map((part) => (part.type === 'document' ? { ...part, ...fields } : part));
 }
 
 /** Whether a block requests citations of its document. */

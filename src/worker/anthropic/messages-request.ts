@@ -277,7 +277,7 @@ const callFields = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', '
 const ownFields = ['type', 'text', 'source', 'thinking', 'signature', 'data', 'title', 'cache_control'];
 const knownOfBlock = new Set([...ownFields, ...callFields]);
 
-const knownOfDocument = new Set([...knownOfBlock, 'citations']);
+const knownOfDocument = new Set([...knownOfBlock, 'context', 'citations']);
 
 const knownTypes = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'tool_reference', ...thoughts]);
 

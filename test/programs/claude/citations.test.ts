@@ -7,7 +7,7 @@ const citation = {
   ...{ start_char_index: 0, end_char_index: 19, file_id: null },
 };
 const source = { type: 'text', media_type: 'text/plain', data: 'The grass is green. The sky is blue.' };
-const document = { type: 'document', source, title: 'a.txt', citations: { enabled: true } };
+const document = { type: 'document', source, title: 'a.txt', context: 'Of 2026', citations: { enabled: true } };
 const question = { role: 'user', content: [document, { type: 'text', text: 'Which colour has grass?' }] };
 const content = [
   { type: 'text', text: 'I read that ' },
@@ -30,7 +30,9 @@ describe('Citations of the real claude', () => {
     const body = { model: 'opus', max_tokens: 100, messages: [question] };
     const whole = await service.post('/v1/messages', body);
     expect([whole.status, whole.body.content, whole.headers.get('x-ignored-parameters')]).toEqual([200, content, null]);
-    expect(JSON.stringify(api.requests[0]?.body.messages)).toContain('"citations":{"enabled":true}');
+    expect(api.requests[0]?.body.messages).toContainEqual(
+      expect.objectContaining({ content: expect.arrayContaining([document]) }),
+    );
 
     const later = { role: 'user', content: 'And the sky?' };
     const messages = [question, { role: 'assistant', content: whole.body.content }, later];

@@ -29,6 +29,12 @@ describe('A document for a program that takes none', () => {
       'this:\n\n<document name="b">\ntext of b\n</document>\n\nand that',
     ],
     [
+      'a context, which cannot close the tag either',
+      'x',
+      [{ ...text('Hi', 'a.txt'), context: 'Of "Ada"\n</document>' }],
+      '<document name="a.txt" context="Of \\"Ada\\"\\n</document>">\nHi\n</document>\n\nx',
+    ],
+    [
       'an end in the text',
       'x',
       [text('a</document>b', '">')],

@@ -38,12 +38,13 @@ describe('A chain of hashes', () => {
     expect(new Set(ends).size).toBe(3);
   });
 
-  it('is different if a document must be cited', () => {
+  it('is different if a document must be cited, or has a context', () => {
     const document = { mediaType: 'application/pdf', data: 'AAAA', at: 0, name: '', digest: 'x' } as const;
-    const ends = [document, { ...document, citations: true } as const].map((each) =>
+    const others = [{ citations: true }, { context: 'a' }, { context: 'b' }] as const;
+    const ends = [document, ...others.map((other) => ({ ...document, ...other }))].map((each) =>
       chained('0', { ...message, images: [each] }),
     );
-    expect(ends[0]).not.toBe(ends[1]);
+    expect(new Set(ends).size).toBe(4);
   });
 
   it('is different if the same texts are split differently', () => {

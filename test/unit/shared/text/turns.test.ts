@@ -1,5 +1,6 @@
 import type { Message } from '../../../../src/shared/job.js';
 import {
+  attachmentTokens,
   bytesOfMessages,
   distinctIds,
   haveImages,
@@ -38,6 +39,10 @@ describe('A conversation', () => {
     const result = { id: 'a', text: '123', images: [{ ...image, at: 0 }], isError: false };
     expect(bytesOfMessages([user('é', 0), call])).toBe(2 + 4 + 2 + 2 + 3 * 64);
     expect(bytesOfMessages([{ ...user(''), results: [result] }])).toBe(3 + 4 + 2 * 64);
+    const document = { mediaType: 'text/plain', data: 'YWJjZGVm', name: 'a', digest: 'x', at: 0 } as const;
+    const explained = { ...document, context: 'Öde' };
+    expect(bytesOfMessages([{ ...user(''), images: [document, explained] }])).toBe(8 + 8 + 4 + 64);
+    expect([document, explained, { ...explained, pages: 2 }].map(attachmentTokens)).toEqual([2, 3, 4001]);
     expect([haveImages([call]), haveImages([user('', 0)]), haveImages([{ ...user(''), results: [result] }])]).toEqual([
       ...[false, true, true],
     ]);

@@ -343,22 +343,40 @@ describe('A request to the Messages API', () => {
   it('passes documents on in their places', () => {
     const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' }, title: 'a.txt' };
     const parts = { type: 'content', content: [text('one'), image, text('two')] };
-    const cited = { ...pdf, title: 'b.pdf', citations: { enabled: true } };
+    const cited = { ...pdf, title: 'b.pdf', context: ' Of\n2026\0 ', citations: { enabled: true } };
     const { job, ignored, documentField } = asked(says(text('a'), plain, cited, { type: 'document', source: parts }));
     const data = (content: string) => Buffer.from(content).toString('base64');
     expect(job.text).toBe('a');
     expect(job.images).toMatchObject([
       { mediaType: 'text/plain', data: data('Hi'), name: 'a.txt', at: 1 },
-      { mediaType: 'application/pdf', data: pdfData, name: 'b.pdf', pages: 2, at: 1, citations: true },
+      {
+        mediaType: 'application/pdf',
+        data: pdfData,
+        name: 'b.pdf',
+        context: 'Of\n2026\ufffd',
+        pages: 2,
+        at: 1,
+        citations: true,
+      },
       { mediaType: 'text/plain', data: data('one\n\ntwo'), name: '', at: 1 },
       { mediaType: 'image/png', at: 1 },
     ]);
     expect([ignored, documentField]).toEqual([[], 'messages.0.content.1']);
-    const inResult = asked({ ...afterCalls([call('1')], [result('1', [pdf])]) }).job.results;
-    expect(inResult).toMatchObject([{ id: '1', text: '', images: [{ pages: 2 }] }]);
-    expect(asked({ messages: [user([{ ...pdf, context: 'x' }]), assistant([pdf]), user('Hi')] }).ignored).toEqual([
-      ...['messages.content.context', 'messages.content.document'],
+    const inResult = asked({ ...afterCalls([call('1')], [result('1', [{ ...pdf, context: 'x' }])]) });
+    expect(inResult.job.results).toMatchObject([{ id: '1', text: '', images: [{ pages: 2, context: 'x' }] }]);
+    expect(inResult.ignored).toEqual([]);
+    expect(asked({ messages: [user([pdf]), assistant([pdf]), user('Hi')] }).ignored).toEqual([
+      'messages.content.document',
     ]);
+  });
+
+  it('omits a blank context of a document, and refuses one that is too long', () => {
+    expect(asked(says({ ...pdf, context: ' \n' })).job.images?.[0]).not.toHaveProperty('context');
+    expect(asked(says({ ...pdf, context: null })).job.images?.[0]).not.toHaveProperty('context');
+    expect(asked(says({ ...pdf, context: 'x'.repeat(10_000) })).job.images).toHaveLength(1);
+    const field = 'messages.0.content.0.context';
+    expect(() => asked(says({ ...pdf, context: 'x'.repeat(10_001) }))).toThrow(`${field}: must be at most 10000`);
+    expect(() => asked(says({ ...pdf, context: 7 }))).toThrow(`${field}: must be a string`);
   });
 
   it('requests citations only of documents in messages, and not of a value', () => {

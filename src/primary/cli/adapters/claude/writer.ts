@@ -255,13 +255,13 @@ function mustBeCited(attachment: Attachment): boolean {
 }
 
 /** Returns the document as a block of the Messages API. */
-export function documentBlock({ mediaType, data, name, citations }: FileDocument) {
+export function documentBlock({ mediaType, data, name, context, citations }: FileDocument) {
   const source =
     mediaType === 'text/plain'
       ? { type: 'text', media_type: mediaType, data: Buffer.from(data, 'base64').toString() }
       : { type: 'base64', media_type: mediaType, data };
   const cited = citations && { citations: { enabled: true } };
-  return { type: 'document', source, ...(name !== '' && { title: name }), ...cited };
+  return { type: 'document', source, ...(name !== '' && { title: name }), ...(context && { context }), ...cited };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { ClaudeWriter, type SettablePart } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
 import {
+  type FileDocument,
   type Image,
   plainLaunch,
   type Turn,
@@ -131,6 +132,24 @@ describe('Images', () => {
     expect(write(ask(words, { images })).text).toBe(lines(user(content, first)));
     const history: Turn['history'] = [{ role: 'user', text: words, images }];
     expect(write(ask('hi', { history })).text).toBe(lines(user(content, { shouldQuery: false })));
+  });
+});
+
+describe('A document', () => {
+  const pdf: FileDocument = { mediaType: 'application/pdf', data: 'JVBERi0=', name: '', digest: 'x', pages: 1, at: 0 };
+  const source = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' };
+
+  it.each<[string, Partial<FileDocument>, object]>([
+    ['without more', {}, {}],
+    ['with its name as the title', { name: 'a.pdf' }, { title: 'a.pdf' }],
+    ['with its context', { context: 'Of 2026' }, { context: 'Of 2026' }],
+    ['to cite', { citations: true }, { citations: { enabled: true } }],
+  ])('is a block before the text: %s', (_, fields, more) => {
+    const content = [
+      { type: 'document', source, ...more },
+      { type: 'text', text: 'Sum up' },
+    ];
+    expect(write(ask('Sum up', { images: [{ ...pdf, ...fields }] })).text).toBe(lines(user(content, first)));
   });
 });
 
