@@ -122,7 +122,7 @@ const doors = [
   { method: 'GET', route: '/v1/responses/{response_id}/input_items', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
+  { method: 'POST', route: '/v1/messages/count_tokens', errors: [...readingErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/files', errors: [...fileErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
