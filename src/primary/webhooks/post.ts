@@ -1,6 +1,6 @@
-import { lookup } from 'node:dns/promises';
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
+import { limitedLookup } from '../../shared/limited-lookup.js';
 
 /** Result of one attempt. `reason` is for the log, and contains nothing of the URL beyond its host. */
 export type AttemptResult =
@@ -67,32 +67,4 @@ function resultOf(status: number): AttemptResult {
   if (status >= 200 && status < 300) return { kind: 'accepted' };
   const reason = status >= 300 && status < 400 ? `it answered ${status}, a redirect` : `it answered ${status}`;
   return { kind: 'failed', reason, isFinal: status === goneStatus };
-}
-
-/** Largest number of names that are looked up at once: each occupies a thread that reads of files need, too. */
-const maxLookups = 2;
-
-function limitedLookup(): NonNullable<RequestOptions['lookup']> {
-  const running = new Map<string, ReturnType<typeof addressesOf>>();
-  return (name, options, done) => {
-    let found = running.get(name);
-    if (found === undefined && running.size >= maxLookups) {
-      return done(new Error('other names are still being looked up'), '', 0);
-    }
-    if (found === undefined) {
-      found = addressesOf(name).finally(() => running.delete(name));
-      running.set(name, found);
-    }
-    found.then(
-      (addresses) => {
-        if (options.all === true) done(null, addresses);
-        else done(null, addresses[0]?.address ?? '', addresses[0]?.family);
-      },
-      (error: NodeJS.ErrnoException) => done(error, '', 0),
-    );
-  };
-}
-
-function addressesOf(name: string) {
-  return lookup(name, { all: true });
 }
