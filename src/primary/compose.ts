@@ -60,6 +60,7 @@ import { addServiceGauges } from './observe/state-metrics.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
+import type { SearchServer } from './search/search-server.js';
 import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
@@ -94,6 +95,8 @@ export interface StartInput {
   readonly spans: SpanExporter | null;
   /** Sends notices to their receiver; null if none is configured. */
   readonly postNotice: PostNotice | null;
+  /** MCP server of the operator that searches the web; null if none is configured. */
+  readonly searchServer: SearchServer | null;
   readonly warnings: readonly string[];
 }
 
@@ -392,6 +395,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkBudget: (request) => budgets.checkBudget(request),
       searches: parts.searches,
+      searchServer: parts.searchServer,
       isStoreUp: () => store.isUp,
       spansOf: spans && spansOfJobs(spans, clock),
     },

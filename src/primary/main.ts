@@ -187,7 +187,9 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   ];
   const spans = await openExporter(config, host);
   const postNotice = await loadPoster(config, host);
-  const settled = { config, host, names, accountsSource, spans, postNotice, warnings: allWarnings };
+  const searchServer = await loadSearchServer(config, host);
+  const loaded = { spans, postNotice, searchServer };
+  const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
@@ -259,6 +261,15 @@ async function loadPoster({ webhookSecret }: Config, host: Host): Promise<StartI
   if (webhookSecret === null) return null;
   const { noticePoster } = await import('./webhooks/post.js');
   return noticePoster(host.product.version);
+}
+
+/** Loads what searches the web only if a search server is configured, because it needs memory. */
+async function loadSearchServer({ search, searchToken }: Config, host: Host): Promise<StartInput['searchServer']> {
+  if (typeof search === 'string') return null;
+  const { SearchServer } = await import('./search/search-server.js');
+  const onFailure = (error: string) => host.log.warn('search_failed', { error });
+  const { product, clock } = host;
+  return new SearchServer(search, { token: searchToken, version: product.version, clock, onFailure });
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock' | 'defects'>;

@@ -72,6 +72,7 @@ export class Service {
     hosts?.start();
     accounts.start();
     void pdfs.findReader();
+    void this.#parts.searchServer?.learn();
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();

@@ -99,6 +99,23 @@ export function inLines(): <T>(name: string, call: () => Promise<T>) => Promise<
   };
 }
 
+/** Returns a function that makes at most `max` calls at once. Other calls wait in order of arrival. */
+export function atMost(max: number): <T>(call: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (call) => {
+    if (running < max) running++;
+    else await new Promise<void>((resolve) => void waiting.push(resolve));
+    try {
+      return await call();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}
+
 async function noPause(): Promise<void> {}
 
 type QueueEnding = { readonly error: unknown } | 'finished';

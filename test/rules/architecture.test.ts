@@ -274,6 +274,7 @@ describe('The imports', () => {
         'shared/api',
         'shared/ipc',
         'primary/cli/adapters',
+        'primary/search',
         'worker/openai',
         'worker/anthropic',
         'worker/mcp',

@@ -94,13 +94,21 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   return model;
 }
 
-/** Returns the feature that a request needs and the program lacks; null if there is none. */
-export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | 'search' | null {
+/**
+ * Returns the feature that a request needs and the program lacks; null if there is none. `relaySearches`: whether the
+ * relay itself searches the web, for any program without tools of its own.
+ */
+export function unsupported(
+  extras: Capabilities,
+  request: JobRequest,
+  relaySearches: boolean,
+): 'images' | 'effort' | 'search' | null {
   const messages = [request, ...request.history];
   const hasImages =
     request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.some((each) => !isDocument(each)));
   if (extras.image === undefined && hasImages) return 'images';
-  if (extras.search === undefined && request.search !== undefined) return 'search';
+  const searches = relaySearches ? extras.ownTools === undefined : extras.search === true;
+  if (request.search !== undefined && !searches) return 'search';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 

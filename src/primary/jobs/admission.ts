@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
-import type { JobRequest, WaitReason } from '../../shared/job.js';
+import type { JobRequest, WaitReason, WebSearch } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { SearchQuota } from '../access/search-quota.js';
@@ -12,6 +12,7 @@ import { type PdfReader, readerMissing } from '../cli/process/pdf-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { SearchServer } from '../search/search-server.js';
 import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
@@ -28,6 +29,8 @@ export interface AdmissionResources {
   /** Reads PDFs for model CLIs that take none. */
   readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
   readonly searches: Pick<SearchQuota, 'check' | 'reserve' | 'settle'>;
+  /** Server by which the relay itself searches the web, for any model CLI; null if model CLIs search. */
+  readonly searchServer: Pick<SearchServer, 'find' | 'domainFault'> | null;
   readonly clock: Clock;
 }
 
@@ -64,7 +67,7 @@ export class Admission {
     const hasAnswered = ({ chain, client }: JobRequest, { publicModel }: Route) =>
       chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel));
     const mayServe = (request: JobRequest, route: Route) =>
-      !this.#lacksReader(request, route) && isSupported(request, route);
+      !this.#lacksReader(request, route) && isSupported(request, route, this.#relaySearches);
     this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported: mayServe });
   }
 
@@ -118,7 +121,7 @@ export class Admission {
   /** Prepares a job with a slot for another route. Its conversation stays the same, and is replayed. */
   prepareFor(job: Job, route: Route, isFree: (state: ConversationState) => boolean): Prepared {
     const { request, turn } = job;
-    const launch = inConversation(launchOf(request, route), turn);
+    const launch = inConversation(launchOf(request, route, this.#relaySearches), turn);
     job.chain?.close();
     return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
   }
@@ -152,6 +155,17 @@ export class Admission {
     return background.hooks.isHeld() ? 'slot' : null;
   }
 
+  get #relaySearches(): boolean {
+    return this.#resources.searchServer !== null;
+  }
+
+  /** Throws if the client may not search, or not with these domains. */
+  #checkSearch(search: WebSearch, client: string): void {
+    this.#resources.searches.check(search, client);
+    const fault = this.#resources.searchServer?.domainFault(search) ?? null;
+    if (fault !== null) throw invalid(search.path, fault);
+  }
+
   /** Whether the model CLI takes no PDF of the request, and no program reads its text. */
   #lacksReader(request: JobRequest, { cli: { program } }: Route): boolean {
     return program.extras !== null && needsPdfText(program.extras, request) && this.#resources.pdfs.isMissing;
@@ -171,8 +185,8 @@ export class Admission {
     this.#resources.router.check(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
-    if (request.search !== undefined) this.#resources.searches.check(request.search, client);
-    const launch = launchOf(request, route);
+    if (request.search !== undefined) this.#checkSearch(request.search, client);
+    const launch = launchOf(request, route, this.#relaySearches);
     if (this.#lacksReader(request, route)) throw invalid('files', readerMissing);
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
@@ -183,10 +197,10 @@ export class Admission {
 }
 
 /** Returns the launch of a request. Throws `validation_error` if the program does not support a field of the request. */
-function launchOf(request: JobRequest, route: Route): LaunchOptions {
+function launchOf(request: JobRequest, route: Route, relaySearches: boolean): LaunchOptions {
   const { system, schema, search } = request;
-  const hasSearch = search !== undefined && ({ hasSearch: true } as const);
-  return { model: route.adapterModel, system, schema, effort: effortOf(request, route), ...hasSearch };
+  const hasSearch = search !== undefined && !relaySearches && ({ hasSearch: true } as const);
+  return { model: route.adapterModel, system, schema, effort: effortOf(request, route, relaySearches), ...hasSearch };
 }
 
 function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): LaunchOptions {
@@ -194,25 +208,27 @@ function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): L
 }
 
 /** Whether the program of a route supports the request, as far as it is known. */
-function isSupported(request: JobRequest, route: Route): boolean {
+function isSupported(request: JobRequest, route: Route, relaySearches: boolean): boolean {
   try {
-    effortOf(request, route);
+    effortOf(request, route, relaySearches);
     return true;
   } catch {
     return false;
   }
 }
 
+const cannotSearch = 'the model CLI of this service cannot search the web';
+const hasOwnTools = 'cannot be used with a model CLI that has tools of its own (MODEL_API_CLI_ARGS)';
+
 /**
  * Returns the effort to send to the program. Throws `validation_error` if the program does not support a field of the
  * request.
  */
-function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
+function effortOf(request: JobRequest, { cli }: Route, relaySearches: boolean): JobRequest['effort'] {
   const { extras } = cli.program;
   if (extras === null) return request.effort;
-  const what = unsupported(extras, request);
-  if (what === 'search')
-    throw invalid(request.search?.path ?? what, 'the model CLI of this service cannot search the web');
+  const what = unsupported(extras, request, relaySearches);
+  if (what === 'search') throw invalid(request.search?.path ?? what, relaySearches ? hasOwnTools : cannotSearch);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)

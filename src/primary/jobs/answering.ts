@@ -5,6 +5,7 @@ import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.j
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { PdfReader } from '../cli/process/pdf-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
+import type { SearchServer } from '../search/search-server.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
@@ -14,6 +15,7 @@ import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
 import type { Job } from './job.js';
 import type { JobProcesses } from './job-processes.js';
 import { answerWithText } from './plain-text.js';
+import { answerWithSearches } from './relay-search.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { strictTurns } from './strict-tools.js';
 import { answerWithValue } from './structured.js';
@@ -42,10 +44,13 @@ export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly pdfs: Pick<PdfReader, 'readText'>;
+  readonly searchServer: Pick<SearchServer, 'find'> | null;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
   readonly memory: AnswerMemory;
+  /** Longest answer. Each turn of a process has this limit, too. */
+  readonly maxOutputBytes: number;
   /** Whether another model can answer if the model of the job fails with this error. */
   hasFallback(failure: RelayError): boolean;
   onFirstOutput(): void;
@@ -106,7 +111,7 @@ export class Answering {
     const { sampling } = this.#parts.memory;
     const { route, request } = this.#job;
     await this.#turns.processes.acquireProcess();
-    checkExtras(this.#turns.extras, this.#job);
+    checkExtras(this.#turns.extras, this.#job, this.#parts.searchServer !== null);
     const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
@@ -124,7 +129,10 @@ export class Answering {
   #answer(turn: Turn): Promise<StrategyEnd> {
     const turns = this.#turns;
     const { request, launch } = this.#job;
-    const { offer } = request;
+    const { offer, search } = request;
+    const { searchServer, maxOutputBytes } = this.#parts;
+    if (search !== undefined && searchServer !== null)
+      return answerWithSearches(turns, turn, { server: searchServer, maxOutputBytes });
     if (offer !== undefined && isEmulated(turns.extras, offer)) return answerWithEmulatedTools(turns, turn, offer);
     const fitting = offer !== undefined && dropsTools(turns.extras, offer) ? withoutTools(turn) : turn;
     const isStrict = fitting.offer?.tools.some((tool) => tool.isStrict) === true;
@@ -149,7 +157,7 @@ export class Answering {
       ...(offer !== undefined && { offer }),
       ...(sampling !== undefined && { sampling }),
       ...(cache !== undefined && { cache }),
-      ...(search !== undefined && { search: { ...search, maxUses: this.#job.searchesLeft } }),
+      ...(search !== undefined && launch.hasSearch && { search: { ...search, maxUses: this.#job.searchesLeft } }),
       ...(thinking !== undefined && { thinking }),
       ...(stop.length > 0 && { stop }),
     };
@@ -175,7 +183,7 @@ export class Answering {
 }
 
 /** Repeats the check of the admission, which was skipped if the program had not been inspected yet. */
-function checkExtras(extras: Capabilities, { request }: Job): void {
-  const what = unsupported(extras, request);
+function checkExtras(extras: Capabilities, { request }: Job, relaySearches: boolean): void {
+  const what = unsupported(extras, request, relaySearches);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import { movedTo } from '../../shared/text/json-schema.js';
 import type { Attachment, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
-import type { AnswerTurns, StrategyEnd } from './answer-turns.js';
+import type { AnswerTurns, RunTurn, StrategyEnd } from './answer-turns.js';
 import { readValue, valueEnd } from './structured.js';
 
 /**
@@ -12,23 +12,44 @@ import { readValue, valueEnd } from './structured.js';
 
 /** Answers with a text or with one call, which the model writes as a value. */
 export async function answerWithEmulatedTools(turns: AnswerTurns, turn: Turn, offer: ToolOffer): Promise<StrategyEnd> {
-  const { job, output } = turns;
-  const hasSchema = job.launch.schema !== null;
-  const { turn: plain, schema } = emulated(turn, offer, job.launch.schema);
+  const { output } = turns;
+  const { end, answer } = await readEmulatedTurn(turns, turn, offer);
+  const ended = { ...valueEnd(end), isWaiting: false };
+  if (answer?.kind === 'text') output.sendText(answer.text);
+  if (answer?.kind !== 'call') return ended;
+  const call = callOf(answer);
+  output.sendWholeCall(call);
+  return { ...ended, calls: [call] };
+}
+
+/** Runs turns with emulated tools. The text of an answer arrives at its end. */
+export function emulatedTurns(turns: AnswerTurns): RunTurn {
+  return async (turn, target) => {
+    if (turn.offer === undefined) return turns.run(turn, target);
+    const { end, answer } = await readEmulatedTurn(turns, turn, turn.offer);
+    const ended = { ...valueEnd(end), isRepaired: end.isRepaired === true };
+    if (answer?.kind === 'text') target.write(answer.text);
+    if (answer?.kind !== 'call') return ended;
+    return { ...ended, calls: [callOf(answer)] };
+  };
+}
+
+/** Runs a turn, and reads its answer; null if the answer was cut short. */
+async function readEmulatedTurn(turns: AnswerTurns, turn: Turn, offer: ToolOffer) {
+  const { schema: answerSchema } = turns.job.launch;
+  const hasSchema = answerSchema !== null;
+  const { turn: plain, schema } = emulated(turn, offer, answerSchema);
   const { end, value } = await readValue(turns, plain, turns.run, schema, async (text) => {
     const answer = readAnswer(text, offer, hasSchema);
     if (answer.kind !== 'call') return answer.kind === 'fault' ? answer.fault : null;
     const finding = await turns.checkSchema(schemaOfCall(offer, answer.name), answer.input);
     return finding.kind === 'fits' ? null : finding.fault;
   });
-  const ended = { ...valueEnd(end), isWaiting: false };
-  if (end.isCutShort) return ended;
-  const answer = readAnswer(value, offer, hasSchema);
-  if (answer.kind === 'text') output.sendText(answer.text);
-  if (answer.kind !== 'call') return ended;
-  const call = { id: `call_${randomUUID()}`, name: answer.name, input: answer.input };
-  output.sendWholeCall(call);
-  return { ...ended, calls: [call] };
+  return { end, answer: end.isCutShort ? null : readAnswer(value, offer, hasSchema) };
+}
+
+function callOf({ name, input }: Extract<EmulatedAnswer, { readonly kind: 'call' }>): ToolCall {
+  return { id: `call_${randomUUID()}`, name, input };
 }
 
 /**

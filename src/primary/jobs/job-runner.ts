@@ -32,6 +32,7 @@ import type { Ticket } from './ticket.js';
 export interface JobLimits extends AdmissionSettings {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
+  readonly maxOutputBytes: number;
   /** Whether error messages to callers include stderr of the program. */
   readonly exposeStderr: boolean;
   /** Whether clients may set sampling parameters. */
@@ -426,15 +427,15 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, pdfs, countTokens, observer } = this.#resources;
+    const { schemas, pdfs, searchServer, countTokens, observer } = this.#resources;
     const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, pdfs, countTokens, record, hasFallback, onFirstOutput, memory: this.#memory };
-    return new Answering(job, parts);
+    const parts = { processes, schemas, pdfs, searchServer, countTokens, record, hasFallback, onFirstOutput };
+    return new Answering(job, { ...parts, memory: this.#memory, maxOutputBytes: this.#limits.maxOutputBytes });
   }
 
   /** Ends the turn of a job, exactly once. */

@@ -11,6 +11,7 @@ import {
   type LoadedKeys,
   loadKeys,
   loadOauthToken,
+  loadSearchToken,
   type ModeOf,
   openSecrets,
   type ReadFile,
@@ -53,6 +54,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
+  const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
@@ -65,6 +67,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
+    searchToken,
     spanExport: spanExportOf(values),
     namedKeys,
     sharedBudgets,
@@ -80,6 +83,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
       ...frontWarnings(values),
       ...originWarnings(values),
       ...webhookWarnings(values),
+      ...searchWarnings(values),
       ...signOnWarnings(values, keys),
       ...keys.warnings,
       ...(await openSecrets(env, files)),
@@ -161,6 +165,8 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
     faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
   faults.push(...webhookFaults(values));
+  if (values.MODEL_API_SEARCH_TOKEN_FILE != null && typeof values.MODEL_API_SEARCH === 'string')
+    faults.push('MODEL_API_SEARCH_TOKEN_FILE: needs MODEL_API_SEARCH to be mcp:URL');
   if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
   if (values.MODEL_API_CLI === 'acp' && values.MODEL_API_CLI_COMMAND === null) {
     faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is acp');
@@ -211,8 +217,18 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
 }
 
 function webhookWarnings({ MODEL_API_WEBHOOK_URL: url }: Values): string[] {
-  if (url === null || !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''))) return [];
+  if (url === null || isPrivate(url)) return [];
   return ['MODEL_API_WEBHOOK_URL: notices are sent without encryption: use https'];
+}
+
+function searchWarnings({ MODEL_API_SEARCH: search }: Values): string[] {
+  if (typeof search === 'string' || isPrivate(search.url)) return [];
+  return ['MODEL_API_SEARCH: searches and the token are sent without encryption: use https'];
+}
+
+/** Whether no other machine can read what is sent to the URL. */
+function isPrivate(url: string): boolean {
+  return !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''));
 }
 
 /** Returns the faults of the headers with which a proxy signs people on. */

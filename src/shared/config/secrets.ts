@@ -231,9 +231,7 @@ export async function loadOauthToken(
   const path = file ?? (folder ? join(folder, 'oauth_token') : null);
   if (path === null) return null;
   try {
-    const text = (await readFile(path)).trim();
-    if (isToken(text)) return text;
-    throw new Error(tokenFault);
+    return await readToken(path, readFile);
   } catch (error) {
     const fault = error as NodeJS.ErrnoException;
     // A unit may load credentials without an OAuth token among them. If the folder of credentials is unreadable,
@@ -242,6 +240,30 @@ export async function loadOauthToken(
       return null;
     const name = file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE';
     faults.push(`${name}: ${fileFault(path, fault)}`);
+    return null;
+  }
+}
+
+async function readToken(path: string, readFile: ReadFile): Promise<string> {
+  const text = (await readFile(path)).trim();
+  if (isToken(text)) return text;
+  throw new Error(tokenFault);
+}
+
+/**
+ * Returns the token for the search server from its file; null if no file is set. Appends faults to `faults`; they never
+ * contain the token.
+ */
+export async function loadSearchToken(
+  path: string | null | undefined,
+  readFile: ReadFile,
+  faults: string[],
+): Promise<string | null> {
+  if (path == null) return null;
+  try {
+    return await readToken(path, readFile);
+  } catch (error) {
+    faults.push(`MODEL_API_SEARCH_TOKEN_FILE: ${fileFault(path, error as NodeJS.ErrnoException)}`);
     return null;
   }
 }

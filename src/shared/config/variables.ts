@@ -11,6 +11,7 @@ import {
   serviceName,
   tracesSampler,
 } from './otlp.js';
+import { searchPosition } from './search.js';
 import {
   absolutePath,
   cgroupSetting,
@@ -55,9 +56,7 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 const switchPositions = ['on', 'off'] as const;
 export type SwitchPosition = (typeof switchPositions)[number];
 
-const searchPositions = ['off', 'native'] as const;
-/** Who searches the web: nobody, or the model CLI by its own tool. */
-export type SearchPosition = (typeof searchPositions)[number];
+export type { SearchPosition } from './search.js';
 
 export const localUserModes = ['off', 'identify', 'require'] as const;
 
@@ -134,7 +133,8 @@ export const variables = {
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
   MODEL_API_TOOLS: ['tools', oneOf(switchPositions), 'on'],
   MODEL_API_SAMPLING: ['sampling', oneOf(switchPositions), 'on'],
-  MODEL_API_SEARCH: ['search', oneOf(searchPositions), 'off'],
+  MODEL_API_SEARCH: ['search', searchPosition, 'off'],
+  MODEL_API_SEARCH_TOKEN_FILE: [null, text, null],
   MODEL_API_EXPOSE_STDERR: ['exposeStderr', flag, 'false'],
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],

@@ -32,6 +32,7 @@ export const logEvents = {
   tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',
   model_sizes_not_written:
     'the sizes of models cannot be written to the state folder, and are lost at the next start: error',
+  search_failed: 'the search server did not answer a search: error',
   webhook_failed: 'a receiver of notices does not accept one: receiver, error. Logged once, until webhook_back',
   webhook_back: 'a receiver accepts notices again: receiver',
   webhook_given_up: 'notices were not delivered: error, count, and for a single one its id, type and receiver',

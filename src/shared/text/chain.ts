@@ -7,11 +7,19 @@ import { isObject } from './json-schema.js';
  * and roles in the same order. The hash does not reveal the text.
  */
 
-/** Returns the start of a chain: the hash of the input before the first message. */
-export function chainStart(system: string | null, schema: string | null, tools: readonly Tool[] = []): string {
+/**
+ * Returns the start of a chain: the hash of the input before the first message. `hasSearch`: whether the model may search
+ * the web.
+ */
+export function chainStart(
+  system: string | null,
+  schema: string | null,
+  tools: readonly Tool[] = [],
+  hasSearch = false,
+): string {
   const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
   return createHash('sha256')
-    .update(JSON.stringify([system, schema, ...(sorted.length > 0 ? [sorted] : [])]))
+    .update(JSON.stringify([system, schema, ...(sorted.length > 0 ? [sorted] : []), ...(hasSearch ? ['search'] : [])]))
     .digest('hex');
 }
 

@@ -91,7 +91,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reques
     ...(refusesFallback(res) ? { fallbacks: [] } : fallbacks.length > 0 && { fallbacks }),
   };
   const userTurn = { role: 'user', text, images, ...(results && { results }) } as const;
-  const start = startOf({ system, schema, offer, earlier });
+  const start = startOf({ system, schema, offer, search, earlier });
   const chain = history === undefined ? null : chainOf(history, userTurn, start);
   const request = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
@@ -112,9 +112,10 @@ function startOf({
   system,
   schema,
   offer,
+  search,
   earlier,
-}: Pick<JobRequest, 'system' | 'schema' | 'offer' | 'earlier'>): string {
-  const start = chainStart(system, schema, offer?.tools);
+}: Pick<JobRequest, 'system' | 'schema' | 'offer' | 'search' | 'earlier'>): string {
+  const start = chainStart(system, schema, offer?.tools, search !== undefined);
   return earlier === undefined ? start : continuedChain(earlier, start);
 }
 

@@ -187,7 +187,7 @@ async function storeResponse(
   const messages = [...history, question, { ...reply, ...(calls && { calls }) }];
   const head: ContinuedText = {
     id,
-    start: chainStart(request.system, request.schema, request.offer?.tools),
+    start: chainStart(request.system, request.schema, request.offer?.tools, request.search !== undefined),
     hash: chained(chain?.asked ?? '', reply),
     messageCount: messagesBefore(request) + 2,
     bytes: (earlier?.bytes ?? 0) + bytesOfMessages(messages),

@@ -26,6 +26,7 @@ import { type JobResources, JobRunner } from '../../../src/primary/jobs/job-runn
 import { type SpanSink, spansOfJobs } from '../../../src/primary/jobs/job-spans.js';
 import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
+import type { SearchServer } from '../../../src/primary/search/search-server.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Bill, Charge } from '../../../src/primary/store/contract/usage.js';
@@ -75,7 +76,7 @@ function fakeCli(script: Script, release: () => Promise<void>, extras: Capabilit
     extras,
     origin: 'new' as const,
     heldMs: null,
-    process: { startedMs: 0, startupMs: 5 },
+    process: { startedMs: 0, startupMs: 5, isReusable: true },
     turns,
     released,
     turn: (turn: Turn, sink: TextSink, signal: AbortSignal) => {
@@ -196,6 +197,8 @@ function harnessState(extras: Capabilities) {
     attempts: [] as { readonly outcome: JobEnd['outcome']; readonly bill: Bill }[],
     /** Web searches that each client may make in a day; null for none. */
     searchesPerDay: null as number | null,
+    /** Server by which the relay searches the web; null if model CLIs search. */
+    searchServer: null as Pick<SearchServer, 'find' | 'domainFault'> | null,
     /** Ids and results of background jobs, in the order of the ends. */
     backgroundEnds: [] as { readonly id: string; readonly end: JobEnd }[],
     endedByAdmin: [] as [by: string, job: EndedByAdmin][],
@@ -312,9 +315,13 @@ function scriptedRunner(
     checkBudget: () => {
       if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
     },
+    get searchServer() {
+      return state.searchServer;
+    },
     spansOf: isTraced ? spansOfJobs(spans, clock) : null,
   };
-  const limits = { queueTimeoutMs: 15_000, executionMs: 120_000, exposeStderr: false, fallbackWaitMs: 600_000 };
+  const times = { queueTimeoutMs: 15_000, executionMs: 120_000, fallbackWaitMs: 600_000 };
+  const limits = { ...times, exposeStderr: false, maxOutputBytes: 10_000 };
   return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
 }
 

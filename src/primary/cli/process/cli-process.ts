@@ -182,6 +182,11 @@ export class CliProcess {
     return this.#exit === null && this.#running?.tree.hasDied === false;
   }
 
+  /** Whether the process of a job can take another turn, such as the results of the calls for which it waits. */
+  get isReusable(): boolean {
+    return this.#state.name === 'busy' && this.#state.isReusable && this.isAlive;
+  }
+
   /** Pauses a standby process until `resume`, or until a job claims the process or it is ended. */
   pause(): void {
     if (!this.#isPaused) this.#running?.tree.pause();

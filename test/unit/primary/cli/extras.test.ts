@@ -18,8 +18,8 @@ it.each<[string, Partial<JobRequest>, string | null]>([
 ])(
   'The inputs that a program does not support are reported for a request with %s if its program supports only text',
   (_, differences, what) => {
-    expect(unsupported({}, jobRequest(differences))).toBe(what);
-    expect(unsupported({ image: told, effort: told }, jobRequest(differences))).toBeNull();
+    expect(unsupported({}, jobRequest(differences), false)).toBe(what);
+    expect(unsupported({ image: told, effort: told }, jobRequest(differences), false)).toBeNull();
   },
 );
 

@@ -1,0 +1,136 @@
+import http, { type IncomingMessage, type RequestOptions } from 'node:http';
+import https from 'node:https';
+import { createParser } from 'eventsource-parser';
+import type { Lookup } from '../../shared/limited-lookup.js';
+import { type RpcAnswer, type RpcId, rpcMessage } from '../cli/adapters/common/json-rpc.js';
+
+/** Most bytes of one answer that are read. */
+const maxAnswerBytes = 1024 * 1024;
+
+/** Fault of the search server, as one clause for the log of the operator. */
+export class SearchServerFault extends Error {
+  override readonly name = 'SearchServerFault';
+  /** Whether the server no longer knows the session of the request. */
+  readonly isSessionLost: boolean;
+
+  constructor(message: string, isSessionLost = false) {
+    super(message);
+    this.isSessionLost = isSessionLost;
+  }
+}
+
+/** Target of posted messages. */
+export interface McpTarget {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly lookup: Lookup;
+}
+
+/** Answer of the server. `message` is null for a notification. */
+interface McpReply {
+  readonly message: RpcAnswer | null;
+  /** Session that the server has named; null if it has named none. */
+  readonly sessionId: string | null;
+}
+
+/**
+ * Posts one message in the way of MCP's Streamable HTTP, and resolves with the answer to the request with this id; with
+ * `id` null, the message is a notification. Follows no redirect, keeps no connection, and opens no other stream. Rejects
+ * with a `SearchServerFault`, or if the signal aborts.
+ */
+export async function postMessage(
+  { url, headers, lookup }: McpTarget,
+  body: string,
+  id: RpcId | null,
+  signal: AbortSignal,
+): Promise<McpReply> {
+  const sent = {
+    ...headers,
+    accept: 'application/json, text/event-stream',
+    'accept-encoding': 'identity',
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+  };
+  const options = { method: 'POST', agent: false, headers: sent, signal, lookup } as const;
+  try {
+    const answer = await responseTo(url, options, body);
+    try {
+      checkStatus(answer.statusCode ?? 0, 'mcp-session-id' in headers);
+      const { 'mcp-session-id': named } = answer.headers;
+      const sessionId = typeof named === 'string' && named !== '' ? named : null;
+      return { message: id === null ? null : await answerIn(answer, id), sessionId };
+    } finally {
+      answer.on('error', () => {}).destroy();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof SearchServerFault) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new SearchServerFault(`no connection: ${code ?? message}`);
+  }
+}
+
+function responseTo(url: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
+  const { request } = new URL(url).protocol === 'https:' ? https : http;
+  return new Promise((resolve, reject) => {
+    request(url, options)
+      .on('error', reject)
+      .on('response', resolve)
+      .on('close', () => reject(new Error('it was closed without an answer')))
+      .end(body);
+  });
+}
+
+function checkStatus(status: number, hasSession: boolean): void {
+  if (status >= 200 && status < 300) return;
+  if (status >= 300 && status < 400) throw new SearchServerFault(`it answered ${status}, a redirect`);
+  throw new SearchServerFault(`it answered ${status}`, status === 404 && hasSession);
+}
+
+/** Returns the answer with this id, as the whole body or as one of the events of a stream. */
+async function answerIn(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> {
+  const { 'content-type': contentType = '', 'content-encoding': encoding = 'identity' } = answer.headers;
+  const type = contentType.split(';', 1)[0]?.trim().toLowerCase();
+  if (encoding !== 'identity') throw new SearchServerFault('it answered with a compressed body');
+  if (type === 'text/event-stream') return answerInEvents(answer, id);
+  if (type !== 'application/json') throw new SearchServerFault('it answered with neither JSON nor an event stream');
+  const pieces: string[] = [];
+  for await (const piece of textOf(answer)) pieces.push(piece);
+  const message = answerTo(id, pieces.join(''));
+  if (message === null) throw new SearchServerFault('it answered with JSON that is no answer to the request');
+  return message;
+}
+
+async function answerInEvents(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> {
+  const found: RpcAnswer[] = [];
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      const message = answerTo(id, data);
+      if (message !== null) found.push(message);
+    },
+  });
+  let pieces: string[] = [];
+  for await (const piece of textOf(answer)) {
+    pieces.push(piece);
+    if (!/[\r\n]/.test(piece)) continue; // the parser would read a long line again with each piece
+    parser.feed(pieces.join(''));
+    pieces = [];
+    if (found[0] !== undefined) return found[0];
+  }
+  throw new SearchServerFault('its event stream ended without the answer');
+}
+
+/** Returns the answer to the request with this id; null for any other text or message. */
+function answerTo(id: RpcId, text: string): RpcAnswer | null {
+  const message = rpcMessage(text);
+  return (message?.type === 'result' || message?.type === 'error') && message.id === id ? message : null;
+}
+
+async function* textOf(answer: IncomingMessage): AsyncGenerator<string> {
+  let bytes = 0;
+  for await (const piece of answer.setEncoding('utf8') as AsyncIterable<string>) {
+    bytes += Buffer.byteLength(piece);
+    if (bytes > maxAnswerBytes) throw new SearchServerFault(`its answer is longer than ${maxAnswerBytes} bytes`);
+    yield piece;
+  }
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { wellFormed, wholeLength } from '../../shared/text/well-formed.js';
+
+/** Link to a page that a search has found. */
+interface FoundLink {
+  readonly title: string;
+  readonly url: string;
+}
+
+/** Result of a search, for the model and for the client. */
+export interface SearchResult {
+  /** Text for the model. */
+  readonly text: string;
+  readonly links: readonly FoundLink[];
+  /** Whether the search has failed. The text is then a message about the failure. */
+  readonly isError: boolean;
+}
+
+/** Longest text for the model, in UTF-16 units. */
+const maxTextLength = 32 * 1024;
+/** Limits for links. */
+const maxLinks = 20;
+const maxTitleLength = 200;
+const maxUrlLength = 1000;
+/** Limits for the values of a result that are searched for links. */
+const maxDepth = 8;
+const maxValues = 10_000;
+
+const piece = z.object({
+  type: z.string(),
+  text: z.string().optional().catch(undefined),
+  uri: z.string().optional().catch(undefined),
+  name: z.string().optional().catch(undefined),
+  title: z.string().optional().catch(undefined),
+  resource: z.object({ text: z.string().optional() }).optional().catch(undefined),
+});
+
+const toolResult = z.object({
+  content: z.array(piece.or(z.unknown().transform(() => ({ type: 'unknown' }) as z.infer<typeof piece>))).catch([]),
+  structuredContent: z.unknown().optional(),
+  isError: z.boolean().nullish().catch(null),
+});
+
+/** Reads the answer to `tools/call`; null if it has neither text nor links. */
+export function readSearchResult(answer: unknown): SearchResult | null {
+  const { data } = toolResult.safeParse(answer);
+  if (data === undefined) return null;
+  const { content, structuredContent, isError } = data;
+  const texts = content.flatMap((each) => textIn(each) ?? []);
+  if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
+  if (texts.length === 0) return null;
+  const links = new Links();
+  links.addFrom(structuredContent);
+  for (const { type, uri, title, name } of content)
+    if (type === 'resource_link' && uri !== undefined) links.add(uri, title ?? name);
+  for (const text of texts) links.addFromText(text);
+  return { text: shortened(texts.join('\n\n')), links: links.all, isError: isError === true };
+}
+
+function textIn({ type, text, uri, name, title, resource }: z.infer<typeof piece>): string | undefined {
+  if (type === 'text') return text;
+  if (type === 'resource') return resource?.text;
+  return type === 'resource_link' && uri !== undefined ? `${title ?? name ?? ''} ${uri}`.trim() : undefined;
+}
+
+function shortened(text: string): string {
+  if (text.length <= maxTextLength) return wellFormed(text);
+  return `${wellFormed(text.slice(0, wholeLength(text, maxTextLength)))}\n(The rest of the results is left out.)`;
+}
+
+/** Collects the links of one result. The first title of a page counts. */
+class Links {
+  readonly #titles = new Map<string, string>();
+  #valuesLeft = maxValues;
+
+  get all(): readonly FoundLink[] {
+    return [...this.#titles].map(([url, title]) => ({ title, url }));
+  }
+
+  add(url: string, title: string | undefined): void {
+    if (this.#titles.size >= maxLinks || this.#titles.has(url)) return;
+    if (url.length > maxUrlLength || !/^https?:\/\/[^\s\p{C}]+$/u.test(url) || !URL.canParse(url)) return;
+    const line = wellFormed(title ?? '')
+      .replace(/\s+/g, ' ')
+      .trim();
+    this.#titles.set(url, line === '' ? url : line.slice(0, wholeLength(line, maxTitleLength)));
+  }
+
+  /** Adds the links of all objects that have a URL. */
+  addFrom(value: unknown, depth = 0): void {
+    if (typeof value !== 'object' || value === null || depth > maxDepth || this.#valuesLeft-- <= 0) return;
+    const { data } = linked.safeParse(value);
+    const url = data?.url ?? data?.link ?? data?.href;
+    if (url !== undefined) this.add(url, data?.title ?? data?.name);
+    for (const part of Object.values(value)) this.addFrom(part, depth + 1);
+  }
+
+  /** Adds the links of a text: URLs in JSON; if the text is not JSON, links of Markdown and bare URLs after a title. */
+  addFromText(text: string): void {
+    const value = jsonIn(text);
+    if (value !== undefined) return this.addFrom(value);
+    let title: string | undefined;
+    for (const line of text.split('\n')) {
+      for (const { 1: label = '', 2: url = '' } of line.matchAll(markdownLink)) this.add(url, label);
+      title = titleLine.exec(line)?.[1] ?? title;
+      for (const [url] of line.replace(markdownLink, '').matchAll(bareUrl)) {
+        this.add(url.replace(/[.,;:!?]+$/, ''), title);
+        title = undefined;
+      }
+    }
+  }
+}
+
+const text = z.string().optional().catch(undefined);
+const linked = z.object({ url: text, link: text, href: text, title: text, name: text });
+
+const markdownLink = /\[([^[\]\n]{1,300})\]\((https?:\/\/[^\s()<>]{1,1000})\)/g;
+const titleLine = /^\W{0,10}(?:\d{1,3}\.\s{0,5})?\**title\**:\s{0,5}(.{1,300})/i;
+const bareUrl = /https?:\/\/[^\s()<>[\]"'`*]{1,1000}/g;
+
+function jsonIn(text: string): object | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+import { readSearchResult } from '../../../../src/primary/search/search-result.js';
+
+const page = { title: 'Rain', url: 'https://a.org/rain' };
+
+function ofText(text: string) {
+  return readSearchResult({ content: [{ type: 'text', text }] });
+}
+
+describe('A result of a search', () => {
+  it.each<[string, object]>([
+    ['Markdown', { content: [{ type: 'text', text: '1. [Rain](https://a.org/rain): wet.' }] }],
+    ['lines', { content: [{ type: 'text', text: 'Title: Rain\nURL: https://a.org/rain\nText: wet' }] }],
+    ['a list', { content: [{ type: 'text', text: '1. **Title**: Rain\n   https://a.org/rain.' }] }],
+    ['JSON', { content: [{ type: 'text', text: JSON.stringify({ web: { results: [{ ...page, n: 1 }] } }) }] }],
+    ['structured content', { content: [], structuredContent: { results: [{ name: 'Rain', link: page.url }] } }],
+    ['a resource link', { content: [{ type: 'resource_link', uri: page.url, name: 'rain', title: 'Rain' }] }],
+    ['a resource', { content: [{ type: 'resource', resource: { uri: 'x:', text: '[Rain](https://a.org/rain)' } }] }],
+  ])('has the links of %s', (_, answer) => {
+    expect(readSearchResult(answer)).toMatchObject({ links: [page], isError: false });
+  });
+
+  it('has the URL as the title of a link without one, and each page once', () => {
+    const text = 'See https://a.org/x, https://a.org/x and (https://a.org/y?b=c#d).';
+    const urls = ['https://a.org/x', 'https://a.org/y?b=c#d'];
+    expect(ofText(text)?.links).toEqual(urls.map((url) => ({ title: url, url })));
+  });
+
+  it.each([
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'https://',
+    `https://a.org/${'x'.repeat(1000)}`,
+    'https://a.org/\u0000',
+    'https://a b',
+  ])('has no link to %j', (url) => {
+    expect(
+      readSearchResult({ content: [{ type: 'text', text: JSON.stringify([{ title: 'x', url }]) }] })?.links,
+    ).toEqual([]);
+  });
+
+  it('is bounded, whatever the server sends', () => {
+    const many = Array.from({ length: 1000 }, (_, at) => ({ title: 't'.repeat(1000), url: `https://a.org/${at}` }));
+    const found = ofText(JSON.stringify(many));
+    expect([found?.links.length, found?.links[0]?.title.length]).toEqual([20, 200]);
+    expect(found?.text.length).toBeLessThan(33_000);
+    expect(ofText('\u{1f327}'.repeat(40_000))?.text).toMatch(/\u{1f327}\n\(The rest of the results is left out\.\)$/u);
+    const deep = `${'['.repeat(5000)}${JSON.stringify(page)}${']'.repeat(5000)}`;
+    expect(ofText(deep)?.links).toEqual([]);
+    expect(ofText('a\0\ud800b')?.text).toBe('a\ufffd\ufffdb');
+  });
+
+  it.each([undefined, null, 7, [], {}, { content: 'x' }, { content: [null, 7, { type: 'text', text: 7 }] }])(
+    'is null without a text: %j',
+    (answer) => {
+      expect(readSearchResult(answer)).toBeNull();
+    },
+  );
+});
