@@ -1,6 +1,6 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { SearchPosition } from '../../shared/config/variables.js';
+import type { SearchPosition } from '../../shared/config/search.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
 import type { Budgets } from './budgets.js';

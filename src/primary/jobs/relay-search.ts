@@ -152,13 +152,15 @@ function queryIn(input: string): string | null {
   }
 }
 
-/** Owns the text of an answer with several turns. */
+/** Owns the text of an answer with several turns. Each of its texts begins a paragraph. */
 class WholeText {
   /** Target of the turns. It gets no calls, because they are the relay's own. */
   readonly target: AnswerTarget;
-  readonly #pieces: string[] = [];
-  readonly #texts: string[] = [];
   readonly #maxBytes: number;
+  /** Pieces of the current turn. */
+  readonly #pieces: string[] = [];
+  /** Texts of the turns that have ended, without empty ones. */
+  readonly #texts: string[] = [];
   #bytes = 0;
   #isCorrected = false;
 
@@ -167,8 +169,9 @@ class WholeText {
     this.target = {
       ...target,
       write: (text) => {
-        this.#pieces.push(text);
-        target.write(text);
+        if (text === '') return;
+        const isFirst = this.#pieces.push(text) === 1;
+        target.write(isFirst && this.#texts.length > 0 ? paragraph + text : text);
       },
       call: () => {},
     };
@@ -179,7 +182,7 @@ class WholeText {
     const streamed = this.#pieces.splice(0).join('');
     const text = corrected ?? streamed;
     this.#isCorrected ||= corrected !== null;
-    this.#texts.push(text);
+    if (text !== '') this.#texts.push(text);
     this.#bytes += Buffer.byteLength(text);
     if (this.#bytes <= this.#maxBytes) return text;
     const limit = `${this.#maxBytes} bytes (MODEL_API_MAX_OUTPUT_BYTES)`;
@@ -188,6 +191,8 @@ class WholeText {
 
   /** The whole text if it differs from the streamed one; null otherwise. */
   get correction(): string | null {
-    return this.#isCorrected ? this.#texts.join('') : null;
+    return this.#isCorrected ? this.#texts.join(paragraph) : null;
   }
 }
+
+const paragraph = '\n\n';

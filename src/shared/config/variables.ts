@@ -56,8 +56,6 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 const switchPositions = ['on', 'off'] as const;
 export type SwitchPosition = (typeof switchPositions)[number];
 
-export type { SearchPosition } from './search.js';
-
 export const localUserModes = ['off', 'identify', 'require'] as const;
 
 /** Where files and batches of clients are stored. `store`: only in a store that survives a restart. */

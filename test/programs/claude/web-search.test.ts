@@ -1,6 +1,7 @@
 import { installClaude } from '../../support/agents/claude-service.js';
 import { type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
 import { playSearches, rain, rainyAnswer, searcher, startSearching, sun } from '../../support/agents/played-search.js';
+import { SearchMcpServer } from '../../support/agents/search-mcp-server.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 
 const messages = [{ role: 'user', content: 'Does it rain in Paris?' }];
@@ -33,6 +34,30 @@ const found = {
 };
 
 describe('A web search with the real claude', () => {
+  it('may be a tool of the relay, with the server of the operator: in one process, without any other tool', async () => {
+    await using mcp = await SearchMcpServer.start();
+    await using service = await startSearching(api, folder.path, 'search=on', `mcp:${mcp.url}`);
+    playSearches(api, 2, [], 'web_search');
+    const body = { model: 'opus', max_tokens: 100, messages, tools: [{ ...tool, max_uses: 1 }] };
+    const answered = await service.post('/v1/messages', body, searcher);
+    expect(answered.body).toMatchObject({
+      content: [
+        { type: 'text', text: 'Let me look.' },
+        { type: 'server_tool_use', input: { query: 'rain 1' } },
+        { type: 'web_search_tool_result', content: [{ ...page, ...rain }] },
+        { type: 'text', text: '\n\nLet me look.' },
+        { type: 'server_tool_use', input: { query: 'rain 2' } },
+        { content: { error_code: 'max_uses_exceeded' } },
+        { type: 'text', text: `\n\n${rainyAnswer}` },
+      ],
+      ...{ stop_reason: 'end_turn', usage: { server_tool_use: { web_search_requests: 1 } } },
+    });
+    expect(offeredTools()).toEqual([['web_search'], ['web_search'], ['web_search']]);
+    expect(JSON.stringify(api.requests[1]?.body.messages)).toContain('It rains: [Rain]');
+    expect(mcp.searches).toEqual([{ query: 'rain 1' }]);
+    expect((await service.get('/metrics')).text).toContain('model_api_web_searches_total{cli="claude"} 1');
+  });
+
   it('is the only tool of the model, and its blocks and its count are in the message', async () => {
     await using service = await startSearching(api, folder.path);
     playSearches(api, 1);

@@ -20,18 +20,28 @@ const key = 'the-key-of-ada-in-this-test';
 export const searcher = { 'x-api-key': key };
 
 /** Starts a service with the real claude whose only key, that of `searcher`, has this option. */
-export async function startSearching(api: MessagesApi, folder: string, option = 'search=on'): Promise<Service> {
+export async function startSearching(
+  api: MessagesApi,
+  folder: string,
+  option = 'search=on',
+  position = 'native',
+): Promise<Service> {
   const keys = join(folder, 'keys');
   await writeFile(keys, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
-  return startWithClaude(api, { env: { MODEL_API_SEARCH: 'native', MODEL_API_KEYS_FILE: keys } });
+  return startWithClaude(api, { env: { MODEL_API_SEARCH: position, MODEL_API_KEYS_FILE: keys } });
 }
 
-/** Lets the model search `count` times, and then answer. */
-export function playSearches(api: MessagesApi, count: number, found: ApiSearch['found'] = [rain, sun]): void {
+/** Lets the model search `count` times with this tool, and then answer. */
+export function playSearches(
+  api: MessagesApi,
+  count: number,
+  found: ApiSearch['found'] = [rain, sun],
+  name = 'WebSearch',
+): void {
   let calls = 0;
   api.behave = (request) => {
     if (offersSearch(request)) return searchesAndSays({ query: 'rain in Paris', found }, 'It rains in Paris.');
     if (calls++ >= count) return says(rainyAnswer);
-    return saysAndCalls('Let me look.', { id: `toolu_${calls}`, name: 'WebSearch', input: { query: `rain ${calls}` } });
+    return saysAndCalls('Let me look.', { id: `toolu_${calls}`, name, input: { query: `rain ${calls}` } });
   };
 }

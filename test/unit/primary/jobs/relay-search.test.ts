@@ -69,11 +69,11 @@ describe('A search by the relay', () => {
     const events = await all(harness.run(asked));
     const pieces = events.filter(({ type }) => ['text-delta', 'search', 'call-start'].includes(type));
     const search = { query: 'rain', results: [page], count: 1 };
-    expect(pieces).toMatchObject([{ text: 'Look: ' }, { type: 'search', ...search }, { text: answer }]);
+    expect(pieces).toMatchObject([{ text: 'Look: ' }, { type: 'search', ...search }, { text: `\n\n${answer}` }]);
     expect(endOf(events)).toMatchObject({
       ...{ outcome: 'ok', text: null, usage: { inputTokens: 6, outputTokens: 4, costUsd: null } },
       searches: [{ ...search, at: 6, thoughts: 0 }],
-      citations: [{ ...page, start: 10, end: 36 }],
+      citations: [{ ...page, start: 12, end: 38 }],
     });
     expect(endOf(events)).not.toHaveProperty('calls');
     const results = [{ id: 'c1', text: 'It rains.', isError: false }];
@@ -205,7 +205,7 @@ describe('A search by the relay', () => {
     const harness = searching({ script });
     expect(await harness.finish({ ...asked, isStreamed: false })).toMatchObject({
       outcome: 'ok',
-      text: `Look: ${answer}`,
+      text: `Look: \n\n${answer}`,
     });
   });
 
