@@ -1,6 +1,7 @@
 import { installClaude } from '../../support/agents/claude-service.js';
 import { type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
-import { playSearches, rain, rainyAnswer, searcher, startSearching, sun } from '../../support/agents/played-search.js';
+import { playSearches, rain, rainyAnswer, startSearching, sun } from '../../support/agents/played-search.js';
+import { searcher } from '../../support/agents/search-key.js';
 import { SearchMcpServer } from '../../support/agents/search-mcp-server.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 

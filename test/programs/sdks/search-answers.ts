@@ -1,5 +1,6 @@
 import { startMessagesApi } from '../../support/agents/messages-api-stub.js';
-import { playSearches, searcher, startSearching } from '../../support/agents/played-search.js';
+import { playSearches, startSearching } from '../../support/agents/played-search.js';
+import { searcher } from '../../support/agents/search-key.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { eventsIn } from '../../support/doors/door-answers.js';
 import type { TypedAnswer } from '../../support/doors/typed-answers.js';

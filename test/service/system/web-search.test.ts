@@ -1,13 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { searcher, searchKeys } from '../../support/agents/search-key.js';
 import { rainPage, rainText, SearchMcpServer } from '../../support/agents/search-mcp-server.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { eventsIn } from '../../support/doors/door-answers.js';
 import { fixture, type Service, startService } from '../../support/service/service.js';
 
-const key = 'the-key-of-ada-in-this-test';
-const searcher = { 'x-api-key': key };
 const content = 'Look it up.\ncall web_search {"query": "rain"}';
 const messages = [{ role: 'user', content }];
 const tool = { type: 'web_search_20250305', name: 'web_search' };
@@ -20,14 +18,17 @@ let service: Service;
 beforeAll(async () => {
   mcp = await SearchMcpServer.start();
   folder = await temporaryFolder();
-  const [keys, token] = [join(folder.path, 'keys'), join(folder.path, 'token')];
-  await writeFile(keys, `ada:sha256:${digestOf(key)}:search=on\n`, { mode: 0o600 });
+  const token = join(folder.path, 'token');
   await writeFile(token, 'the-token-for-searches\n', { mode: 0o600 });
   const agent = `agent=gemini:${fixture('calling-agent.js', 'web_search', 'query', 'rain')}`;
   service = await startService({
     env: {
       ...{ MODEL_API_CLI: 'auto', MODEL_API_CLIS: `demo,text=command:${fixture('searches.js')},${agent}` },
-      ...{ MODEL_API_SEARCH: `mcp:${mcp.url}#find`, MODEL_API_SEARCH_TOKEN_FILE: token, MODEL_API_KEYS_FILE: keys },
+      ...{
+        MODEL_API_SEARCH: `mcp:${mcp.url}#find`,
+        MODEL_API_SEARCH_TOKEN_FILE: token,
+        ...(await searchKeys(folder.path)),
+      },
       MODEL_API_LIVE_SESSIONS: '4',
     },
   });

@@ -1,6 +1,3 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { digestOf } from '../../../src/shared/config/api-keys.js';
 import type { Service } from '../service/service.js';
 import { startWithClaude } from './claude-service.js';
 import {
@@ -11,13 +8,11 @@ import {
   saysAndCalls,
   searchesAndSays,
 } from './messages-api-stub.js';
+import { searchKeys } from './search-key.js';
 
 export const rain = { title: 'Rain', url: 'https://example.org/rain' };
 export const sun = { title: 'Sun', url: 'https://example.org/sun' };
 export const rainyAnswer = 'It rains, see [Rain](https://example.org/rain).';
-
-const key = 'the-key-of-ada-in-this-test';
-export const searcher = { 'x-api-key': key };
 
 /** Starts a service with the real claude whose only key, that of `searcher`, has this option. */
 export async function startSearching(
@@ -26,9 +21,7 @@ export async function startSearching(
   option = 'search=on',
   position = 'native',
 ): Promise<Service> {
-  const keys = join(folder, 'keys');
-  await writeFile(keys, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
-  return startWithClaude(api, { env: { MODEL_API_SEARCH: position, MODEL_API_KEYS_FILE: keys } });
+  return startWithClaude(api, { env: { MODEL_API_SEARCH: position, ...(await searchKeys(folder, option)) } });
 }
 
 /** Lets the model search `count` times with this tool, and then answer. */
