@@ -22,6 +22,8 @@ const maxTextLength = 32 * 1024;
 const maxLinks = 20;
 const maxTitleLength = 200;
 const maxUrlLength = 1000;
+/** Largest number of pieces of a result that are read. */
+const maxPieces = 200;
 /** Limits for the values of a result that are searched for links. */
 const maxDepth = 8;
 const maxValues = 10_000;
@@ -36,7 +38,10 @@ const piece = z.object({
 });
 
 const toolResult = z.object({
-  content: z.array(piece.or(z.unknown().transform(() => ({ type: 'unknown' }) as z.infer<typeof piece>))).catch([]),
+  content: z
+    .array(z.unknown())
+    .transform((pieces) => pieces.slice(0, maxPieces).flatMap((each) => piece.safeParse(each).data ?? []))
+    .catch([]),
   structuredContent: z.unknown().optional(),
   isError: z.boolean().nullish().catch(null),
 });
@@ -92,19 +97,25 @@ class Links {
     const { data } = linked.safeParse(value);
     const url = data?.url ?? data?.link ?? data?.href;
     if (url !== undefined) this.add(url, data?.title ?? data?.name);
-    for (const part of Object.values(value)) this.addFrom(part, depth + 1);
+    for (const part of Object.values(value)) {
+      if (this.#valuesLeft <= 0) return;
+      this.addFrom(part, depth + 1);
+    }
   }
 
-  /** Adds the links of a text: URLs in JSON; if the text is not JSON, links of Markdown and bare URLs after a title. */
+  /**
+   * Adds the links of a text: URLs in JSON; if the text is not JSON, links of Markdown and bare URLs after a title, in the
+   * part of the text that the model may get.
+   */
   addFromText(text: string): void {
     const value = jsonIn(text);
     if (value !== undefined) return this.addFrom(value);
     let title: string | undefined;
-    for (const line of text.split('\n')) {
+    for (const line of text.slice(0, maxTextLength).split('\n')) {
       for (const { 1: label = '', 2: url = '' } of line.matchAll(markdownLink)) this.add(url, label);
       title = titleLine.exec(line)?.[1] ?? title;
       for (const [url] of line.replace(markdownLink, '').matchAll(bareUrl)) {
-        this.add(url.replace(/[.,;:!?]+$/, ''), title);
+        this.add(url.replace(/[.,;:!?]{1,9}$/, ''), title);
         title = undefined;
       }
     }

@@ -21,9 +21,14 @@ const listedTool = z.object({
 });
 type ListedTool = z.infer<typeof listedTool>;
 
+/** Largest number of tools of one page of the list that are read. */
+const maxTools = 500;
+
 /** Schema of the answer to `tools/list`. Tools that are malformed are left out. */
 export const toolList = z.object({
-  tools: z.array(z.unknown()).transform((tools) => tools.flatMap((tool) => listedTool.safeParse(tool).data ?? [])),
+  tools: z
+    .array(z.unknown())
+    .transform((tools) => tools.slice(0, maxTools).flatMap((tool) => listedTool.safeParse(tool).data ?? [])),
   nextCursor: z.string().nullish().catch(null),
 });
 

@@ -46,6 +46,9 @@ describe('A result of a search', () => {
     expect(ofText('\u{1f327}'.repeat(40_000))?.text).toMatch(/\u{1f327}\n\(The rest of the results is left out\.\)$/u);
     const deep = `${'['.repeat(5000)}${JSON.stringify(page)}${']'.repeat(5000)}`;
     expect(ofText(deep)?.links).toEqual([]);
+    expect(ofText(`${'x\n'.repeat(40_000)}${page.url}`)?.links).toEqual([]); // the model does not get this line
+    const pieces = Array.from({ length: 1000 }, (_, at) => ({ type: 'text', text: `${at}` }));
+    expect(readSearchResult({ content: pieces })?.text).toMatch(/\n199$/);
     expect(ofText('a\0\ud800b')?.text).toBe('a\ufffd\ufffdb');
   });
 
