@@ -468,6 +468,8 @@ describeInLab()('Under a real systemd, the service', () => {
 
     it('keeps the socket when its only worker dies, and when it is reloaded', async () => {
       for (let times = 0; times < 2; times++) {
+        // After a reload, the old worker may still be about to exit.
+        await until(async () => (await lab.workers()).length === 1, 'the only worker');
         const [worker] = await lab.workers();
         await lab.run('kill', '-KILL', String(worker));
         await until(async () => !(await lab.workers()).includes(worker as number), 'the worker to be missed');
