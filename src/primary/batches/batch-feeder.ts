@@ -123,7 +123,7 @@ export class BatchFeeder {
 
   /** Whether this run sends the line of this job at the moment, and no other host may send it. */
   isSending(jobId: string): boolean {
-    return this.#parts.isLeased() && this.#sending.has(jobId);
+    return this.#mayRun && this.#sending.has(jobId);
   }
 
   cancel(at: number): void {

@@ -182,6 +182,7 @@ export class Batches {
       const leasedAt = clock.now();
       const leased = await store.leaseBatches(leaseMs);
       this.#leasedUntil = leasedAt + leaseMs;
+      this.#stopAllBut(leased);
       for (const batch of leased) {
         const run = this.#runs.get(batch.id);
         if (run !== undefined && batch.cancelAt !== null) run.cancel(batch.cancelAt);
@@ -194,6 +195,12 @@ export class Batches {
     } finally {
       this.#isChecking = false;
     }
+  }
+
+  /** Stops the runs of batches that this host no longer has: after a pause of the process, another host runs them. */
+  #stopAllBut(leased: readonly StoredBatch[]): void {
+    const ids = new Set(leased.map(({ id }) => id));
+    for (const [id, run] of this.#runs) if (!ids.has(id)) run.stop();
   }
 
   #begin(batch: StoredBatch): void {

@@ -100,7 +100,10 @@ describe('Batches', () => {
     expect(harness.submitted).toEqual(['a1']);
   });
 
-  it('have no job accepted for a line that this host does not send, or no longer has leased', async () => {
+  it.each([
+    ['if the store fails for too long', () => Promise.reject(new Error('the store is unavailable')), 20_000],
+    ['if another host has it', async () => [], 1000],
+  ])('have no job accepted for a line that this host may no longer send: %s', async (_, leaseBatches, afterMs) => {
     const { batches, add, harness } = await harnessWith();
     const jobIds: string[] = [];
     let accept = () => {};
@@ -117,8 +120,9 @@ describe('Batches', () => {
     const [jobId = ''] = jobIds;
     expect(() => batches.checkSending(jobId)).not.toThrow();
     expect(() => batches.checkSending('another')).toThrow(/another host/);
-    harness.store.leaseBatches = () => Promise.reject(new Error('the store is unavailable'));
-    await harness.clock.advance(20_000);
+    harness.store.leaseBatches = leaseBatches;
+    await harness.clock.advance(afterMs);
+    await settled();
     expect(() => batches.checkSending(jobId)).toThrow(/another host/);
     accept();
     await settled();
