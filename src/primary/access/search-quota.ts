@@ -10,8 +10,8 @@ const maxPerAnswer = 8;
 const dayMs = 86_400_000;
 
 /**
- * Limits the web searches of each client in a day (UTC). A key is counted with its sub-clients. The searches of ended
- * jobs are in the usage, on all hosts; this class counts only those that the running jobs of this host may make.
+ * Limits the web searches of each client in a day (UTC). A key is counted with its sub-clients. The usage has the
+ * searches of ended jobs, on all hosts. This class counts only the searches that running jobs of this host may make.
  */
 export class SearchQuota {
   readonly #position: SearchPosition;

@@ -84,7 +84,7 @@ export class Batches {
 
   /**
    * Must be called before the job of a line is accepted. Throws `store_unavailable` if no run sends this line: a host that
-   * stood still for a while would otherwise run a line again that another host has ended meanwhile.
+   * stood still for a while would otherwise run a line again whose result another host has stored.
    */
   checkSending(jobId: string): void {
     if (![...this.#runs.values()].some((run) => run.isSending(jobId)))

@@ -70,16 +70,16 @@ class SearchRounds {
     const whole = new WholeText(this.#target, this.#parts.maxOutputBytes);
     let end = await run(turn, whole.target);
     let { usage, isRepaired = false } = end;
-    let asked = turn;
+    let current = turn;
     while (hasCalls(end)) {
       const { calls } = end;
       const answer: Message = { role: 'assistant', text: whole.endTurn(end), calls };
-      const history = [...asked.history, questionIn(asked), answer];
+      const history = [...current.history, questionIn(current), answer];
       const results = await this.#resultsOf(calls);
-      asked = { ...turn, text: '', images: [], results, history };
+      current = { ...turn, text: '', images: [], results, history };
       const isHeld = !this.#isEmulated && this.#turns.processes.current.process.isReusable;
       if (!isHeld) await this.#turns.processes.acquireAnother();
-      end = await run(isHeld ? { ...asked, history: [] } : asked, whole.target);
+      end = await run(isHeld ? { ...current, history: [] } : current, whole.target);
       usage = isHeld ? usageOfRounds(usage, end.usage) : addedUsage(usage, end.usage);
       isRepaired ||= end.isRepaired === true;
     }
@@ -154,7 +154,7 @@ function queryIn(input: string): string | null {
 
 /** Owns the text of an answer with several turns. Each of its texts begins a paragraph. */
 class WholeText {
-  /** Target of the turns. It gets no calls, because they are the relay's own. */
+  /** Target of the turns. Calls are not passed on, because the relay answers them. */
   readonly target: AnswerTarget;
   readonly #maxBytes: number;
   /** Pieces of the current turn. */

@@ -2,8 +2,8 @@ import type { SearchQuota } from '../access/search-quota.js';
 import type { Job } from './job.js';
 
 /**
- * Owns the web searches that are reserved for a job. It must be disposed of after the end of the job has been counted, in the
- * same round of the event loop: until then, the searches of the job are in no usage.
+ * Owns the web searches that are reserved for a job. The caller must count the end of the job and then
+ * dispose of the grant, in one round of the event loop: otherwise the searches would count twice, or not at all.
  */
 export class SearchGrant implements Disposable {
   readonly #job: Job;
@@ -15,7 +15,7 @@ export class SearchGrant implements Disposable {
     this.#searches = searches;
   }
 
-  /** Reserves web searches if the job may make some. Throws `rate_limited` if the client has used those of the day. */
+  /** Reserves web searches if the job may make some. Throws `rate_limited` if the client has used its searches of the day. */
   reserve(): void {
     const { search, client } = this.#job.request;
     if (search === undefined) return;
