@@ -167,7 +167,7 @@ describe('The imports', () => {
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
-    ['piscina', isIn('primary/threads')],
+    ['piscina', isIn('shared/threads')],
     ['ajv', isOneOf('src/primary/threads/schema-thread')],
     ['ioredis', isOneOf('src/primary/hosts/redis-link')],
     ['express', isIn('worker')],

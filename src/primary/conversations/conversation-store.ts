@@ -8,11 +8,11 @@ import {
   type TitledConversation,
 } from '../../shared/conversation.js';
 import { storeUnavailable } from '../../shared/errors.js';
+import { LinkedList } from '../../shared/fairness/linked-list.js';
 import { newId } from '../../shared/ids.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Attachment } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
-import { LinkedList } from '../fairness/linked-list.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
 import { type StoredText, stored } from '../store/contract/stored-text.js';
 import { Conversation, type TurnInLine } from './conversation.js';

@@ -1,8 +1,8 @@
 import { type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
+import type { Node } from '../../shared/fairness/linked-list.js';
 import type { Attachment } from '../../shared/job.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Turn } from '../cli/contract/adapter.js';
-import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
 

@@ -1,5 +1,5 @@
 import { holderOf } from '../../shared/client.js';
-import { LinkedList, type Node } from './linked-list.js';
+import { LinkedList, type Node } from '../../shared/fairness/linked-list.js';
 
 /** An item that uses a part of a shared resource. Client and bytes may not change while it is counted. */
 export interface Sharer {

@@ -1,8 +1,8 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
+import type { Member } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
 import type { AccountGate } from '../cli/model-cli.js';
-import type { Member } from '../fairness/fair-queue.js';
 import type { Sharer } from '../fairness/fair-share.js';
 
 /** Properties of a job that enters the waiting room. */

@@ -1,8 +1,8 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
+import { FairQueue } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/clients.js';
-import { FairQueue } from '../fairness/fair-queue.js';
 import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
 import { type BackgroundEntrant, type Entrant, PositionReports, type Positions, Ticket } from './ticket.js';
 

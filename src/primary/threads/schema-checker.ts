@@ -4,7 +4,7 @@ import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import { LimitedThread, TooManyTasks } from './limited-thread.js';
+import { LimitedThread, TooManyTasks } from '../../shared/threads/limited-thread.js';
 import type { SchemaFinding, SchemaTask } from './schema-thread.js';
 
 const idleMs = 600_000;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
-import { LimitedThread } from './limited-thread.js';
+import { LimitedThread } from '../../shared/threads/limited-thread.js';
 
 /** The thread ends without a task for this long, to free the ranks of the tokenizer, about 70 MB. */
 const idleMs = 600_000;

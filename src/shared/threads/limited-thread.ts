@@ -1,6 +1,6 @@
 import type { Piscina } from 'piscina';
-import { orAborted, withResolvers } from '../../shared/async.js';
-import type { Clock } from '../../shared/clock.js';
+import { orAborted, withResolvers } from '../async.js';
+import type { Clock } from '../clock.js';
 import { FairQueue, type Member } from '../fairness/fair-queue.js';
 
 /** Limits for waiting tasks: in total, and per line. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LimitedThread, TooManyTasks } from '../../../../src/primary/threads/limited-thread.js';
+import { LimitedThread, TooManyTasks } from '../../../../src/shared/threads/limited-thread.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { temporaryFolder } from '../../../support/basics/folder.js';
 import { until } from '../../../support/basics/until.js';

@@ -1,4 +1,4 @@
-import { LinkedList } from '../../../../src/primary/fairness/linked-list.js';
+import { LinkedList } from '../../../../src/shared/fairness/linked-list.js';
 
 function listOf(...values: string[]) {
   const list = new LinkedList<string>();

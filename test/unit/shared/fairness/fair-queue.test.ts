@@ -1,5 +1,5 @@
-import { FairQueue, type Member } from '../../../../src/primary/fairness/fair-queue.js';
 import { holderOf } from '../../../../src/shared/client.js';
+import { FairQueue, type Member } from '../../../../src/shared/fairness/fair-queue.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
 interface Named<T> extends Member {

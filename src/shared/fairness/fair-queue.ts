@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { holderOf } from '../client.js';
 import { LinkedList, type Node } from './linked-list.js';
 
 /** A waiting member of a queue. */
