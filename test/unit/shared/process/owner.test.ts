@@ -1,4 +1,5 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +17,8 @@ import { until } from '../../../support/basics/until.js';
 import { Children } from '../../../support/processes/children.js';
 import { programs } from '../../../support/service/service.js';
 
-const cookie = '1.2.3:4';
+/** Unique, so that no other test or service ends the processes of these tests. */
+const cookie = `owner-test-${randomUUID()}`;
 const marked = { [cookieName]: cookie };
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared');
 const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };

@@ -97,13 +97,17 @@ it('A process group is signalled only while it has a member', async () => {
 
 describeWith('/usr/bin/setpriv')('A program that is tied to the life of the service', () => {
   it('is started by setpriv, in its folder and with its arguments', async () => {
-    const containments = new GroupContainments(
-      { pid: 1, startTicks: '2', pidNamespace: '3' },
-      '/usr/bin/setpriv',
-      clock,
-    );
+    await using instance = await temporaryInstance();
+    const containments = new GroupContainments(instance, '/usr/bin/setpriv', clock);
     const { enter } = await containments.create(1, 'cookie');
     expect(enter('/bin/echo', ['a b'])).toEqual(tied('/usr/bin/setpriv', '/bin/echo', ['a b']));
+  });
+
+  it('is not tied if it may outlive the service', async () => {
+    await using instance = await temporaryInstance();
+    const containments = new GroupContainments(instance, '/usr/bin/setpriv', clock);
+    const { enter } = await containments.create(1, 'cookie');
+    expect(enter('/bin/echo', ['a b'], true)).toEqual(['/bin/echo', ['a b']]);
   });
 
   it('dies with its parent', async () => {

@@ -1,11 +1,9 @@
 import { chooseTermination, type HostTools } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import type { UnitCgroups } from '../../../../../src/shared/process/cgroup.js';
-import type { Instance } from '../../../../../src/shared/process/proc.js';
 import { LogBook } from '../../../../support/basics/log-book.js';
-import { describeWithCgroups, temporaryCgroup } from '../../../../support/processes/trees.js';
+import { describeWithCgroups, temporaryCgroup, temporaryInstance } from '../../../../support/processes/trees.js';
 
-const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
 const noTools: HostTools = { setpriv: null, hasPs: false };
 
 interface Options {
@@ -18,6 +16,7 @@ interface Options {
 async function choose({ cgroup = 'off', maxMemoryBytes = null, ...others }: Options) {
   const { tools = noTools, unitCgroups = null } = others;
   const settings = { cgroup, maxMemoryBytes, unitCgroups };
+  await using instance = await temporaryInstance(); // the end of the containments sweeps its processes
   const { containments, warnings, fault } = await chooseTermination(
     settings,
     tools,
