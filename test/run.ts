@@ -184,6 +184,24 @@ function isOnPath(program: string): boolean {
   });
 }
 
+/** Returns one line about programs that a suite needs and this machine does not have; null if it has all. */
+export function missingLine(name: string, { needs = [] }: Suite, isFound = isOnPath): string | null {
+  const all: Readonly<Record<string, string>> = { ...packages, ...optionalPackages };
+  const missing = needs.filter((program) => !isFound(program));
+  if (missing.length === 0) return null;
+  const names = [...new Set(missing.map((program) => all[program]))].join(' ');
+  return `The suite ${name} needs programs that are not on PATH: ${missing.join(', ')} (apt-get install ${names})`;
+}
+
+/** Prints what a suite misses. Returns whether it can run: with CI set, no test may be skipped. */
+function canRun(name: string, suite: Suite): boolean {
+  const line = missingLine(name, suite);
+  if (line === null) return true;
+  const isCi = process.env.CI !== undefined;
+  process.stderr.write(`${line}${isCi ? '' : '. The tests that need them are skipped.'}\n`);
+  return !isCi;
+}
+
 function printMissing(wanted: Readonly<Record<string, string>>): void {
   const missing = Object.entries(wanted).filter(([program]) => !isOnPath(program));
   for (const name of new Set(missing.map(([, name]) => name))) process.stdout.write(`${name}\n`);
@@ -197,9 +215,13 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
     process.exitCode = 2;
     return;
   }
+  const chosen = Object.entries(suites).filter((row) => row[1].isOnDemand !== true);
+  if (suite !== undefined && !canRun(name, suite)) {
+    process.exitCode = 1;
+    return;
+  }
   await mkdir(results, { recursive: true });
   const runner = new Runner();
-  const chosen = Object.entries(suites).filter((row) => row[1].isOnDemand !== true);
   const outcomes =
     suite === undefined
       ? await runBeside(chosen, availableParallelism(), (each) => runner.runQuietly(each, suites[each] as Suite))

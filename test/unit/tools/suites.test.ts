@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { type Outcome, report, runBeside } from '../../run.js';
+import { missingLine, type Outcome, report, runBeside } from '../../run.js';
 import { type JestSuite, jestConfig, suites } from '../../suites.js';
 import { root } from '../../support/documents/sources.js';
 
@@ -115,6 +115,24 @@ describe('The runner', () => {
     });
     expect(status).toBe(2);
     expect(stderr).toContain(`Suites: ${rows.map(([name]) => name).join(', ')}`);
+  });
+
+  it('names all missing programs of a suite in one line, with their packages', () => {
+    const suite = { ...(suites.test as JestSuite), needs: ['fish', 'zsh', 'promtool'] as const };
+    expect(missingLine('test', suite, (program) => program === 'zsh')).toBe(
+      'The suite test needs programs that are not on PATH: fish, promtool (apt-get install fish prometheus)',
+    );
+    expect(missingLine('test', suite, () => true)).toBeNull();
+  });
+
+  it('runs no test with CI set if a program is missing', () => {
+    const args = [join(root, 'dist', 'test', 'run.js'), 'test'];
+    const env = { PATH: '/nowhere', CI: 'true' };
+    const { status, stderr, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /^The suite test needs programs that are not on PATH: curl, fish, .* \(apt-get install curl fish .*\)\n$/,
+    );
   });
 
   it('lists the packages of missing programs, each once', () => {
