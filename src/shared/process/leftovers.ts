@@ -1,9 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Clock } from '../clock.js';
+import { type Clock, delay } from '../clock.js';
 import { Cgroup } from './cgroup.js';
-import { folderPrefix, type Instance, instanceOf, isAlive, ownerOfFolder, writeInstance } from './proc.js';
+import {
+  cookieOf,
+  folderPrefix,
+  type Instance,
+  instanceOf,
+  isAlive,
+  ownerOfFolder,
+  signalNow,
+  writeInstance,
+} from './proc.js';
 import { ProcessScanner, sweep } from './scanner.js';
 
 /** Name of the link from a runtime directory to its folder of working directories. */
@@ -53,20 +62,101 @@ export interface RuntimePlaces {
   readonly cgroupParent: string | null;
 }
 
+const renewalForm = /^(\d+)\.renewal$/;
+/** Longest renewal of a login. A CLI aborts its request after 30 s. */
+const renewalLimitMs = 45_000;
+/** Age at which the lock of a login is stale. claude updates its lock every 5 s. */
+const staleLockMs = 20_000;
+const pollMs = 100;
+
 /**
- * Kills all processes that dead primaries have left behind, and removes their cgroups and runtime directories. Never
- * touches a living primary. Resolves with the number of killed processes.
+ * Marks the process with this serial number as one that renews a login, in case the primary is killed. `lock`: path that
+ * exists during the renewal. Resolves with the path of the mark.
  */
-export async function endLeftovers(clock: Clock, places: RuntimePlaces): Promise<number> {
-  const inCgroups = await endCgroups(clock, places.cgroupParent);
-  const { killed } = await sweep(new ProcessScanner(clock), isOrphaned, clock, limitMs);
-  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // all their processes have ended
-  return inCgroups + killed;
+export async function markRenewal(runtimeDirectory: string, serial: number, lock: string): Promise<string> {
+  const mark = join(runtimeDirectory, `${serial}.renewal`);
+  await symlink(lock, mark);
+  return mark;
 }
 
-async function isOrphaned(cookie: string): Promise<boolean> {
-  const instance = instanceOf(cookie);
-  return instance !== null && !(await isAlive(instance));
+/**
+ * Kills all processes that dead primaries have left behind, and removes their cgroups and runtime directories. A primary
+ * counts only if this user owns a folder or cgroup of it in these places: other programs may carry the same variable.
+ * Never touches a living primary. Waits for a process that renews a login, 45 s at most. Resolves with the number of
+ * killed processes.
+ */
+export async function endLeftovers(clock: Clock, places: RuntimePlaces): Promise<number> {
+  const dead = await findDead(places);
+  const scanner = new ProcessScanner(clock);
+  const isLeft = (cookie: string) => {
+    const instance = instanceOf(cookie);
+    return instance !== null && dead.has(writeInstance(instance));
+  };
+  const renewals = await findRenewals(places.runtimeParent, dead);
+  let ended = 0;
+  if (renewals.size > 0) {
+    ended += (await sweep(scanner, (cookie) => isLeft(cookie) && !renewals.has(cookie), clock, limitMs)).killed;
+    await Promise.all([...renewals].map((renewal) => untilRenewed(scanner, renewal, clock)));
+  }
+  ended += await endCgroups(clock, places.cgroupParent);
+  const { killed, left } = await sweep(scanner, isLeft, clock, limitMs);
+  // The folders show the next start which primaries have left processes behind.
+  if (left.length === 0) await removeFolders(places.runtimeParent, async (owner) => dead.has(writeInstance(owner)));
+  return ended + killed;
+}
+
+/** Returns the dead primaries of which this user owns a folder or a cgroup, as text. */
+async function findDead({ runtimeParent, cgroupParent }: RuntimePlaces): Promise<ReadonlySet<string>> {
+  const dead = new Set<string>();
+  for (const parent of cgroupParent === null ? [runtimeParent] : [runtimeParent, cgroupParent]) {
+    for (const name of await namesIn(parent)) {
+      const owner = ownerOfFolder(name);
+      if (owner === null || (await isAlive(owner)) || !(await isOwnFolder(join(parent, name)))) continue;
+      dead.add(writeInstance(owner));
+    }
+  }
+  return dead;
+}
+
+/** Returns the locks of the logins that processes of dead primaries may be renewing, by the cookie of the process. */
+async function findRenewals(runtimeParent: string, dead: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+  const renewals = new Map<string, string>();
+  for (const name of await namesIn(runtimeParent)) {
+    const owner = ownerOfFolder(name);
+    if (owner === null || !dead.has(writeInstance(owner))) continue;
+    for (const mark of await namesIn(join(runtimeParent, name))) {
+      const serial = renewalForm.exec(mark)?.[1];
+      const lock = serial === undefined ? null : await readlink(join(runtimeParent, name, mark)).catch(() => null);
+      if (lock !== null) renewals.set(cookieOf(owner, Number(serial)), lock);
+    }
+  }
+  return renewals;
+}
+
+/**
+ * Resolves when the processes with this cookie may be killed: all are stopped, and none of them renews the login. A
+ * stopped process cannot begin a renewal.
+ */
+async function untilRenewed(
+  scanner: ProcessScanner,
+  [cookie, lock]: readonly [cookie: string, lock: string],
+  clock: Clock,
+): Promise<void> {
+  const untilMs = clock.monotonicMs() + renewalLimitMs;
+  const find = (onSight?: (pid: number) => void) => scanner.find((found) => found === cookie, onSight);
+  while (clock.monotonicMs() < untilMs && (await find()).pids.length > 0) {
+    if (!(await isHeld(lock, clock))) {
+      await find((pid) => signalNow(pid, 'SIGSTOP'));
+      if (!(await isHeld(lock, clock))) return;
+      await find((pid) => signalNow(pid, 'SIGCONT'));
+    }
+    await delay(clock, pollMs);
+  }
+}
+
+async function isHeld(lock: string, clock: Clock): Promise<boolean> {
+  const found = await stat(lock).catch(() => null);
+  return found !== null && clock.now() - found.mtimeMs < staleLockMs;
 }
 
 async function endCgroups(clock: Clock, parent: string | null): Promise<number> {

@@ -337,8 +337,13 @@ function mayExist(pid: number): boolean {
 
 /** Sends SIGKILL to a process. Returns false if the process does not exist or belongs to another user. */
 export function killNow(pid: number): boolean {
+  return signalNow(pid, 'SIGKILL');
+}
+
+/** Sends a signal to a process. Returns false if the process does not exist or belongs to another user. */
+export function signalNow(pid: number, signal: NodeJS.Signals): boolean {
   try {
-    return process.kill(pid, 'SIGKILL');
+    return process.kill(pid, signal);
   } catch {
     return false;
   }

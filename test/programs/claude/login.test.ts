@@ -94,6 +94,32 @@ describe('The login files of claude', () => {
     120_000 + 6000 * accountRefreshes,
   );
 
+  it.each([
+    ['its workers end all other processes at once', 'auto', false],
+    ['the same, without cgroups', 'off', false],
+    ['the next start waits', 'auto', true],
+    ['the same, without cgroups', 'off', true],
+  ])('survive a kill of the service in the middle of a renewal: %s', async (_, cgroup, killsWorkers) => {
+    await using endpoint = await TokenEndpoint.start({
+      livesMs: (token) => (token === 0 ? 300_300 : hourMs),
+      delayMs: () => 4000,
+    });
+    const settings = { MODEL_API_CGROUP: cgroup, TMPDIR: endpoint.home, MODEL_API_WORKERS: '2' };
+    await using killed = await startWithLogin(api, endpoint, settings);
+    await until(() => endpoint.refreshes === 1, 'the renewal to begin');
+    const pids = [killed.pid, ...(killsWorkers ? await killed.workers() : [])];
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await killed.exited;
+    expect(await endpoint.login.isStored()).toBe(false);
+    await using service = await startWithLogin(api, endpoint, settings);
+    expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
+    expect([endpoint.refreshes, endpoint.refused, await endpoint.login.isStored()]).toEqual([1, 0, true]);
+    await until(
+      async () => (await killed.jobProcesses()).length === 0,
+      'the end of the processes of the first service',
+    );
+  });
+
   it('are read again by waiting processes after another process has renewed the login', async () => {
     await using endpoint = await TokenEndpoint.start({ livesMs: () => hourMs, delayMs: () => 0 });
     const { login } = endpoint;

@@ -71,6 +71,7 @@ async function startTurns(folder: string) {
   const service = await startWithProgram(script('takes-turns.pl', order, gate), {
     ...twoWorkers,
     MODEL_API_MAX_CONCURRENT: '2',
+    TMPDIR: folder,
   });
   return { service, open: () => writeFile(gate, ''), order: async () => (await readFile(order, 'utf8')).split('\n') };
 }
@@ -187,8 +188,8 @@ describe('A primary that is killed', () => {
 
 describe('A service that starts', () => {
   /** Kills a service and its workers at once, so that none of them can clean up. Returns the remaining processes. */
-  async function leaveOrphans(): Promise<{ readonly service: Service; readonly orphans: number[] }> {
-    const service = await startWithProgram(script('double-fork-setsid.pl'), twoWorkers);
+  async function leaveOrphans(TMPDIR: string): Promise<{ readonly service: Service; readonly orphans: number[] }> {
+    const service = await startWithProgram(script('double-fork-setsid.pl'), { ...twoWorkers, TMPDIR });
     void fate(service.post('/ask', { prompt: 'hello' }));
     await until(async () => (await service.jobProcesses()).length === 2, 'the program and its daemon');
     const workers = await service.workers();
@@ -204,16 +205,11 @@ describe('A service that starts', () => {
     const answer = neighbour.post('/ask', { prompt: 'hello' });
     await until(async () => (await neighbour.jobProcesses()).length === 1, 'the neighbour’s program');
 
-    // A service that another test starts now may clean up first: hence several attempts.
-    let said = false;
-    for (let tries = 0; tries < 5 && !said; tries++) {
-      const { service, orphans } = await leaveOrphans();
-      await using successor = await startService({ env: twoWorkers });
-      expect(await service.jobProcesses()).toEqual([]);
-      said = successor.logs.some(({ event, processes }) => event === 'orphans_reaped' && processes === orphans.length);
-      await service.stop();
-    }
-    expect(said).toBe(true);
+    const { service, orphans } = await leaveOrphans(folder.path);
+    await using successor = await startService({ env: { ...twoWorkers, TMPDIR: folder.path } });
+    expect(await service.jobProcesses()).toEqual([]);
+    await successor.log('orphans_reaped', ({ processes }) => processes === orphans.length);
+    await service.stop();
     await open();
     expect((await answer).body.response).toBe('hello');
   });

@@ -19,6 +19,7 @@ import {
   type ConsultProgram,
   consultation,
   consultPlan,
+  detached,
   type KnownProgram,
   type LaunchKey,
   launchKeyOf,
@@ -154,13 +155,21 @@ export class ProcessPool {
     return consultation(process, programVersion, input, clock);
   }
 
-  /** Runs the program that renews its login, until it exits or `isDone` resolves. Rejects with `spawn_error`. */
-  async renewLogin({ path, leading, programVersion }: KnownProgram, isDone: Promise<void>): Promise<void> {
+  /**
+   * Runs the program that renews its login, until it exits or `isDone` resolves. `lock`: path that exists during the
+   * renewal. Rejects with `spawn_error`.
+   */
+  async renewLogin(
+    { path, leading, programVersion }: KnownProgram,
+    lock: string,
+    isDone: Promise<void>,
+  ): Promise<void> {
     const { args, input } = programVersion.renewal ?? { args: [], input: '' };
     const process = this.#add(new ConsultedProgram(() => false), null, 'busy');
-    const plan = () => consultPlan([...leading, ...args], undefined, '');
-    await process.start(this.#parts.launcher.launch({ program: path, plan }));
-    await untilExit(process, input, isDone);
+    const [program, detachedArgs] = detached(path, [...leading, ...args], input);
+    const plan = () => consultPlan(detachedArgs, undefined, '');
+    await process.start(this.#parts.launcher.launch({ program, plan, renewalLock: lock }));
+    await untilExit(process, isDone);
   }
 
   /** Whether a process waits for the next turn of this conversation. */

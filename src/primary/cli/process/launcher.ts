@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Environment } from '../../../shared/config/config.js';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
+import { markRenewal } from '../../../shared/process/leftovers.js';
 import { cookieName, cookieOf, type Instance } from '../../../shared/process/proc.js';
 import type { CommandLine, PrivateHome } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
@@ -34,6 +35,8 @@ export interface LauncherSettings {
 /** Program, and how to start it. `plan` gets the path for a file with the system text. */
 export interface SpawnRequest {
   readonly program: string;
+  /** Lock of the login that the program renews; if the service is killed, the program may finish the renewal. */
+  readonly renewalLock?: string;
   plan(systemPath: string): CommandLine;
 }
 
@@ -62,14 +65,16 @@ export class Launcher {
     const { systemPath, temporaryDirectory, workingDirectory } = home;
     const plan = order.plan(systemPath);
     let containment: Containment | null = null;
+    const { renewalLock } = order;
     try {
       await this.#furnish(home, plan);
+      if (renewalLock !== undefined) await home.markRenewal(renewalLock);
       containment = await this.#containments.create(serial, cookie);
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
       // Programs leave files in TMPDIR, so each has a private folder that is removed with it.
       const inside = { env: { ...env, ...home.variables, TMPDIR: temporaryDirectory }, workingDirectory };
-      const start = { program: order.program, args: plan.args, cookie, ...inside };
+      const start = { program: order.program, args: plan.args, cookie, outlives: renewalLock !== undefined, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
@@ -144,12 +149,17 @@ export class ProcessHome {
   readonly #home: PrivateHome | null;
   readonly #homePath: string;
   readonly #folders: ReadonlySet<string>;
+  readonly #runtimeDirectory: string;
+  readonly #serial: number;
   #files: CommandLine['files'] = [];
+  #renewalMark: string | null = null;
 
   constructor({ runtimeDirectory, workDirectory, home }: ProcessFolders, serial: number) {
     this.workingDirectory = join(workDirectory, String(serial));
     this.temporaryDirectory = join(runtimeDirectory, String(serial));
     this.systemPath = `${this.temporaryDirectory}.system`;
+    this.#runtimeDirectory = runtimeDirectory;
+    this.#serial = serial;
     this.#home = home;
     this.#homePath = `${this.temporaryDirectory}.home`;
     this.#folders = new Set([this.workingDirectory, this.temporaryDirectory]);
@@ -164,11 +174,17 @@ export class ProcessHome {
     if (this.#home !== null) await this.#furnish(this.#home);
   }
 
+  /** Marks the process as one that renews a login, for the time after a crash of the service. */
+  async markRenewal(lock: string): Promise<void> {
+    this.#renewalMark = await markRenewal(this.#runtimeDirectory, this.#serial, lock);
+  }
+
   /** Removes all files of the process. Never rejects: leftovers are removed with the folders of the service. */
   async remove(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => remove(folder));
     for (const { path } of this.#files) await remove(path);
     if (this.#home !== null) await remove(this.#homePath);
+    if (this.#renewalMark !== null) await remove(this.#renewalMark);
   }
 
   async #furnish({ files, links }: PrivateHome): Promise<void> {
@@ -208,11 +224,13 @@ export interface ProgramStart {
   readonly env: Readonly<Record<string, string>>;
   readonly workingDirectory: string;
   readonly cookie: string;
+  /** Whether the program may outlive a killed service for a while. */
+  readonly outlives?: boolean;
 }
 
 /** Starts the program as the leader of a new process group. Rejects with `spawn_error`. */
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
-  const [program, args] = inside.enter(start.program, start.args);
+  const [program, args] = inside.enter(start.program, start.args, start.outlives);
   try {
     const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a truncated environment contains it
     const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ContainmentFactory } from '../terminate/containment.js';
+import type { Containment, ContainmentFactory } from '../terminate/containment.js';
 
 /** Place of a login. */
 export interface LoginPlace {
@@ -118,7 +118,9 @@ export class LoginFence {
       },
       create: async (...marks) => {
         const inside = await containments.create(...marks);
-        return { ...inside, enter: (...command) => inside.enter(...this.#enter(account, command)) };
+        const enter: Containment['enter'] = (program, args, outlives) =>
+          inside.enter(...this.#enter(account, [program, args]), outlives);
+        return { ...inside, enter };
       },
       close: () => containments.close(),
     };

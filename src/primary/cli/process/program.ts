@@ -320,9 +320,21 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const noSink = { write: () => {}, call: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
+/**
+ * Script that runs a program whose stdin never ends and whose output goes nowhere, so that the program notices nothing
+ * if the service is killed. The first argument is the beginning of its stdin. The shell remains until the program exits.
+ */
+const detachedScript =
+  'mkfifo -m 600 stdin && exec 3<>stdin && rm stdin && printf "%s" "$1" >&3 && shift && "$@" <&3 >/dev/null 2>&1 3>&-; exit $?';
+
+/** Returns the command that runs a program independently of the pipes to this process. */
+export function detached(program: string, args: readonly string[], input: string): [string, readonly string[]] {
+  return ['/bin/sh', ['-c', detachedScript, 'sh', input, program, ...args]];
+}
+
 /** Runs a started program until it exits or `isDone` resolves, then ends it. Never rejects. */
-export async function untilExit(process: CliProcess, input: string, isDone: Promise<void>): Promise<void> {
-  const turn = { ...plainLaunch(null), text: input, history: [] };
+export async function untilExit(process: CliProcess, isDone: Promise<void>): Promise<void> {
+  const turn = { ...plainLaunch(null), text: '', history: [] };
   const exited = process.turn(turn, noSink, new AbortController().signal).catch(() => {});
   await Promise.race([exited, isDone]);
   await process.end('done');

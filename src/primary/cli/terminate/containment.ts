@@ -16,8 +16,12 @@ export type Child = ChildProcessWithoutNullStreams & {
 
 /** Means to find and end one program and all its children. */
 export interface Containment {
-  /** Returns the command that starts the program inside. */
-  enter(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]];
+  /** Returns the command that starts the program inside. With `outlives`, it may outlive a killed service for a while. */
+  enter(
+    program: string,
+    args: readonly string[],
+    outlives?: boolean,
+  ): readonly [program: string, args: readonly string[]];
   /** Returns the ids of the processes inside. */
   pids(): Promise<readonly number[]>;
   /** Checks quickly whether the containment seems empty. `leader` is the process id of the program. */

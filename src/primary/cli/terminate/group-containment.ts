@@ -47,7 +47,8 @@ export class GroupContainments implements ContainmentFactory {
     this.#live.add(cookie);
     const setpriv = this.#setpriv;
     return Promise.resolve({
-      enter: (program, args) => (setpriv === null ? [program, args] : tied(setpriv, program, args)),
+      enter: (program, args, outlives = false) =>
+        setpriv === null || outlives ? [program, args] : tied(setpriv, program, args),
       pids: async () => (await this.#scanner.find((other) => other === cookie)).pids,
       isQuiet: async (leader) => !signalGroup(leader, 0),
       clear: () => this.#clear(cookie),

@@ -1,10 +1,23 @@
-import { chown, mkdir, mkdtemp, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
 import {
   endLeftovers,
   makeWorkDirectory,
+  markRenewal,
   removeRuntimeFilesOf,
   removeWorkDirectory,
 } from '../../../../src/shared/process/leftovers.js';
@@ -115,8 +128,6 @@ function endInFolder(): Promise<number> {
 }
 
 describe('The processes of a primary', () => {
-  const places = { ...noCgroups, runtimeParent: nowhere };
-
   it('are ended once it is dead, including daemons and processes without a main thread', async () => {
     await using children = new Children();
     const cookie = cookieOf(dead, 1);
@@ -124,26 +135,85 @@ describe('The processes of a primary', () => {
     const leaderless = await children.startMarked(cookie, 'leader-exits.pl');
     await until(() => hasChild(leader), 'the daemon');
     await until(() => !isAlive(leaderless), 'a main thread to exit');
-    await endLeftovers(systemClock, places);
+    await folderOf(dead);
+    await endInFolder();
     expect((await new ProcessScanner(systemClock).find((found) => found === cookie)).pids).toEqual([]);
   });
 
   it('are left alone while it is alive, or if that is unknown', async () => {
     await using children = new Children();
+    for (const owner of [living, unknown]) await folderOf(owner);
     const started = [
       await children.startMarked(cookieOf(living, 1), 'forever.pl'),
       await children.startMarked(cookieOf(unknown, 1), 'forever.pl'),
       await children.startMarked('not-a-cookie-of-ours', 'forever.pl'),
       await children.start({}, '/bin/sleep', '60'),
     ];
-    await endLeftovers(systemClock, places);
+    await endInFolder();
     expect(started.map(isAlive)).toEqual([true, true, true, true]);
+  });
+
+  it('are left alone if the primary has left no folder here: another program set the variable', async () => {
+    await using children = new Children();
+    const pid = await children.startMarked(cookieOf(dead, 1), 'forever.pl');
+    await folderOf(await deadInstance());
+    await endInFolder();
+    expect(isAlive(pid)).toBe(true);
+  });
+
+  asRoot('are left alone if the folder of the primary belongs to another user', async () => {
+    await using children = new Children();
+    const pid = await children.startMarked(cookieOf(dead, 1), 'forever.pl');
+    await chown(await folderOf(dead), nobody, nobody);
+    await endInFolder();
+    expect(isAlive(pid)).toBe(true);
   });
 });
 
-/** Whether a process has children. True also if it has exited: a service that starts here may end such processes. */
+describe('A process that renews a login when its primary is killed', () => {
+  /** Starts a renewal and another process of the dead primary. The lock shows whether the renewal has begun. */
+  async function startRenewal(children: Children): Promise<{ lock: string; renewal: number; other: number }> {
+    const lock = join(folder.path, 'login.lock');
+    await mkdir(lock);
+    await markRenewal(await folderOf(dead), 7, lock);
+    const renewal = await children.startMarked(cookieOf(dead, 7), 'forever.pl');
+    const other = await children.startMarked(cookieOf(dead, 8), 'forever.pl');
+    return { lock, renewal, other };
+  }
+
+  it('is ended only after the renewal, while all other processes are ended at once', async () => {
+    await using children = new Children();
+    const { lock, renewal, other } = await startRenewal(children);
+    const ended = endInFolder();
+    await until(() => !isAlive(other), 'the end of the other process');
+    expect(isAlive(renewal)).toBe(true);
+    await rm(lock, { recursive: true });
+    await ended;
+    expect([isAlive(renewal), await names()]).toEqual([false, []]);
+  });
+
+  it('is ended at once if its lock is stale', async () => {
+    await using children = new Children();
+    const { lock, renewal } = await startRenewal(children);
+    const anHourAgo = Date.now() / 1000 - 3600;
+    await utimes(lock, anHourAgo, anHourAgo);
+    await endInFolder();
+    expect(isAlive(renewal)).toBe(false);
+  });
+
+  it('is not waited for once it has exited, although its lock remains', async () => {
+    await using children = new Children();
+    const { renewal } = await startRenewal(children);
+    const ended = endInFolder();
+    await children.end(renewal);
+    await ended;
+    expect(await names()).toEqual(['login.lock']);
+  });
+});
+
+/** Whether a process has children. */
 async function hasChild(pid: number): Promise<boolean> {
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => 'none');
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   return children.trim() !== '';
 }
 
