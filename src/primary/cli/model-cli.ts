@@ -137,10 +137,8 @@ export class ModelCli implements NamedAdapter {
     this.#defaultLaunch = plainLaunch(model);
     const quotaReported = (windows: readonly QuotaWindow[]) => this.#recordQuota(windows);
     const observer = { ...context.observerOf(this), quotaReported };
-    const { login } = adapter;
-    const renew = async (isDone: Promise<void>) =>
-      this.pool.renewLogin(await this.#findProgram(), login?.lock ?? '', isDone);
-    this.login = login === undefined ? null : new LoginKeeper(login, { cli: name, clock, log, renew });
+    const renew = (isDone: Promise<void>) => this.#renewLogin(isDone);
+    this.login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
     const launcher = createLauncher(config, host, adapter, observer, serials, this.login, account);
     this.#launcher = launcher;
     const history = new LaunchHistory(model === null && adapter.needsModel ? null : this.#defaultLaunch);
@@ -261,6 +259,10 @@ export class ModelCli implements NamedAdapter {
 
   #updateStandby(): void {
     this.standby.update();
+  }
+
+  async #renewLogin(isDone: Promise<void>): Promise<void> {
+    await this.pool.renewLogin(await this.#findProgram(), this.adapter.login?.lock ?? '', isDone);
   }
 
   /** Checks whether the program can run jobs. Rejects if no folder for a process can be created. */
