@@ -25,7 +25,9 @@ import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
+import { DocumentInspector, inspectionThread } from './jobs/document-inspector.js';
 import { FileReferences } from './jobs/file-references.js';
+import type { JobParts } from './jobs/run-job.js';
 
 const heartbeatMs = 2000;
 /** Interval of sending counts to the primary. A worker that is killed loses those since the last time. */
@@ -84,7 +86,8 @@ async function main(): Promise<void> {
     ...parts,
   };
   process.once('disconnect', () => void outlive(primaryPid, context));
-  const { primary, files } = connect(context);
+  const inputs = connect(context);
+  const { primary } = inputs;
   const onDefect = (thrown: unknown) =>
     void (context.listeners.isOpen ? serveOn(context, primary, thrown) : die(log, thrown));
   process.on('uncaughtException', onDefect);
@@ -96,17 +99,20 @@ async function main(): Promise<void> {
   context.bodyLimitBytes = settings.bodyLimitBytes;
   context.runtimePlaces = settings.runtimePlaces;
   context.keys.begin(settings);
-  await serve(context, primary, files, settings);
+  await serve(context, inputs, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
   systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
 }
 
-function connect(context: WorkerContext): { readonly primary: Primary; readonly files: FileReferences } {
+type JobInputs = Pick<JobParts, 'primary' | 'files' | 'documents'>;
+
+function connect(context: WorkerContext): JobInputs {
   const { listeners, metrics } = context;
   const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
   const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
+  const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
   const handlers: Handlers<WorkerCalls> = {
-    ...lineHandlers(() => ({ primary: peer, files, onDefect: onFault })),
+    ...lineHandlers(() => ({ primary: peer, files, documents, onDefect: onFault })),
     phase: ({ phase }) => {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
@@ -118,7 +124,7 @@ function connect(context: WorkerContext): { readonly primary: Primary; readonly 
   };
   const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
   const files = new FileReferences(peer, () => context.bodyLimitBytes);
-  return { primary: peer, files };
+  return { primary: peer, files, documents };
 }
 
 function localUsers(settings: WorkerSettings, credentials: PeerCredentials): LocalUsers {
@@ -130,12 +136,8 @@ async function ownJobsOf(primaryPid: number, credentials: PeerCredentials): Prom
   return new OwnJobs(instance, new SocketTable(), new ProcessScanner(systemClock), credentials);
 }
 
-async function serve(
-  context: WorkerContext,
-  primary: Primary,
-  files: FileReferences,
-  settings: WorkerSettings,
-): Promise<void> {
+async function serve(context: WorkerContext, inputs: JobInputs, settings: WorkerSettings): Promise<void> {
+  const { primary } = inputs;
   const { listeners, metrics, log } = context;
   const phase = () => context.phase;
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
@@ -155,8 +157,8 @@ async function serve(
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
-  const owned = { bodies, spill, files, viewers, spans, ownJobs, signOn };
-  const appParts = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
+  const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
+  const appParts = { ...inputs, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
   try {

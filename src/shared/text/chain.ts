@@ -49,8 +49,11 @@ export function chained(before: string, message: Message): string {
 
 function addImages(hash: ReturnType<typeof createHash>, images: Message['images'] = []): void {
   for (const image of images) {
-    const { mediaType, at, data } = image;
-    hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
+    const { mediaType, at } = image;
+    hash
+      .update(`${mediaType}\0${at}\0`)
+      .update(isDocument(image) ? image.digest : image.data)
+      .update('\0');
     if (!isDocument(image)) continue;
     if (image.citations) hash.update('cited\0');
     if (image.context !== undefined) hash.update(`context\0${image.context}\0`);

@@ -21,6 +21,8 @@ export interface ThreadSettings<Task> {
   readonly patienceMs: number | null;
   /** The thread ends when it has had no task for this long. */
   readonly idleMs: number;
+  /** Memory for strings and objects. A task that exceeds it ends the thread. Without it, the default of Node applies. */
+  readonly maxMegabytes?: number;
 }
 
 interface WaitingTask extends Member {
@@ -88,8 +90,9 @@ export class LimitedThread<Task, Answer> {
   }
 
   #open(): Piscina<Task, Answer> {
-    const { file: filename, name, idleMs: idleTimeout } = this.#settings;
-    const threads = { minThreads: 0, maxThreads: 1 };
+    const { file: filename, name, idleMs: idleTimeout, maxMegabytes } = this.#settings;
+    const limits = maxMegabytes !== undefined && { resourceLimits: { maxOldGenerationSizeMb: maxMegabytes } };
+    const threads = { minThreads: 0, maxThreads: 1, ...limits };
     const { Piscina: Pool } = require('piscina') as typeof import('piscina');
     const pool = new Pool<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
     return pool.on('error', (error) => {

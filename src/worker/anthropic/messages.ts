@@ -215,7 +215,9 @@ function written(name: string, content: object): string {
 export function postMessages(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
-    const parsed = parseMessages(body);
+    const translated = parseMessages(body);
+    const job = await parts.documents.inspectJob(translated.job, res.locals.client); // the estimate needs the pages
+    const parsed = { ...translated, job };
     if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat(estimateOf(parsed.job)));
     await answerWithNothing(parts, res, parsed);
   };
@@ -225,9 +227,9 @@ export function postMessages(parts: JobParts): AsyncHandler {
  * Answers a request with `max_tokens: 0`, by which clients fill the cache of Anthropic's API. The answer has only the
  * tokens of the prompt; no job runs.
  */
-async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: ParsedRequest): Promise<void> {
+async function answerWithNothing(parts: JobParts, res: Reply, parsed: ParsedRequest): Promise<void> {
   const { model, job, ignored } = parsed;
-  const input = await tokensOf(await requestOf(job, primary, res), primary);
+  const input = await tokensOf(await requestOf(job, parts, res), parts.primary);
   setIgnored(res, ignored);
   const end = { stop_reason: finishReasons.length.messages, stop_sequence: null, stop_details: null };
   const usage = usageOfPrompt(input);
@@ -243,7 +245,7 @@ export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
     const parsed = parseCountedMessages(body);
-    const tokens = await tokensOf(await requestOf(parsed.job, parts.primary, res), parts.primary);
+    const tokens = await tokensOf(await requestOf(parsed.job, parts, res), parts.primary);
     setIgnored(res, parsed.ignored);
     sendJson(res, { input_tokens: tokens });
   };

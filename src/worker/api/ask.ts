@@ -105,7 +105,7 @@ async function answer(
   const route = `/${job.operation}` as const;
   const isFollowed = followsJob(req) && ({ isFollowed: true } as const);
   const form = { route, model: null, ...isFollowed, ...(callbackUrl !== undefined && { callbackUrl }) };
-  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, form);
+  if (prefersAsync(req)) return acceptJob(parts, res, job, form);
   if (callbackUrl !== undefined) throw invalid('callback_url', 'needs the header Prefer: respond-async');
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
 }

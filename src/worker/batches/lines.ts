@@ -9,6 +9,7 @@ import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';
 import { formOf, storedBody } from '../jobs/background.js';
 import type { BatchLines, ParsedLine } from '../jobs/batch-lines.js';
+import type { DocumentInspector } from '../jobs/document-inspector.js';
 import type { FileReferences } from '../jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../jobs/job-request.js';
 import { chatBatchLines, responsesBatchLines } from '../openai/batch-lines.js';
@@ -33,6 +34,7 @@ type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
 export interface LineParts {
   readonly primary: Primary;
   readonly files: Pick<FileReferences, 'fill'>;
+  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
   readonly onDefect: (error: unknown) => void;
 }
 
@@ -51,7 +53,7 @@ export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>
 
 /** Submits the job of a line. Returns the result of a line that is refused. */
 async function submitLine(
-  { primary, files, onDefect }: LineParts,
+  { primary, files, documents, onDefect }: LineParts,
   { api, client, caller, jobId, text, fault }: RequestOf<WorkerCalls, 'submitLine'>,
 ): Promise<LineResult | null> {
   const lines = linesOf[api];
@@ -66,7 +68,7 @@ async function submitLine(
     if (parsed.job.stream) throw invalid('stream', 'must not be true in a batch');
     const header = (name: string) => (name === noFallback && caller.refusesFallback ? '1' : undefined);
     const source = { locals: { requestId, trace: null, client, groups: caller.groups }, req: { get: header } };
-    const job = await requestOf({ ...parsed.job, stream: true }, primary, source);
+    const job = await requestOf({ ...parsed.job, stream: true }, { primary, documents }, source);
     const { forms: tools, ignored, droppedTools } = parsed;
     const named = { customId: customId ?? '', ignored, isLegacyCall };
     const form = { route: lines.route, model: parsed.model, tools, isStructured: job.schema !== null, line: named };

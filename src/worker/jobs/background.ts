@@ -7,7 +7,7 @@ import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
 import { type CompletedAnswer, completed, cutsIn } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
-import { callbackOf, type RequestedJob, requestOf } from './job-request.js';
+import { callbackOf, type RequestedJob, type RequestParts, requestOf } from './job-request.js';
 
 /** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;
@@ -17,13 +17,13 @@ const maxInMemory = 32 * 1024;
  * of an SDK's API.
  */
 export async function acceptJob(
-  primary: Primary,
+  parts: RequestParts,
   res: Reply,
   requested: RequestedJob,
   form: Omit<JobForm, 'isStructured'>,
   more: (accepted: AcceptedView) => object = () => ({}),
 ): Promise<void> {
-  await leaveJob(primary, res, requested, form, async (accepted) => {
+  await leaveJob(parts, res, requested, form, async (accepted) => {
     const body: AcceptedBody = {
       job_id: accepted.id,
       status: 'queued',
@@ -38,17 +38,17 @@ export async function acceptJob(
 
 /** Submits a background job to the primary. `send` answers the request. */
 export async function leaveJob(
-  primary: Primary,
+  parts: RequestParts,
   res: Reply,
   requested: RequestedJob,
   form: Omit<JobForm, 'isStructured'>,
   send: (accepted: AcceptedView) => Promise<void>,
 ): Promise<void> {
   const callbackUrl = callbackOf(res, form.callbackUrl);
-  const job = await requestOf({ ...requested, stream: true }, primary, res);
+  const job = await requestOf({ ...requested, stream: true }, parts, res);
   const ofJob = { ...form, isStructured: job.schema !== null, ...(callbackUrl !== undefined && { callbackUrl }) };
   await onceFor(res, 'background', async () => {
-    await send(await primary.call('accept', { job, form: ofJob }));
+    await send(await parts.primary.call('accept', { job, form: ofJob }));
   });
 }
 

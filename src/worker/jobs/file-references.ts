@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { imageFault, maxDocuments } from '../../shared/api/ask.js';
+import { isImage, maxDocuments } from '../../shared/api/ask.js';
 import { inLine, inLines } from '../../shared/async.js';
 import { cancelled, invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
@@ -7,7 +7,7 @@ import { imageTypes } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { findUserFile, readWholeFile } from '../files/content.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { maxPdfBytes } from './documents.js';
+import { maxPdfBytes } from './document-inspection.js';
 import { pdfHeadBytes } from './pdf.js';
 
 /** Object of a request that refers to a file by `file_id`. */
@@ -99,20 +99,28 @@ export class FileReferences {
       total += base64Length(view.bytes);
       if (total > this.#limitBytes()) throw tooLarge(this.#limitBytes());
     }
-    const files = new Map<string, Buffer>();
+    const files = new Map<string, TypedFile>();
     for (const { form, reference, path } of found) {
       const id = idIn(reference, path);
-      const bytes = files.get(id) ?? (await readWholeFile(this.#primary, id, client, path));
-      files.set(id, bytes);
       const { name = '', mediaType = '' } = views.get(id) ?? {};
-      const data = bytes.toString('base64');
-      form.fill(reference, {
-        name,
-        mediaType: form.isDocument ? documentType(bytes, mediaType) : imageType(data),
-        data,
-      });
+      const file = files.get(id) ?? typedFile(await readWholeFile(this.#primary, id, client, path), mediaType);
+      files.set(id, file);
+      const type = form.isDocument ? file.documentType : file.imageType;
+      form.fill(reference, { name, mediaType: type, data: file.data });
     }
   }
+}
+
+/** Bytes of a file in base64, and its type as a document and as an image. */
+interface TypedFile {
+  readonly data: string;
+  readonly documentType: string;
+  readonly imageType: string;
+}
+
+function typedFile(bytes: Buffer, named: string): TypedFile {
+  const imageType = imageTypes.find((type) => isImage(type, bytes)) ?? unknownType;
+  return { data: bytes.toString('base64'), documentType: documentType(bytes, named), imageType };
 }
 
 interface FoundPart {
@@ -175,9 +183,4 @@ function documentType(bytes: Buffer, named: string): string {
   if (bytes.subarray(0, pdfHeadBytes).includes('%PDF-')) return 'application/pdf';
   const [type = unknownType] = /^[a-z]+\/[a-z0-9.+-]+/.exec(named.toLowerCase()) ?? [];
   return type === unknownType && isUtf8(bytes) ? 'text/plain' : type;
-}
-
-/** Returns the type of an image by its first bytes; the unknown type if no known type matches. */
-function imageType(data: string): string {
-  return imageTypes.find((type) => imageFault(type, data) === null) ?? unknownType;
 }

@@ -21,6 +21,7 @@ import type {
 import { chained, chainStart, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
+import type { DocumentInspector } from './document-inspector.js';
 import { checkedSchema, type ParsedTools, samplingOf, type WishFields } from './tool-offer.js';
 
 /** JSON Schema with its field in the request. */
@@ -67,8 +68,19 @@ export interface RequestSource {
   readonly req: { get(name: string): string | undefined };
 }
 
-/** Returns the job request for the primary. Throws `validation_error` for an unusable schema. */
-export async function requestOf(job: RequestedJob, primary: Primary, res: RequestSource): Promise<JobRequest> {
+/** Dependencies of a job request. */
+export interface RequestParts {
+  readonly primary: Primary;
+  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+}
+
+/** Returns the job request for the primary. Throws `validation_error` for an unusable schema or document. */
+export async function requestOf(
+  requested: RequestedJob,
+  { primary, documents }: RequestParts,
+  res: RequestSource,
+): Promise<JobRequest> {
+  const job = await documents.inspectJob(requested, res.locals.client);
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, effort = null } = job;
   const [model = null, ...fallbacks] = job.model?.split(',') ?? [];

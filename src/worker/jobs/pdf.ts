@@ -72,25 +72,28 @@ function countIn(objects: Buffer, at: number): number {
   return Number(count);
 }
 
+/** Returns where the dictionary around this place begins. Reads each character once. */
 function dictionaryStart(text: string, from: number): number {
-  for (let at = from - 1, depth = 0; at >= 0; ) {
-    const [open, close] = [text.lastIndexOf('<<', at), text.lastIndexOf('>>', at)];
-    if (open < 0 || (open > close && depth === 0)) return Math.max(0, open);
-    depth += open > close ? -1 : 1;
-    at = Math.max(open, close) - 1;
+  for (let at = from - 2, depth = 0; at >= 0; at--) {
+    const pair = text.slice(at, at + 2);
+    if (pair === '<<' && depth === 0) return at;
+    if (pair !== '<<' && pair !== '>>') continue;
+    depth += pair === '<<' ? -1 : 1;
+    at--;
   }
   return 0;
 }
 
+/** Returns where the dictionary around this place ends. Reads each character once. */
 function dictionaryEnd(text: string, from: number): number {
-  for (let at = from, depth = 0; ; ) {
-    const [open, close] = [text.indexOf('<<', at), text.indexOf('>>', at)];
-    if (close < 0) return text.length;
-    const opens = open >= 0 && open < close;
-    if (!opens && depth === 0) return close;
-    depth += opens ? 1 : -1;
-    at = (opens ? open : close) + 2;
+  for (let at = from, depth = 0; at < text.length; at++) {
+    const pair = text.slice(at, at + 2);
+    if (pair === '>>' && depth === 0) return at;
+    if (pair !== '<<' && pair !== '>>') continue;
+    depth += pair === '<<' ? 1 : -1;
+    at++;
   }
+  return text.length;
 }
 
 /** Bytes of one object stream, and of all of them, after their decompression. */
@@ -108,22 +111,33 @@ function objectStreams(file: Buffer): Buffer[] | null {
     const keyword = placeWithin(file, 'stream', at, treeBytes);
     if (keyword === null) continue;
     if (end < keyword) end = placeOrEnd(file, 'endstream', keyword); // each byte is searched once
-    const stream = inflated(file, keyword, end);
+    const packed = packedStream(file, keyword, end);
+    const stream = inflated(packed);
     if (stream === 'too large') return null;
-    if (stream === null) continue; // the stream is broken, or has a rare encoding
-    bytes += stream.length;
+    // A broken stream may have been decompressed almost to its end.
+    bytes += stream?.length ?? Math.min(maxStreamBytes, packed.length * maxExpansion);
     if (bytes > maxStreamsBytes) return null;
-    streams.push(stream);
+    if (stream !== null) streams.push(stream);
   }
   return streams;
 }
 
-/** Decompresses the stream between its keyword and its end; returns null if that fails. */
-function inflated(file: Buffer, keyword: number, end: number): Buffer | 'too large' | null {
-  if (end - keyword > maxStreamBytes) return null;
+/** Largest ratio by which zlib can expand a stream. */
+const maxExpansion = 1032;
+
+/** Returns the bytes between the keyword and the end of a stream; no bytes if they are too many, or are not from zlib. */
+function packedStream(file: Buffer, keyword: number, end: number): Buffer {
   const lineEnd = file[keyword + 6] === 0x0d ? 2 : 1;
+  const packed = file.subarray(keyword + 6 + lineEnd, end);
+  const isZlib = packed.length > 2 && (packed.readUInt8(0) & 15) === 8 && packed.readUInt16BE(0) % 31 === 0;
+  return isZlib && packed.length <= maxStreamBytes ? packed : Buffer.alloc(0);
+}
+
+/** Decompresses a stream; returns null if that fails. */
+function inflated(packed: Buffer): Buffer | 'too large' | null {
+  if (packed.length === 0) return null;
   try {
-    return inflateSync(file.subarray(keyword + 6 + lineEnd, end), { maxOutputLength: maxStreamBytes });
+    return inflateSync(packed, { maxOutputLength: maxStreamBytes });
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : null;
   }

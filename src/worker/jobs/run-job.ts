@@ -27,6 +27,7 @@ import {
   slicesOf,
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
+import type { DocumentInspector } from './document-inspector.js';
 import type { FileReferences } from './file-references.js';
 import {
   inWordsOf,
@@ -59,6 +60,7 @@ export interface JobParts {
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
   readonly files: Pick<FileReferences, 'fill'>;
+  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
   readonly clock: Clock;
 }
 
@@ -77,7 +79,7 @@ export async function answerWithJob(
   refuseCallback(res);
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
-  const request = await requestOf(parsed.job, parts.primary, res);
+  const request = await requestOf(parsed.job, parts, res);
   await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
     const job = parts.primary.stream('run', request, client.signal); // all below is for the answer
     await using text = new AnswerText(parts.spill);

@@ -122,7 +122,7 @@ async function runAsk(
   const stream = token !== undefined && acceptsEvents(req);
   const job: RequestedJob = { operation: 'ask', text, system, model, schema, isEffortNeeded: true, stream };
   if (!background) return answerWithJob(parts, res, ownRequest(job), askFormat(wrapResult, token, parts.clock));
-  await leaveJob(parts.primary, res, job, { route: '/ask', model: null }, (accepted) =>
+  await leaveJob(parts, res, job, { route: '/ask', model: null }, (accepted) =>
     sendRecorded(res, JSON.stringify(wrapResult(acceptedResult(accepted)))),
   );
 }

@@ -19,6 +19,7 @@ import {
   noteDroppedTools,
   type ParsedRequest,
   prefersAsync,
+  type RequestParts,
   setIgnored,
   setIgnoredQuery,
 } from '../jobs/job-request.js';
@@ -202,7 +203,7 @@ async function storeResponse(
 
 /** Submits a background job, and answers with the fields that an OpenAI SDK expects, or with the events of the job. */
 async function acceptResponse(
-  parts: ResponseStreamParts,
+  parts: ResponseStreamParts & RequestParts,
   res: Reply,
   parsed: ParsedRequest,
   repeated: Repeated,
@@ -225,8 +226,8 @@ async function acceptResponse(
       'queued',
     );
   const answered = job.stream
-    ? leaveJob(primary, res, job, { ...form, isFollowed: true }, ({ id }) => streamAccepted(parts, res, id))
-    : acceptJob(primary, res, job, form, accepted);
+    ? leaveJob(parts, res, job, { ...form, isFollowed: true }, ({ id }) => streamAccepted(parts, res, id))
+    : acceptJob(parts, res, job, form, accepted);
   await answered.catch((error: unknown) => {
     throw inWordsOf(parsed, error);
   });

@@ -71,6 +71,54 @@ describe('A hostile PDF', () => {
   });
 });
 
+describe('A small PDF that takes long to inspect', () => {
+  const brackets = Buffer.from(`${'>>'.repeat(900)}/Type /Pages ${'<<'.repeat(900)}`.repeat(290));
+  const packed = deflateSync(brackets);
+  const slow = Buffer.concat([
+    Buffer.from('%PDF-1.5\n<< /Type /ObjStm >>\nstream\n'),
+    packed,
+    Buffer.from('\nendstream\nstartxref\n0\n%%EOF\n'),
+  ]);
+
+  async function upload(target: Service): Promise<string> {
+    const form = new FormData();
+    form.set('purpose', 'user_data');
+    form.set('file', new Blob([slow]), 'a.pdf');
+    const answer = await fetch(`${target.url}/v1/files`, { method: 'POST', body: form });
+    return ((await answer.json()) as { id: string }).id;
+  }
+
+  it('delays no other client, also if 20 references name one file, and is refused with its field', async () => {
+    expect(slow.length).toBeLessThan(3000);
+    await using target = await startService({
+      env: { ...noSpares, MODEL_API_WORKERS: '1', MODEL_API_FILES: 'memory' },
+    });
+    const workers = await target.workers();
+    const id = await upload(target);
+    const files = [
+      ...Array.from({ length: 19 }, () => ({ file_id: id })),
+      { data: slow.toString('base64'), media_type: 'application/pdf' },
+    ];
+    const attacks = Array.from({ length: 8 }, () => target.post('/ask', { prompt: 'What?', model: 'echo', files }));
+    const waits: number[] = [];
+    const others = target.post('/ask', { prompt: 'hello', model: 'echo' });
+    let isOver = false;
+    void Promise.allSettled(attacks).then(() => {
+      isOver = true;
+    });
+    for (const begunMs = performance.now(); !isOver && performance.now() - begunMs < 20_000; ) {
+      const sentMs = performance.now();
+      await target.get('/health');
+      waits.push(performance.now() - sentMs);
+    }
+    for (const { status, body } of await Promise.all(attacks))
+      expect([status, body.message]).toEqual([400, 'files.0.file_id: is not a readable PDF: it has no pages']);
+    expect((await others).body.response).toBe('hello');
+    expect(Math.max(...waits)).toBeLessThan(1000);
+    expect(await target.workers()).toEqual(workers);
+  });
+});
+
 describe('A pdftotext', () => {
   let folder: TemporaryFolder;
 

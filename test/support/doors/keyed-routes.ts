@@ -15,6 +15,7 @@ import { postMcp } from '../../../src/worker/mcp/mcp.js';
 import { postOllamaChat } from '../../../src/worker/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
+import { documentInspector } from '../jobs/inspected-documents.js';
 import { type ExpressServer, serveWith } from './express-server.js';
 
 type RunKeyed = (request: JobRequest, signal: AbortSignal) => AsyncIterable<JobEvent>;
@@ -87,7 +88,15 @@ function routes(primary: Primary): Handler {
   const bodies = new BodyMemory(2_000_000, systemClock);
   const spill = { file: async () => null };
   const files = new FileReferences(primary, () => 2_000_000);
-  const parts = { primary, bodies, spill, files, clock: systemClock, take: async () => {} };
+  const parts = {
+    primary,
+    bodies,
+    spill,
+    files,
+    documents: documentInspector(),
+    clock: systemClock,
+    take: async () => {},
+  };
   const byPath = {
     '/ask': postAsk(parts),
     '/v1/chat/completions': postChatCompletions(parts),

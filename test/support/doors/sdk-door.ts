@@ -10,6 +10,7 @@ import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
+import { documentInspector } from '../jobs/inspected-documents.js';
 import { serveWith } from './express-server.js';
 
 interface Replied {
@@ -67,7 +68,8 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const closing = new AbortController().signal;
   const files = new FileReferences(primary.asPrimary, () => bodyLimitBytes);
-  const parts = { primary: primary.asPrimary, bodies, spill, files, clock: systemClock, closing };
+  const documents = documentInspector();
+  const parts = { primary: primary.asPrimary, bodies, spill, files, documents, clock: systemClock, closing };
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/ask': postAsk(parts),
     '/chat': postChat(parts),

@@ -16,6 +16,7 @@ import {
   textPart as text,
   user,
 } from '../../../support/doors/sdk-messages.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
@@ -340,14 +341,15 @@ describe('A request to the Messages API', () => {
     expect(asked(fields).ignored).toEqual(expected);
   });
 
-  it('passes documents on in their places', () => {
+  it('passes documents on in their places', async () => {
     const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' }, title: 'a.txt' };
     const parts = { type: 'content', content: [text('one'), image, text('two')] };
     const cited = { ...pdf, title: 'b.pdf', context: ' Of\n2026\0 ', citations: { enabled: true } };
     const { job, ignored, documentField } = asked(says(text('a'), plain, cited, { type: 'document', source: parts }));
     const data = (content: string) => Buffer.from(content).toString('base64');
     expect(job.text).toBe('a');
-    expect(job.images).toMatchObject([
+    const inspected = await documentInspector().inspectJob(job, 'key ada');
+    expect(inspected.images).toMatchObject([
       { mediaType: 'text/plain', data: data('Hi'), name: 'a.txt', at: 1 },
       {
         mediaType: 'application/pdf',
@@ -363,7 +365,7 @@ describe('A request to the Messages API', () => {
     ]);
     expect([ignored, documentField]).toEqual([[], 'messages.0.content.1']);
     const inResult = asked({ ...afterCalls([call('1')], [result('1', [{ ...pdf, context: 'x' }])]) });
-    expect(inResult.job.results).toMatchObject([{ id: '1', text: '', images: [{ pages: 2, context: 'x' }] }]);
+    expect(inResult.job.results).toMatchObject([{ id: '1', text: '', images: [{ data: pdfData, context: 'x' }] }]);
     expect(inResult.ignored).toEqual([]);
     expect(asked({ messages: [user([pdf]), assistant([pdf]), user('Hi')] }).ignored).toEqual([
       'messages.content.document',
@@ -424,7 +426,6 @@ describe('A request to the Messages API', () => {
     ['messages.0.content.0.source', says({ type: 'document' })],
     ['messages.0.content.0.source.file_id', says({ type: 'document', source: { type: 'file', file_id: 'x' } })],
     ['messages.0.content.0.source.url', says({ type: 'document', source: { type: 'url', url: 'http://x' } })],
-    ['messages.0.content.0.source.data', says({ type: 'document', source: { ...pdf.source, data: 'aGVsbG8=' } })],
     [
       'messages.0.content.0.source.content.0.type',
       says({ type: 'document', source: { type: 'content', content: [{ type: 'x' }] } }),

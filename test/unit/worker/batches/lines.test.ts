@@ -3,6 +3,7 @@ import type { BatchApi } from '../../../../src/shared/files.js';
 import { lineHandlers } from '../../../../src/worker/batches/lines.js';
 import { FileReferences } from '../../../../src/worker/jobs/file-references.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'default', messages: [{ role: 'user', content: 'Hi' }] };
@@ -21,6 +22,7 @@ function handlersWith(answers: Readonly<Record<string, unknown>> = {}) {
     ...lineHandlers(() => ({
       primary: primary.asPrimary,
       files: new FileReferences(primary.asPrimary, () => 1000),
+      documents: documentInspector(),
       onDefect: (error) => defects.push(error),
     })),
   };

@@ -129,7 +129,7 @@ describe('A turn of the event loop', () => {
   it('reads no further connection after it has taken too long', async () => {
     let nowMs = 0;
     const pace = new ReadingPace({ ...systemClock, monotonicMs: () => (nowMs += 1000) });
-    await using paced = await start({}, pace);
+    await using paced = await start({ headersMs: 30_000, requestMs: 60_000 }, pace);
     const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(paced.port)));
     await until(() => paced.server.size > connections.length || undefined, 'all connections to be accepted');
     using turns = countInTurns(paced.exchanges.begun);

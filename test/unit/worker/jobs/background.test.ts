@@ -5,6 +5,7 @@ import { acceptJob } from '../../../../src/worker/jobs/background.js';
 import { followsJob, prefersAsync } from '../../../../src/worker/jobs/job-request.js';
 import { answerOf } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
 
 function prefers(prefer: string | undefined): boolean {
@@ -44,11 +45,15 @@ describe('A Prefer header', () => {
 const order = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false } as const;
 const form = { route: '/ask', model: null, tool: null } as const;
 
+function partsOf(primary: FakePrimary) {
+  return { primary: primary.asPrimary, documents: documentInspector() };
+}
+
 describe('A background job', () => {
   it('is passed to the primary, and its caller receives its address', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
     const accept: AsyncHandler = (_req, res) =>
-      acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id }));
+      acceptJob(partsOf(primary), res, order, form, ({ id }) => ({ beside: id }));
     const { status, headers, body } = await answerOf([accept], ['X-Request-Id: mine']);
     expect([status, headers.location, headers['preference-applied']]).toEqual([202, '/jobs/some-id', 'respond-async']);
     expect(body).toEqual({
@@ -70,7 +75,7 @@ describe('A background job', () => {
     const accept =
       (inBody?: string): AsyncHandler =>
       (_req, res) =>
-        acceptJob(primary.asPrimary, res, order, { ...form, ...(inBody && { callbackUrl: inBody }) });
+        acceptJob(partsOf(primary), res, order, { ...form, ...(inBody && { callbackUrl: inBody }) });
     expect((await answerOf([accept()], [header])).status).toBe(202);
     expect((await answerOf([accept(url)])).status).toBe(202);
     const named = { form: { ...form, isStructured: false, callbackUrl: url } };
@@ -85,7 +90,7 @@ describe('A background job', () => {
   it('is not accepted if the primary refuses it', async () => {
     const refusal = new RelayError('concurrency_limited', 'too many', { retryAfterSeconds: 30 });
     const primary = new FakePrimary({ accept: refusal });
-    const accept: AsyncHandler = (_req, res) => acceptJob(primary.asPrimary, res, order, form);
+    const accept: AsyncHandler = (_req, res) => acceptJob(partsOf(primary), res, order, form);
     const { status, headers, body } = await answerOf([accept]);
     expect([status, headers['retry-after'], body.error]).toEqual([429, '30', 'concurrency_limited']);
     expect([headers.location, headers['preference-applied']]).toEqual([undefined, undefined]);

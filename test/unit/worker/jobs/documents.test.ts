@@ -1,12 +1,21 @@
+import { createHash } from 'node:crypto';
+import type { FileDocument } from '../../../../src/shared/job.js';
+import type { SentDocument } from '../../../../src/worker/jobs/document-inspector.js';
 import { documentOf, textDocument } from '../../../../src/worker/jobs/documents.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64');
 const pdf = base64(pdfOf({ pages: 2 }));
 
-function faultOf(...[mediaType, data, name]: [string, string, unknown?]): string | null {
+async function inspected(sent: SentDocument): Promise<FileDocument> {
+  const { images } = await documentInspector().inspectJob({ images: [{ at: 0, ...sent }] }, 'key ada');
+  return images?.[0] as FileDocument;
+}
+
+async function faultOf(...[mediaType, data, name]: [string, string, unknown?]): Promise<string | null> {
   try {
-    documentOf(mediaType, data, 'files.0.data', name);
+    await inspected(documentOf(mediaType, data, 'files.0.data', name));
     return null;
   } catch (error) {
     return (error as Error).message;
@@ -14,17 +23,21 @@ function faultOf(...[mediaType, data, name]: [string, string, unknown?]): string
 }
 
 describe('A document', () => {
-  it('is a PDF with its pages', () => {
+  it('is a PDF with its pages', async () => {
     const lines = pdf.replace(/.{60}/g, '$&\n');
-    const document = documentOf('application/pdf; charset=binary', lines, 'file', 'a\n"b".pdf ');
-    expect(document).toMatchObject({ mediaType: 'application/pdf', data: pdf, pages: 2, name: 'a "b".pdf' });
+    const document = await inspected(documentOf('application/pdf; charset=binary', lines, 'file', 'a\n"b".pdf '));
+    const digest = createHash('sha256').update(pdf, 'base64').digest('base64');
+    expect(document).toEqual({ at: 0, mediaType: 'application/pdf', data: pdf, pages: 2, name: 'a "b".pdf', digest });
   });
 
-  it.each(['text/plain', 'TEXT/markdown', 'application/json', 'image/svg+xml'])('is plain text: %s', (mediaType) => {
-    const document = documentOf(mediaType, base64('grüße'), 'file');
-    expect(document).toMatchObject({ mediaType: 'text/plain', data: base64('grüße'), name: '' });
-    expect(document.digest).toBe(textDocument('grüße', 'file').digest);
-  });
+  it.each(['text/plain', 'TEXT/markdown', 'application/json', 'image/svg+xml'])(
+    'is plain text: %s',
+    async (mediaType) => {
+      const document = await inspected(documentOf(mediaType, base64('grüße'), 'file'));
+      expect(document).toMatchObject({ mediaType: 'text/plain', data: base64('grüße'), name: '' });
+      expect(document.digest).toBe((await inspected(textDocument('grüße', 'file'))).digest);
+    },
+  );
 
   it.each<[string, Parameters<typeof faultOf>]>([
     ['must be application/pdf, or a type of text such as text/plain', ['application/zip', pdf]],
@@ -36,7 +49,7 @@ describe('A document', () => {
     ['must not be empty', ['text/plain', base64(' \n')]],
     ['must have a string as its name', ['text/plain', base64('a'), 5]],
     ['must have a name of at most 255 characters', ['text/plain', base64('a'), 'x'.repeat(256)]],
-  ])('is refused, with the field named: %s', (fault, sent) => {
-    expect(faultOf(...sent)).toBe(`files.0.data: ${fault}`);
+  ])('is refused, with the field named: %s', async (fault, sent) => {
+    expect(await faultOf(...sent)).toBe(`files.0.data: ${fault}`);
   });
 });

@@ -12,6 +12,7 @@ import {
   requestOf,
 } from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 
 const res = { locals: { requestId: 'mine', client: 'key ada', groups: [] } } as unknown as Reply;
 const plain: RequestedJob = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false };
@@ -19,7 +20,10 @@ const plain: RequestedJob = { operation: 'ask', text: 'Hi', isEffortNeeded: true
 function request(order: Partial<RequestedJob>, fault: string | null = null, noFallback?: string) {
   const primary = new FakePrimary({ schemaFault: { fault } });
   const reply = { ...res, req: { get: () => noFallback } } as unknown as Reply;
-  return { made: requestOf({ ...plain, ...order }, primary.asPrimary, reply), primary };
+  return {
+    made: requestOf({ ...plain, ...order }, { primary: primary.asPrimary, documents: documentInspector() }, reply),
+    primary,
+  };
 }
 
 describe('The job request of a route', () => {

@@ -1,6 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import { inspectPdf } from '../../../../src/worker/jobs/pdf.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 function faultOf(file: Buffer): string | null {
   const finding = inspectPdf(file);
@@ -13,12 +14,11 @@ function pdfWith(objects: string | Buffer, count = 1): Buffer {
   return Buffer.concat([pdfOf(), ...Array.from({ length: count }, () => each)]);
 }
 
-function objectStream(content: Buffer): Buffer {
-  return Buffer.concat([
-    Buffer.from('<< /Type /ObjStm >>\nstream\r\n'),
-    deflateSync(content),
-    Buffer.from('\nendstream\n'),
-  ]);
+/** `wrongBits` is applied to the last byte of the compressed content, which is part of its checksum. */
+function objectStream(content: Buffer, wrongBits = 0): Buffer {
+  const packed = deflateSync(content);
+  packed.writeUInt8(packed.readUInt8(packed.length - 1) ^ wrongBits, packed.length - 1);
+  return Buffer.concat([Buffer.from('<< /Type /ObjStm >>\nstream\r\n'), packed, Buffer.from('\nendstream\n')]);
 }
 
 describe('The pages of a PDF', () => {
@@ -59,11 +59,37 @@ describe('The pages of a PDF', () => {
       'has more than 100 pages, or they cannot be counted',
     ],
     [
+      'streams that break after megabytes',
+      pdfWith(objectStream(Buffer.alloc(2 * 1024 ** 2 - 10), 1), 9),
+      'has more than 100 pages, or they cannot be counted',
+    ],
+    [
+      'many dictionaries of one stream that breaks after megabytes',
+      pdfWith(
+        Buffer.concat([Buffer.from('/Type/ObjStm'.repeat(100)), objectStream(Buffer.alloc(2 * 1024 ** 2 - 10), 1)]),
+      ),
+      'has more than 100 pages, or they cannot be counted',
+    ],
+    [
       'many small decompression bombs',
       pdfWith(objectStream(Buffer.alloc(1024 ** 2)), 100),
       'has more than 100 pages, or they cannot be counted',
     ],
   ])('are refused: %s', (_, file, fault) => {
     expect(faultOf(file)).toBe(fault);
+  });
+});
+
+describe('The inspection of a PDF', () => {
+  const brackets = `${'>>'.repeat(900)}/Type /Pages ${'<<'.repeat(900)}`.repeat(290);
+
+  it.each<[string, Buffer]>([
+    ['dictionaries in each other', pdfWith(objectStream(Buffer.from(brackets)))],
+    ['streams that break after megabytes', pdfWith(objectStream(Buffer.alloc(2 * 1024 ** 2 - 10), 1), 400)],
+    ['32 MB of half names', pdfWith('/ObjSt'.repeat(5_000_000))],
+  ])('takes less than half a second: %s', (_, file) => {
+    const begunMs = processorMs();
+    inspectPdf(file);
+    expect(processorMs() - begunMs).toBeLessThan(500);
   });
 });

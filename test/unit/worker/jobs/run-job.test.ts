@@ -7,6 +7,7 @@ import { answerWithJob, JobReport } from '../../../../src/worker/jobs/run-job.js
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const job: RequestedJob = { operation: 'ask', text: 'hello', model: 'asked', isEffortNeeded: true, stream: false };
@@ -45,7 +46,8 @@ async function serve(
     }
   }
   const primary = new FakePrimary({ schemaFault: { fault: null } }, run);
-  const parts = { primary: primary.asPrimary, spill: { file: async () => null }, clock: systemClock };
+  const spill = { file: async () => null };
+  const parts = { primary: primary.asPrimary, documents: documentInspector(), spill, clock: systemClock };
   return serveWith([(_req, res) => answerWithJob(parts, res, ownRequest({ ...job, ...differences }), format)]);
 }
 

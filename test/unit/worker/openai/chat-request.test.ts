@@ -73,7 +73,7 @@ describe('A chat completion asks for', () => {
     });
     expect(job).toMatchObject({
       text: 'a',
-      images: [{ data, name: 'a', pages: 2, at: 0 }, { mediaType: 'text/plain' }],
+      images: [{ data, name: 'a', path: 'messages.0.content.0.file.file_data', at: 0 }, { mediaType: 'text/plain' }],
     });
     expect([ignored, documentField]).toEqual([[], 'messages.0.content.0']);
   });

@@ -33,7 +33,7 @@ function parsedAfter(body: object, earlier: ContinuedText) {
 
 const pdfData = pdfOf({ pages: 2 }).toString('base64');
 const file = { type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdfData}` };
-const pdf = { mediaType: 'application/pdf', data: pdfData, name: 'a.pdf', pages: 2, at: 1 };
+const pdf = { mediaType: 'application/pdf', data: pdfData, name: 'a.pdf', form: 'base64', at: 1 };
 
 describe('A response asks for', () => {
   it('one answer to a text', () => {
