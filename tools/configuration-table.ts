@@ -132,6 +132,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_STANDBY: ['CLI processes started in advance for each launch in use; 0 is off'],
   MODEL_API_LIVE_SESSIONS: ['conversations with a live CLI process between turns; 0 is off'],
   MODEL_API_SESSION_IDLE_SECONDS: ['such a process ends after this time without a turn'],
+  MODEL_API_REUSE: [
+    '`off`: a CLI process never [answers a second question](operations.md#renewed-processes) of the same client',
+  ],
   MODEL_API_CGROUP: [
     '`auto`: a cgroup (v2) for each CLI process if possible, else a process group; `off`; or the parent cgroup',
   ],

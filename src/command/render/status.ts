@@ -105,9 +105,10 @@ export function gauge(used: number, limit: number, paint: Paint): string {
 function processLine(counts: Observability['cli_processes'], paint: Paint): string {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
   if (total === 0) return paint.dim('none');
-  const { busy, live, tools, standby, stopping } = counts;
+  const { busy, live, renewed, tools, standby, stopping } = counts;
   const waiting = tools === 0 ? '' : `${tools} waiting for tools, `;
-  return `${busy} busy, ${live} reserved for conversations, ${waiting}${standby} on standby, ${stopping} stopping`;
+  const owned = renewed === 0 ? '' : `${renewed} for their clients, `;
+  return `${busy} busy, ${live} reserved for conversations, ${owned}${waiting}${standby} on standby, ${stopping} stopping`;
 }
 
 function workerLabel({ pid, state, restarts }: Observability['workers'][number], paint: Paint): string {

@@ -141,6 +141,7 @@ const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = 
   ['busy', 'answering'],
   ['standby', 'ready for any request'],
   ['live', 'ready for their conversation'],
+  ['renewed', 'ready for their client'],
   ['tools', 'waiting for tool results'],
   ['stopping', 'ending'],
 ];

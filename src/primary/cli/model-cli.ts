@@ -16,7 +16,7 @@ import { type CliLease, type PoolSettings, ProcessPool } from './pool/process-po
 import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
-import type { ConversationState } from './process/cli-process.js';
+import type { ConversationState, Tenant } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
 import type { LoginFence } from './process/login-fence.js';
 import { PdfReader } from './process/pdf-reader.js';
@@ -144,13 +144,14 @@ export class ModelCli implements NamedAdapter {
     const history = new LaunchHistory(model === null && adapter.needsModel ? null : this.#defaultLaunch);
     this.history = history;
     const onChange = () => this.#updateStandby();
-    const poolParts = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
+    const load = new HostLoad(clock, host.freeMemory);
+    const hasMemory = () => load.hasMemory;
+    const poolParts = { launcher, history, clock, observer, redactor, callbacks, awaited, hasMemory, onChange };
     const pool = new ProcessPool(poolSettings(config), poolParts);
     this.pool = pool;
     this.program = account?.program ?? new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
     this.#findProgram = coalesced(() => this.program.findProgram());
     this.health = this.#createHealth(config, host, circuit);
-    const load = new HostLoad(clock, host.freeMemory);
     const findProgram = this.#findProgram;
     const waitingJobs = () => context.waitingJobs(this);
     const isReady = () => this.#isReady;
@@ -238,14 +239,19 @@ export class ModelCli implements NamedAdapter {
 
   /**
    * Returns a CLI process for a launch, and for a conversation if there is one. Rejects with `spawn_error` or the
-   * signal's reason.
+   * signal's reason. `tenant`: null if no process may be renewed for the client.
    */
-  async acquire(launch: LaunchOptions, conversation: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
+  async acquire(
+    launch: LaunchOptions,
+    conversation: ConversationState | null,
+    signal: AbortSignal,
+    tenant: Tenant | null = null,
+  ): Promise<CliLease> {
     this.#lastUsedMs = this.#clock.monotonicMs();
     this.#lastUsedAt = this.#clock.now();
     const program = await orAborted(this.#findProgram(), signal);
     if (this.login?.isDue === true) await orAborted(this.login.ready(), signal);
-    return this.pool.acquire(program, launch, conversation, signal);
+    return this.pool.acquire(program, launch, conversation, signal, tenant);
   }
 
   /** Whether processes may be started in advance. */
@@ -313,7 +319,8 @@ export async function closeClis(
 function poolSettings(config: Config): PoolSettings {
   const { maxOutputBytes, killGraceMs: graceMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, stallMs };
-  return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
+  const mayRenew = config.reuse === 'on';
+  return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, mayRenew, limits };
 }
 
 /** Creates the reader of PDFs, whose programs get none of the variables of model CLIs. */

@@ -1,6 +1,7 @@
+import { readClientId } from '../../shared/client.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
-import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
+import type { CliProcess, ConversationState, Tenant } from '../cli/process/cli-process.js';
 import type { Job } from './job.js';
 
 /** CLI process as a job uses it. */
@@ -50,8 +51,26 @@ export class JobProcesses {
 
   async #acquire(conversation: ConversationState | null): Promise<void> {
     const { route, launch, signal, spans } = this.#job;
-    const acquired = route.cli.acquire(launch, conversation, signal);
+    const acquired = route.cli.acquire(launch, conversation, signal, tenantOf(this.#job));
     spans?.acquiring(acquired);
     this.#current = await acquired;
   }
 }
+
+/**
+ * Returns the client for which the process of a job may be renewed; null for a client that is known by its address
+ * alone, behind which there may be several people, and for a job that searches the web.
+ */
+export function tenantOf({
+  request,
+  launch,
+  turn,
+  chain,
+}: Pick<Job, 'request' | 'launch' | 'turn' | 'chain'>): Tenant | null {
+  const { client, offer = null, search } = request;
+  if (!renewedKinds.has(readClientId(client).kind) || search !== undefined) return null;
+  const { system, schema } = launch;
+  return { client, system, schema, offer, isQuestion: turn === null && chain === null };
+}
+
+const renewedKinds: ReadonlySet<string> = new Set(['key', 'user', 'sso']);

@@ -20,7 +20,7 @@ import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
 import type { JobObserver } from './job-observer.js';
-import { JobProcesses } from './job-processes.js';
+import { JobProcesses, tenantOf } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
@@ -167,7 +167,8 @@ export class JobRunner {
     const { room } = this.#resources;
     return room.upcoming(room.limits.maxActive).flatMap((ticket) => {
       const job = this.#open.get(ticket);
-      return job?.route.cli === cli ? [{ launch: job.launch, conversation: job.continues }] : [];
+      if (job?.route.cli !== cli) return [];
+      return [{ launch: job.launch, conversation: job.continues, tenant: tenantOf(job) }];
     });
   }
 

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { counter, histogram } from '../../shared/metrics.js';
 import { requestKinds } from '../cli/contract/adapter.js';
-import { type CliObserver, endReasons, exitClasses } from '../cli/contract/observer.js';
+import { type CliObserver, endReasons, exitClasses, processSources } from '../cli/contract/observer.js';
 
 const startupBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -22,6 +22,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
   const standby = count('standby_total', 'Jobs that found a process started in advance, or did not.', 'result');
   const turns = "Turns that found their conversation's process, or were replayed.";
   const live = count('live_session_total', turns, 'result');
+  const questions = count('questions_total', 'Jobs that got a process, by its source.', 'process');
   const holds = 'Time that a process waited for the results of its calls.';
   const holdTimes = histogram(registry, 'tool_hold_seconds', holds, holdBuckets, 'cli', 'account');
   const refusals = 'Refused requests of model CLIs, by the requested capability.';
@@ -39,6 +40,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
     }
     for (const stream of ['stdout', 'stderr']) output.inc({ ...cli, stream }, 0);
     for (const result of ['hit', 'miss']) standby.inc({ ...cli, result }, 0);
+    for (const process of processSources) questions.inc({ ...cli, process }, 0);
     for (const result of ['hit', 'replay']) live.inc({ ...cli, result }, 0);
     orphans.inc(cli, 0);
     return {
@@ -49,6 +51,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
       startedUp: (ms) => startups.observe(cli, ms / 1000),
       standbyTaken: (result) => standby.inc({ ...cli, result }),
       liveSessionTaken: (result) => live.inc({ ...cli, result }),
+      processTaken: (process) => questions.inc({ ...cli, process }),
       toolsHeld: (ms) => holdTimes.observe(cli, ms / 1000),
       requestRefused: (request) => refused.inc({ ...cli, request }),
       textIgnored() {},

@@ -318,7 +318,7 @@ export function historyOf(clis: readonly Pick<ModelCli, 'health'>[], since: numb
 
 /** Returns the number of processes of all CLIs, by state. */
 export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<ModelCli['pool']['counts']> {
-  const sum = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
+  const sum = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
   for (const { pool } of clis) {
     const counts = pool.counts();
     for (const state of Object.keys(sum) as (keyof typeof sum)[]) sum[state] += counts[state];

@@ -107,7 +107,14 @@ export const observabilityBody = z
       refused_last_5_minutes: pressureShape.refused_last_5_minutes.optional(),
       breaker: breakerBody.optional(),
     }),
-    cli_processes: z.strictObject({ standby: count, live: count, tools: count, busy: count, stopping: count }),
+    cli_processes: z.strictObject({
+      standby: count,
+      renewed: count,
+      live: count,
+      tools: count,
+      busy: count,
+      stopping: count,
+    }),
     workers: z.array(
       z.strictObject({
         id: z.int().positive(),

@@ -137,6 +137,7 @@ export const variables = {
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],
   MODEL_API_SESSION_IDLE_SECONDS: ['sessionIdleMs', seconds(1, daySeconds), '300'],
+  MODEL_API_REUSE: ['reuse', oneOf(switchPositions), 'on'],
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
   MODEL_API_WEBHOOK_URL: ['webhookUrl', webhookUrl, null],

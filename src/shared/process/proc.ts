@@ -255,6 +255,12 @@ export function mainThreadHasEnded(pid: number): boolean {
   return stat !== null && hasEnded(stat);
 }
 
+/** Returns the memory of a process, in bytes; null if it has ended. */
+export function residentBytesNow(pid: number): number | null {
+  const [, kilobytes] = /^VmRSS:\s*(\d+) kB$/m.exec(readNow(`/proc/${pid}/status`)) ?? [];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+}
+
 /** Returns the addresses of this process's environment in its memory. */
 function environPlaceNow(): { readonly start: number; readonly end: number } {
   const stat = statOf(readNow('/proc/self/stat'));

@@ -45,7 +45,7 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
       active_ages_ms: [78_700, 68_300],
       ...(isTroubled && { queued_requests: 100, queue_full_since: ago(84), refused_last_5_minutes: 1234 }),
     },
-    cli_processes: { standby: 1, live: 2, tools: 0, busy: 2, stopping: 0 },
+    cli_processes: { standby: 1, renewed: 0, live: 2, tools: 0, busy: 2, stopping: 0 },
     workers: [1, 2].map((id) => ({ id, pid: 16_468 + id, state: 'ready', restarts: 0 })),
   };
   const job = { client: 'user ada', operation: 'ask', model: 'opus', started_at: ago(1230) };

@@ -1,11 +1,12 @@
 import { type LaunchOptions, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { type CliLease, ProcessPool } from '../../../src/primary/cli/pool/process-pool.js';
 import { LaunchHistory } from '../../../src/primary/cli/pool/standby-policy.js';
-import type { CliLimits, CliProcess } from '../../../src/primary/cli/process/cli-process.js';
+import type { CliLimits, CliProcess, Tenant } from '../../../src/primary/cli/process/cli-process.js';
 import type { SpawnRequest } from '../../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../../src/primary/cli/process/program.js';
 import type { ProcessTree } from '../../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from '../basics/fake-clock.js';
+import { settled } from '../basics/settled.js';
 import {
   lineVersion,
   noCallbacks,
@@ -14,6 +15,7 @@ import {
   ScriptedTree,
   silentObserver,
   TextBook,
+  tenantOf,
   turnOf,
 } from './scripted-cli.js';
 
@@ -28,6 +30,7 @@ export interface PoolOptions {
   readonly maxSessions?: number;
   readonly idleMs?: number;
   readonly limits?: Partial<CliLimits>;
+  readonly mayRenew?: boolean;
 }
 
 /** Real process pool with scripted programs. */
@@ -44,6 +47,7 @@ export class PoolHouse {
   /** Conversations that queued jobs will continue. */
   readonly awaited = new Set<string>();
   isStopped = false;
+  hasMemory = true;
   /** Awaited at each start; an error makes the start fail. */
   onStart: () => Promise<void> = async () => {};
   /** Called when a process changes its state. */
@@ -52,7 +56,7 @@ export class PoolHouse {
   file = 'v1';
   readonly #treeOf = new Map<CliProcess, ScriptedTree>();
 
-  constructor({ maxSessions = 4, idleMs = 10_000, limits = {} }: PoolOptions = {}) {
+  constructor({ maxSessions = 4, idleMs = 10_000, limits = {}, mayRenew = true }: PoolOptions = {}) {
     const { clock, history } = this;
     const launcher = {
       launch: (order: SpawnRequest, signal?: AbortSignal) => this.#launch(order, signal),
@@ -66,7 +70,7 @@ export class PoolHouse {
       standbyTaken: (result: 'hit' | 'miss') => void this.counted[result]++,
       liveSessionTaken: (result: 'hit' | 'replay') => void this.counted[result === 'hit' ? 'live' : 'replay']++,
     };
-    const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
+    const settings = { maxSessions, idleMs, mayRenew, limits: { ...noLimits, ...limits } };
     this.pool = new ProcessPool(settings, {
       ...{
         launcher,
@@ -76,6 +80,7 @@ export class PoolHouse {
         redactor: noSecrets,
         callbacks: noCallbacks,
         awaited: () => this.awaited,
+        hasMemory: () => this.hasMemory,
       },
       onChange: () => this.onChange(),
     });
@@ -89,6 +94,23 @@ export class PoolHouse {
   acquire(id?: string, messageCount = 2, launch = usualLaunch, signal = never): Promise<CliLease> {
     const conversation = id === undefined ? null : { id, messageCount };
     return this.pool.acquire(this.program, launch, conversation, signal);
+  }
+
+  /** Acquires a process for a question of this client. */
+  acquireFor(client: string, more: Partial<Tenant> = {}, launch = usualLaunch): Promise<CliLease> {
+    return this.pool.acquire(this.program, launch, null, never, tenantOf(client, more));
+  }
+
+  /** Runs a question of this client to its end. If `proof` is the empty text, its process is not renewed in time. */
+  async question(client: string, { proof = 'end\n', ...more }: Partial<Tenant> & { readonly proof?: string } = {}) {
+    const lease = await this.acquireFor(client, more);
+    const tree = await this.answer(lease);
+    const released = lease.release(null);
+    await settled();
+    if (proof === '') await this.clock.advance(1000);
+    else if (!tree.stdout.destroyed) await tree.say(proof);
+    await released;
+    return { tree, origin: lease.origin };
   }
 
   startAhead(launch = usualLaunch): Promise<CliProcess> {

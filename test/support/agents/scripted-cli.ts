@@ -18,6 +18,7 @@ import {
   CliProcess,
   type CliProcessParts,
   type OwnedTree,
+  type Tenant,
 } from '../../../src/primary/cli/process/cli-process.js';
 import type { TextSink, TurnUse } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
@@ -101,6 +102,13 @@ export class ScriptedTree implements OwnedTree {
     return this.#isDead;
   }
 
+  /** Memory of the program, set by the test. */
+  memory: number | null = null;
+
+  memoryBytes(): number | null {
+    return this.memory;
+  }
+
   pause(): void {
     this.pauses.push('pause');
   }
@@ -138,6 +146,7 @@ export const silentObserver: CliObserver = {
   startedUp() {},
   standbyTaken() {},
   liveSessionTaken() {},
+  processTaken() {},
   toolsHeld() {},
   quotaReported() {},
   requestRefused() {},
@@ -147,11 +156,12 @@ export const silentObserver: CliObserver = {
 /**
  * Program version of a line protocol: `+text` is a delta, `end` an end, `fail` a failure, `more` an event that the
  * process has taken its input, `stray` belongs to another turn, `: …` is not output of the model. Turns are also
- * written as lines.
+ * written as lines, and a renewal as the line `renew`, which the program proves with `end`.
  */
 export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVersion {
   return {
     version: null,
+    keptParts: ['schema'],
     plan: ({ model, system }) => ({ args: [model ?? '', system ?? ''], files: [] }),
     extras: {},
     protocol: () => ({
@@ -160,6 +170,7 @@ export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVe
           text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
           stdin,
         }),
+        renew: () => ({ text: 'renew\n', stdin }),
       },
       decoder: lineDecoder(),
     }),
@@ -272,6 +283,11 @@ export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): 
   const process = new CliProcess(parts, next, onChange);
   await process.start(Promise.resolve(tree));
   return { tree, process };
+}
+
+/** Returns the owner of a question, for whom its process may be renewed. */
+export function tenantOf(client: string, more: Partial<Tenant> = {}): Tenant {
+  return { client, system: null, schema: null, offer: null, isQuestion: true, ...more };
 }
 
 export function turnOf(text: string): Turn {

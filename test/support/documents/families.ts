@@ -95,6 +95,7 @@ export const families: Readonly<Record<string, Family>> = {
   standby_total: counter({ cli, result: ['hit', 'miss'] }),
   cli_requests_refused_total: counter({ cli, request: ['permission', 'files', 'terminal', 'tool', 'other'] }),
   live_session_total: counter({ cli, result: ['hit', 'replay'] }),
+  questions_total: counter({ cli, process: ['fresh', 'standby', 'renewed', 'live', 'rewound'] }),
   readiness_check_duration_seconds: { type: 'histogram', labelSets: every({ cli }) },
   workers: gauge({ state: ['starting', 'ready', 'stopping'] }),
   worker_restarts_total: counter({ cause: ['crash', 'unresponsive', 'reload'] }),

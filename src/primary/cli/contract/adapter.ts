@@ -291,6 +291,11 @@ export interface TurnWriter {
    * failed.
    */
   write(turn: Turn, number: number): TurnInput;
+  /**
+   * Returns the input that makes the process as good as new; null if it must end instead. The decoder then yields only
+   * `turn-end`, when the program has proven that nothing of its turns is left.
+   */
+  renew?(): TurnInput | null;
 }
 
 /** Protocol with one process, from its start to its end. Writer and decoder may share state. */
@@ -340,6 +345,8 @@ export interface Capabilities {
 /** Knowledge about one version of a program: how to start it and how to talk with it. Pure translation. */
 export interface ProgramVersion {
   readonly version: string | null;
+  /** Parts of a request that a renewed process cannot change; absent if the program cannot be renewed. */
+  readonly keptParts?: readonly ('system' | 'schema' | 'offer')[];
   /** Whether some facts could not be learned, so that learning should be repeated later. */
   readonly isProvisional?: boolean;
   readonly extras: Capabilities;

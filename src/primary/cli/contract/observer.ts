@@ -9,6 +9,13 @@ export type ExitClass = (typeof exitClasses)[number];
 export const endReasons = ['done', 'timeout', 'cancelled', 'shutting_down', 'retired'] as const;
 export type EndReason = (typeof endReasons)[number];
 
+/**
+ * Sources of the process of a job: a start, the processes on standby, a process that was renewed after an earlier question
+ * of the client, or the process of its conversation, as it was or rewound to an earlier message.
+ */
+export const processSources = ['fresh', 'standby', 'renewed', 'live', 'rewound'] as const;
+export type ProcessSource = (typeof processSources)[number];
+
 /** Receives events of the CLI processes, for metrics and logs. */
 export interface CliObserver {
   exited(kind: ExitClass): void;
@@ -21,6 +28,8 @@ export interface CliObserver {
   startedUp(ms: number): void;
   standbyTaken(result: 'hit' | 'miss'): void;
   liveSessionTaken(result: 'hit' | 'replay'): void;
+  /** Called when a job gets its process. */
+  processTaken(source: ProcessSource): void;
   /** Called when a process gets the results of its calls; `ms` is how long it has waited for them. */
   toolsHeld(ms: number): void;
   /** Called when a program reports how much of its account's limits is used. */
@@ -40,6 +49,7 @@ export const noObserver: CliObserver = {
   startedUp: () => {},
   standbyTaken: () => {},
   liveSessionTaken: () => {},
+  processTaken: () => {},
   toolsHeld: () => {},
   quotaReported: () => {},
   requestRefused: () => {},

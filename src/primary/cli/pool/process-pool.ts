@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { holderOf } from '../../../shared/client.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Capabilities, Consultation, LaunchOptions, Turn, TurnEnd } from '../contract/adapter.js';
+import type { Capabilities, Consultation, LaunchOptions, ProgramVersion, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import {
   type CliLimits,
@@ -10,7 +9,7 @@ import {
   type CliProcessParts,
   type ConversationState,
   continued,
-  type SessionGuess,
+  type Tenant,
 } from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
 import type { TextSink } from '../process/open-turn.js';
@@ -26,10 +25,14 @@ import {
   untilExit,
 } from '../process/program.js';
 import { replayable } from '../process/replay.js';
+import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 import type { LaunchHistory } from './standby-policy.js';
 
-/** Source of a job's process: the live session of its conversation, a standby process, or a new start. */
-export type LeaseOrigin = 'live' | 'standby' | 'new';
+/**
+ * Source of a job's process: the live session of its conversation, a renewed process of its client, a standby process,
+ * or a new start.
+ */
+export type LeaseOrigin = 'live' | 'renewed' | 'standby' | 'new';
 
 /** Use of a CLI process by a job, which must release it. */
 export interface CliLease {
@@ -44,14 +47,16 @@ export interface CliLease {
   /** Returns the resources used since the previous call; null if they are not measured. */
   usage(): CgroupUsage | null;
   /**
-   * Keeps the process for this conversation if it can take another turn. Otherwise, or with null, ends the process.
-   * Resolves when the processes that the job has used up or displaced have ended.
+   * Keeps the process for this conversation if it can take another turn. With null, renews the process for its client.
+   * If neither is possible, ends it. Resolves when the processes that the job has used up or displaced have ended.
    */
   release(conversation: ConversationState | null): Promise<void>;
 }
 
 export interface PoolSettings extends SessionSettings {
   readonly limits: CliLimits;
+  /** Whether processes are renewed. */
+  readonly mayRenew: boolean;
 }
 
 export interface PoolParts {
@@ -63,15 +68,21 @@ export interface PoolParts {
   readonly callbacks: CliProcessParts['callbacks'];
   /** Ids of conversations that waiting jobs will continue. */
   readonly awaited: () => ReadonlySet<string>;
+  /** Whether the host has enough memory for processes that nobody needs yet. */
+  readonly hasMemory: () => boolean;
   /** Called when a process that serves jobs changes its state. */
   readonly onChange: () => void;
 }
 
-/** Process that waits for the next turn of its conversation. */
+/** Process that waits for the next turn of its conversation, or was renewed. */
 export interface Session extends IdleSession {
   readonly process: CliProcess;
-  readonly conversation: ConversationState;
+  /** null if the process was renewed. */
+  readonly conversation: ConversationState | null;
 }
+
+/** Session with a conversation. */
+type LiveSession = Session & { readonly conversation: ConversationState };
 
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
@@ -82,7 +93,8 @@ const headStartMs = 150;
 const maxPausedAgeMs = 500;
 
 /**
- * Owns all processes of one model CLI. A process serves one job or one conversation, and is never shared with another.
+ * Owns all processes of one model CLI. A process serves one job or one conversation at a time, and never a second
+ * client.
  */
 export class ProcessPool {
   readonly #settings: PoolSettings;
@@ -104,41 +116,59 @@ export class ProcessPool {
     return [...this.#all].flatMap(([process, key]) => (key === null ? [] : [[process, key] as const]));
   }
 
-  /** Processes that wait for the next turn of their conversation, or for the results of its calls. */
+  /** Processes that wait for a turn of their conversation, for the results of its calls, or for any question. */
   get sessions(): readonly Session[] {
     return [...this.#all.keys()].flatMap((process) => {
-      const { state, sinceMs } = process;
+      const { state, sinceMs, tenant } = process;
       if (state.name !== 'idle' && state.name !== 'waiting_for_tools') return [];
       const { conversation } = state;
       const isWaiting = state.name === 'waiting_for_tools';
-      const isAwaited = this.#parts.awaited().has(conversation.id);
-      const { guess = null, client = guess?.client ?? '' } = conversation;
-      return [{ process, conversation, sinceMs, isWaiting, isAwaited, guess, client }];
+      const isAwaited = conversation !== null && this.#parts.awaited().has(conversation.id);
+      const { guess = null, client = guess?.client ?? tenant?.client ?? '' } = conversation ?? {};
+      const data = { isWaiting, isAwaited, guess, client, isRenewed: conversation === null };
+      return [{ process, conversation, sinceMs, ...data }];
     });
   }
 
+  /** Processes that were renewed for their client, or will be after their job. */
+  get reusable(): readonly { readonly key: LaunchKey; readonly tenant: Tenant }[] {
+    return this.processes.flatMap(([{ state, tenant }, key]) => {
+      const isBusy = state.name === 'busy' && tenant?.isQuestion === true;
+      return tenant !== null && (isBusy || isRenewed({ state })) ? [{ key, tenant }] : [];
+    });
+  }
+
+  get #liveSessions(): readonly LiveSession[] {
+    return this.sessions.filter((session): session is LiveSession => session.conversation !== null);
+  }
+
   /**
-   * Returns a process for one job: the live session of the conversation, a standby process, or a new one. Rejects with
-   * `spawn_error`, or with the signal's reason. `conversation` is null if the job has no conversation, or one that does
-   * not exist yet.
+   * Returns a process for one job: the live session of the conversation, a renewed process of the client, a standby
+   * process, or a new one. Rejects with `spawn_error`, or with the signal's reason. `conversation` is null if the job has
+   * no conversation, or one that does not exist yet. `owner`: null if the process must serve no other question.
    */
   async acquire(
     program: KnownProgram,
     launch: LaunchOptions,
     conversation: ConversationState | null,
     signal: AbortSignal,
+    owner: Tenant | null = null,
   ): Promise<CliLease> {
     const { observer, clock, history } = this.#parts;
     const key = launchKeyOf(program, launch);
-    const live = conversation === null ? null : this.#claimLive(key, conversation);
+    const { extras, keptParts } = program.programVersion;
+    const tenant = this.#settings.mayRenew && keptParts !== undefined ? owner : null;
+    const live = conversation === null ? null : this.#claimLive(key, conversation, tenant);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
-    const { extras } = program.programVersion;
     if (live !== null) return this.#lease(live.process, 'live', extras, live);
-    history.recordUse(key, launch, clock.monotonicMs());
-    const waiting = this.#claimStandby(key);
+    history.recordUse(key, launch, clock.monotonicMs(), tenant?.client ?? null);
+    const renewed = tenant === null ? null : this.#claimRenewed(key, tenant, keptParts);
+    if (renewed !== null) return this.#lease(renewed, 'renewed', extras);
+    const waiting = this.#claimStandby(key, tenant);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, 'standby', extras);
-    return this.#lease(await this.#start(program, key, launch, 'busy', signal), 'new', extras);
+    const started = await this.#start(program, key, launch, 'busy', signal, tenant);
+    return this.#lease(started, 'new', extras);
   }
 
   /** Starts a standby process for this launch. Rejects with `spawn_error`. */
@@ -174,23 +204,28 @@ export class ProcessPool {
 
   /** Whether a process waits for the next turn of this conversation. */
   hasSessionOf(conversationId: string): boolean {
-    return this.sessions.some(({ conversation }) => conversation.id === conversationId);
+    return this.#liveSessions.some(({ conversation }) => conversation.id === conversationId);
   }
 
   /** Returns whether a living process waits for exactly this turn. */
   hasSessionFor(state: ConversationState): boolean {
-    const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
+    const session = this.#liveSessions.find(({ conversation }) => conversation.id === state.id);
     return session !== undefined && canContinue(session, state) && session.process.isAlive;
   }
 
   /** Ends the process of a conversation that was deleted or replaced. */
   endSessionOf(conversationId: string): void {
-    for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
+    for (const session of this.sessions) if (session.conversation?.id === conversationId) this.#endSession(session);
   }
 
-  /** Ends the processes of all conversations of this client. */
+  /** Ends the idle processes of this client. */
   endSessionsOfClient(client: string): void {
-    for (const session of this.sessions) if (session.conversation.client === client) this.#endSession(session);
+    for (const session of this.sessions) if (session.client === client) this.#endSession(session);
+  }
+
+  /** Ends all renewed processes, because other programs need their memory. */
+  endRenewed(): void {
+    for (const session of this.sessions) if (session.isRenewed) this.#endSession(session);
   }
 
   /** Ends the sessions that exceed the maximum or are too old. Returns when the next one will be too old, monotonic. */
@@ -213,11 +248,11 @@ export class ProcessPool {
   }
 
   /** Counts the processes, without consultations, by state. */
-  counts(): Record<'standby' | 'live' | 'tools' | 'busy' | 'stopping', number> {
-    const counts = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
+  counts(): Record<'standby' | 'renewed' | 'live' | 'tools' | 'busy' | 'stopping', number> {
+    const counts = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
     for (const [{ state }, key] of this.#all) {
       if (key === null || state.name === 'gone' || state.name === 'starting') continue;
-      counts[countedAs[state.name]]++;
+      counts[isRenewed({ state }) ? 'renewed' : countedAs[state.name]]++;
     }
     return counts;
   }
@@ -225,19 +260,37 @@ export class ProcessPool {
   async #release(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
     if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
     if (conversation !== null) this.endSessionOf(conversation.id);
-    const mayStay = this.#settings.maxSessions > 0 && !this.keepsNoSessions;
-    const stays = conversation !== null && mayStay && process.keepFor(conversation);
-    if (!stays) return process.end('done');
+    if (!(await this.#keep(process, conversation))) return process.end('done');
     this.endSpentSessions();
     // If the slot became free before these have ended, programs that end slowly would accumulate turn by turn.
     await Promise.all([...this.#endingSessions].map(({ ended: gone }) => gone));
   }
 
-  #claimLive(key: LaunchKey, state: ConversationState): LiveProcess | null {
-    const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
+  /** Keeps the process for its conversation or its client. Returns whether this was possible. */
+  async #keep(process: CliProcess, conversation: ConversationState | null): Promise<boolean> {
+    const mayStay = () => this.#settings.maxSessions > 0 && !this.keepsNoSessions;
+    if (conversation !== null) return mayStay() && process.keepFor(conversation);
+    const { tenant } = process;
+    if (tenant === null || !mayStay() || !this.#parts.hasMemory()) return false;
+    return (await process.renew()) && mayStay() && process.keepFor(null);
+  }
+
+  /** Claims the process that was renewed last, because its memory is the least likely to be swapped out. */
+  #claimRenewed(key: LaunchKey, tenant: Tenant, keptParts: ProgramVersion['keptParts']): CliProcess | null {
+    for (const { process, isRenewed } of this.sessions.toSorted((a, b) => b.sinceMs - a.sinceMs)) {
+      if (!isRenewed || this.#all.get(process) !== key) continue;
+      if (process.tenant === null || !mayServe(process.tenant, tenant, keptParts)) continue;
+      const claimed = claimIfAlive(process, tenant);
+      if (claimed !== null) return claimed;
+    }
+    return null;
+  }
+
+  #claimLive(key: LaunchKey, state: ConversationState, tenant: Tenant | null): LiveProcess | null {
+    const session = this.#liveSessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
     if (canContinue(session, state) && this.#all.get(session.process) === key) {
-      const claimed = claimIfAlive(session.process);
+      const claimed = claimIfAlive(session.process, tenant);
       const { clock, observer } = this.#parts;
       if (claimed === null) return null;
       const heldMs = session.isWaiting ? clock.monotonicMs() - session.sinceMs : null;
@@ -248,10 +301,10 @@ export class ProcessPool {
     return null;
   }
 
-  #claimStandby(key: LaunchKey): CliProcess | null {
+  #claimStandby(key: LaunchKey, tenant: Tenant | null): CliProcess | null {
     for (const [process, other] of this.#all) {
       if (other !== key || process.state.name !== 'standby') continue;
-      const claimed = claimIfAlive(process);
+      const claimed = claimIfAlive(process, tenant);
       if (claimed === null) continue;
       this.#parts.history.recordSuccess(key);
       return claimed;
@@ -265,13 +318,14 @@ export class ProcessPool {
     launch: LaunchOptions,
     next: 'standby' | 'busy',
     signal?: AbortSignal,
+    tenant: Tenant | null = null,
   ): Promise<CliProcess> {
     const plan = (systemPath: string) => {
       const { args, files } = programVersion.plan(launch, systemPath);
       return { args: [...leading, ...args], files };
     };
     const process = this.#add(programVersion, key, next);
-    await process.start(this.#parts.launcher.launch({ program: path, plan }, signal));
+    await process.start(this.#parts.launcher.launch({ program: path, plan }, signal), tenant);
     return process;
   }
 
@@ -314,7 +368,7 @@ export class ProcessPool {
     if (leftMs > 0 && waiting.length > 0) this.#stopPauseTimer = clock.after(leftMs, () => this.#pauseStarts());
   }
 
-  #endSession({ process }: Session): void {
+  #endSession({ process }: Pick<Session, 'process'>): void {
     this.#endingSessions.add(process);
     void process.end('retired').then(() => this.#endingSessions.delete(process));
   }
@@ -325,6 +379,7 @@ export class ProcessPool {
     extras: Capabilities,
     { heldMs, callIds }: Omit<LiveProcess, 'process'> = { heldMs: null },
   ): CliLease {
+    this.#parts.observer.processTaken(origin === 'new' ? 'fresh' : origin);
     return {
       process,
       origin,
@@ -350,7 +405,7 @@ const countedAs = {
  * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema,
  * web search and open calls. Only the effort may differ.
  */
-function canContinue({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
+function canContinue({ conversation }: LiveSession, { messageCount, launch, openCalls }: ConversationState): boolean {
   const isSame = (['model', 'schema', 'hasSearch'] as const).every(
     (option) => conversation.launch?.[option] === launch?.[option],
   );
@@ -358,120 +413,26 @@ function canContinue({ conversation }: Session, { messageCount, launch, openCall
   return conversation.messageCount === messageCount && isSame && hasResults;
 }
 
+function isRenewed({ state }: Pick<CliProcess, 'state'>): boolean {
+  return state.name === 'idle' && state.conversation === null;
+}
+
 function isWaiting({ state }: CliProcess): boolean {
   if (state.name === 'waiting_for_tools') return true;
   return state.name === 'standby' || state.name === 'idle' || (state.name === 'starting' && state.next === 'standby');
 }
 
-function claimIfAlive(process: CliProcess): CliProcess | null {
+/** Whether a renewed process belongs to this client, and has the system text, schema and tools that it needs. */
+export function mayServe(tenant: Tenant, other: Tenant | null, keptParts: ProgramVersion['keptParts'] = []): boolean {
+  if (other === null || tenant.client !== other.client) return false;
+  return keptParts.every((part) => isDeepStrictEqual(tenant[part], other[part]));
+}
+
+function claimIfAlive(process: CliProcess, tenant: Tenant | null): CliProcess | null {
   if (!process.isAlive) {
     void process.retire();
     return null;
   }
-  process.claim();
+  process.claim(tenant);
   return process;
-}
-
-/** Data of a session that decide whether it ends. */
-export interface IdleSession {
-  /** Time since which the session waits, monotonic. */
-  readonly sinceMs: number;
-  /** Whether the session waits for the results of calls. */
-  readonly isWaiting: boolean;
-  /** Whether a waiting job will continue this session. */
-  readonly isAwaited: boolean;
-  /** Kind of a session that may never be continued; null for a known conversation. */
-  readonly guess: SessionGuess | null;
-  /** Client to which the session belongs. */
-  readonly client: string;
-}
-
-export interface SessionSettings {
-  readonly maxSessions: number;
-  /** Time without a turn after which a session ends, milliseconds. */
-  readonly idleMs: number;
-}
-
-export interface SessionPlan<S extends IdleSession> {
-  readonly end: readonly S[];
-  /** When the next session will have been idle for too long, monotonic; infinite without sessions. */
-  readonly nextMs: number;
-}
-
-/**
- * Returns the sessions to end: sessions that were idle for too long, and the least valuable ones beyond the maximum.
- */
-export function planSessions<S extends IdleSession>(
-  sessions: readonly S[],
-  { maxSessions, idleMs }: SessionSettings,
-  nowMs: number,
-): SessionPlan<S> {
-  const recent = sessions.filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
-  const left = mostWanted(recent, maxSessions).slice(0, maxSessions);
-  return {
-    end: sessions.filter((session) => !left.includes(session)),
-    nextMs: Math.min(...left.map(({ sinceMs }) => sinceMs + idleMs)),
-  };
-}
-
-/**
- * Sorts the sessions by value, the most valuable first. First come sessions that a waiting job will continue, then
- * sessions in the middle of a turn, whose end would lose more; each key holder has at most its share of these. Known
- * conversations follow, so that a single request never ends one. Then come questions, one of each client before the
- * second of any, so that a client with many questions loses its own, and then the sessions beyond a share. Side
- * requests and forced calls come last, because they are hardly ever continued.
- */
-function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: number): readonly S[] {
-  const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
-  const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
-  const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'call';
-  const waiting = newestFirst.filter((session) => isHeld(session) && !session.isAwaited);
-  const endable = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
-  const clients = [...new Set(sessions.map(({ client }) => client))];
-  const share = maxSessions / new Set(clients.map(holderOf)).size;
-  const [within, beyond] = splitByShare(waiting, share, clients);
-  const of = (kind: string) => endable.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
-  return [
-    ...wanted,
-    ...within,
-    ...of('conversation'),
-    ...inTurnOfClients(of('question')),
-    ...beyond,
-    ...of('side'),
-    ...of('call'),
-  ];
-}
-
-/**
- * Splits the sessions. The first part has the sessions within the share of their key holder, which is divided equally
- * among its clients; each client has at least one. The second part has all other sessions.
- */
-function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly string[]) {
-  const counts = new Map<string, number>();
-  const [within, beyond]: [S[], S[]] = [[], []];
-  for (const session of sessions) {
-    const { client } = session;
-    const holder = holderOf(client);
-    const siblings = clients.filter((other) => holderOf(other) === holder).length;
-    const [ofHolder, ofClient] = [`${holder} together`, client].map((name) => counts.get(name) ?? 0) as [
-      number,
-      number,
-    ];
-    const isWithin = ofHolder + 1 <= Math.max(1, share) && ofClient + 1 <= Math.max(1, share / siblings);
-    if (isWithin) counts.set(`${holder} together`, ofHolder + 1).set(client, ofClient + 1);
-    (isWithin ? within : beyond).push(session);
-  }
-  return [within, beyond] as const;
-}
-
-/** Orders the sessions in rounds: the first of each client, then the second of each, and so on. */
-function inTurnOfClients<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
-  const counts = new Map<string, number>();
-  const ranked = sessions.map((session) => {
-    const client = session.guess?.client ?? '';
-    const rank = counts.get(client) ?? 0;
-    counts.set(client, rank + 1);
-    return { session, rank };
-  });
-  return ranked.toSorted((a, b) => a.rank - b.rank).map(({ session }) => session);
 }

@@ -1,9 +1,9 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { idleTicks } from '../../../shared/process/proc.js';
 import type { LaunchOptions } from '../contract/adapter.js';
-import type { CliProcess, ConversationState } from '../process/cli-process.js';
+import type { CliProcess, ConversationState, Tenant } from '../process/cli-process.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
-import type { ProcessPool } from './process-pool.js';
+import { mayServe, type ProcessPool } from './process-pool.js';
 import {
   type LaunchHistory,
   type LaunchRecord,
@@ -16,6 +16,8 @@ import {
 export interface WaitingJob {
   readonly launch: LaunchOptions;
   readonly conversation: ConversationState | null;
+  /** null if no process may be renewed for the client. */
+  readonly tenant: Tenant | null;
 }
 
 export interface StandbyParts {
@@ -89,6 +91,7 @@ export class StandbyKeeper {
   async #check(): Promise<void> {
     this.#state = 'checking';
     this.#nextMs = never;
+    if (!this.#parts.load.hasMemory) this.#parts.pool.endRenewed();
     const wishedMs = Math.min(this.#parts.pool.endSpentSessions(), await this.#tendStandby());
     if (this.#state !== 'checking') return;
     this.#state = 'waiting';
@@ -115,6 +118,8 @@ export class StandbyKeeper {
       processes: pool.processes.flatMap(([process, key]) => standbyOf(process, key)),
       launches: withDemanded(history.records, demand),
       isDefault: (record) => history.isDefault(record),
+      renewedFor: (key, client) =>
+        pool.reusable.filter((each) => each.key === key && each.tenant.client === client).length,
       demand: demand.map(({ key }) => key),
       isJobStarting: pool.processes.some(([process]) => isStartingUp(process, nowMs)),
       idleProcessors: demand.length > 0 ? await load.idleProcessors() : null,
@@ -124,14 +129,21 @@ export class StandbyKeeper {
     return nextMs;
   }
 
-  /** Returns the launches of waiting jobs that need a process, because their conversation has no live session. */
+  /**
+   * Returns the launches of waiting jobs that need a process, because their conversation has no live session, and their
+   * client no renewed process.
+   */
   #demand(program: KnownProgram): LaunchRecord[] {
     const { pool, waitingJobs } = this.#parts;
-    const live = new Set(pool.sessions.map(({ conversation }) => conversation.id));
-    const needy = waitingJobs().filter(({ conversation }) => conversation === null || !live.has(conversation.id));
-    return needy.flatMap(({ launch }) => {
-      const key = plannedKeyOf(program, launch);
-      return key === null ? [] : [unusedLaunch(key, launch)];
+    const live = new Set(pool.sessions.map(({ conversation }) => conversation?.id));
+    const left = [...pool.reusable];
+    return waitingJobs().flatMap(({ launch, conversation, tenant }) => {
+      const key = conversation !== null && live.has(conversation.id) ? null : plannedKeyOf(program, launch);
+      if (key === null) return [];
+      const { keptParts } = program.programVersion;
+      const found = left.findIndex((each) => each.key === key && mayServe(each.tenant, tenant, keptParts));
+      if (found >= 0) left.splice(found, 1);
+      return found >= 0 ? [] : [unusedLaunch(key, launch)];
     });
   }
 

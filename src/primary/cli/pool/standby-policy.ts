@@ -7,6 +7,10 @@ export interface LaunchRecord {
   readonly launch: LaunchOptions;
   uses: number;
   usedMs: number;
+  /** Client of the last use; null if no process may be renewed for it. */
+  client: string | null;
+  /** When the last use by another client than the one before was, or by a client without renewed processes, monotonic. */
+  sharedMs: number;
   /** Standby processes that died or could not be started since a job last took one. */
   failures: number;
   /** Time before which no process is started in advance, monotonic. */
@@ -14,7 +18,8 @@ export interface LaunchRecord {
 }
 
 export function unusedLaunch(key: LaunchKey, launch: LaunchOptions): LaunchRecord {
-  return { key, launch, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0 };
+  const unused = { uses: 0, usedMs: 0, client: null, sharedMs: Number.NEGATIVE_INFINITY };
+  return { key, launch, ...unused, failures: 0, notBeforeMs: 0 };
 }
 
 /** Number of launches to remember. Beyond it, the least recently used one is removed, but never the default launch. */
@@ -52,9 +57,11 @@ export class LaunchHistory {
       this.#add(this.#defaultKey, this.#defaultLaunch, nowMs);
   }
 
-  /** Records that a job uses this launch. */
-  recordUse(key: LaunchKey, launch: LaunchOptions, nowMs: number): void {
+  /** Records that a job uses this launch. `client`: null if no process may be renewed for it. */
+  recordUse(key: LaunchKey, launch: LaunchOptions, nowMs: number, client: string | null = null): void {
     const record = this.#records.get(key) ?? this.#add(key, launch, nowMs);
+    if (client === null || (record.uses > 0 && client !== record.client)) record.sharedMs = nowMs;
+    record.client = client;
     record.uses++;
     record.usedMs = nowMs;
     record.notBeforeMs = Math.max(record.notBeforeMs, nowMs + headStartMs);
@@ -99,6 +106,8 @@ export interface StandbySituation<P extends StandbyProcess> {
   readonly processes: readonly P[];
   readonly launches: readonly LaunchRecord[];
   readonly isDefault: (record: LaunchRecord) => boolean;
+  /** Returns the number of processes with this launch that were renewed for this client, or will be after their job. */
+  readonly renewedFor: (key: LaunchKey, client: string) => number;
   /** Launches of the jobs that are next to get a slot and need a new process. */
   readonly demand: readonly LaunchKey[];
   /** Whether a job waits for the start of its program, which another start would slow down. */
@@ -156,7 +165,16 @@ function wantedOf(record: LaunchRecord, situation: StandbySituation<StandbyProce
   const { nowMs, perLaunch, isDefault, demand } = situation;
   const isInUse = isDefault(record) || (record.uses >= minUses && nowMs - record.usedMs <= coolsAfterMs);
   const demanded = demand.filter((key) => key === record.key).length;
-  return Math.max(isInUse ? perLaunch : 0, demanded);
+  return Math.max(isInUse ? perLaunch - renewedForOnly(record, situation) : 0, demanded);
+}
+
+/**
+ * Returns the number of processes that were renewed for the only recent client of a launch. They replace standby
+ * processes, so that a single client needs no more memory than without them.
+ */
+function renewedForOnly({ key, client, sharedMs }: LaunchRecord, situation: StandbySituation<StandbyProcess>): number {
+  if (client === null || situation.nowMs - sharedMs <= coolsAfterMs) return 0;
+  return Math.min(situation.perLaunch, situation.renewedFor(key, client));
 }
 
 /** Whether a standby process is too old, surplus, or started for an unknown launch. */

@@ -10,8 +10,10 @@ import type {
   ProgramVersion,
   Protocol,
   RequestKind,
+  ToolOffer,
   Turn,
   TurnEnd,
+  TurnInput,
 } from '../contract/adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
@@ -37,6 +39,19 @@ export interface ConversationState {
   readonly guess?: SessionGuess;
 }
 
+/**
+ * Client that a process serves, with the parts of its request that the process may keep. No other client ever gets the
+ * process.
+ */
+export interface Tenant {
+  readonly client: string;
+  readonly system: string | null;
+  readonly schema: string | null;
+  readonly offer: ToolOffer | null;
+  /** Whether no conversation keeps the process after this job, so that it is renewed. */
+  readonly isQuestion: boolean;
+}
+
 /** Returns the turn for a process that already has the history, with the process's ids of the calls. */
 export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
   const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
@@ -55,15 +70,17 @@ export interface SessionGuess {
 
 /**
  * State of a CLI process. `starting`: the program is not running yet. `standby`: waits for its first turn. `busy`: used
- * by a job, before, during or after the turn. `idle`: waits for the next turn of its conversation. `waiting_for_tools`:
- * inside a turn, waits for the results of the client's tools. `stopping`: is being ended, perhaps because it died on
- * standby. `gone`: has ended with all its children.
+ * by a job, before, during or after the turn. `idle`: waits for the next turn of its conversation; without a
+ * conversation, it was renewed and waits for the next question of its client. `waiting_for_tools`: inside a turn, waits
+ * for the results of the client's tools. `stopping`: is being ended, perhaps because it died on standby. `gone`: has
+ * ended with all its children.
  */
 export type CliState =
   | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
   | { readonly name: 'standby' }
   | { readonly name: 'busy'; readonly turn: OpenTurn | null; readonly isReusable: boolean }
-  | { readonly name: 'idle' | 'waiting_for_tools'; readonly conversation: ConversationState }
+  | { readonly name: 'idle'; readonly conversation: ConversationState | null }
+  | { readonly name: 'waiting_for_tools'; readonly conversation: ConversationState }
   | { readonly name: 'stopping'; readonly hasDied: boolean }
   | { readonly name: 'gone' };
 
@@ -94,10 +111,16 @@ export interface CliProcessParts {
 }
 
 /** Parts of the process tree that a CLI process uses. */
-export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resume' | 'usage' | 'end'>;
+export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'memoryBytes' | 'pause' | 'resume' | 'usage' | 'end'>;
 
 /** Longest grace after a job. The processes of a job must end within a second, even if they ignore SIGTERM. */
 const maxJobGraceMs = 400;
+/** Longest time in which a program must prove that it is as good as new. */
+const maxRenewalMs = 1000;
+/** Questions after which a process ends, because programs grow with each. */
+const maxQuestions = 100;
+/** Growth since the first question after which a process ends, bytes. */
+const maxGrowthBytes = 100 * 1024 * 1024;
 /** Number of refused requests in one turn after which the process is ended. */
 const maxRefusals = 100;
 
@@ -116,6 +139,12 @@ export class CliProcess {
   #exit: Exit | null = null;
   #isPaused = false;
   #turns = 0;
+  /** Undefined before the first job. */
+  #tenant: Tenant | null | undefined;
+  /** Questions that the process has answered since its start, the present one included. */
+  #questions = 1;
+  /** Memory of the program after its first question, bytes; null before. */
+  #firstMemoryBytes: number | null = null;
   /** Refused requests in this turn, or since the previous one. */
   #refusals = 0;
   #reportedMs = 0;
@@ -155,9 +184,9 @@ export class CliProcess {
 
   /**
    * Takes over a tree that is being started. Rejects with its error, or with `shutting_down` if the process was ended
-   * first; all children have ended then.
+   * first; all children have ended then. `tenant`: as for `claim`.
    */
-  async start(tree: Promise<OwnedTree>): Promise<void> {
+  async start(tree: Promise<OwnedTree>, tenant: Tenant | null = null): Promise<void> {
     this.#tree = tree;
     try {
       this.#callback = this.#protocol.decoder.requested === undefined ? null : this.#openCallback();
@@ -168,13 +197,32 @@ export class CliProcess {
     }
     if (this.#state.name !== 'starting') throw shuttingDown();
     if (this.#state.next === 'standby') this.#become({ name: 'standby' });
-    else this.claim();
+    else this.claim(tenant);
   }
 
-  /** Reserves the process for a job. */
-  claim(): void {
+  /** Client that the process serves; null if it is never renewed, or before its first job. */
+  get tenant(): Tenant | null {
+    return this.#tenant ?? null;
+  }
+
+  /** Reserves the process for a job. `tenant`: null if the process must not serve another question of the client. */
+  claim(tenant: Tenant | null = null): void {
     if (this.#state.name === 'busy') throw new Error('a CLI process was claimed twice');
+    this.#serve(tenant);
     this.#become({ name: 'busy', turn: null, isReusable: true });
+  }
+
+  /**
+   * Sets the client of the process with the first job. The process keeps the parts of that job, and is never renewed after
+   * a job that forbids it.
+   */
+  #serve(tenant: Tenant | null): void {
+    const { client } = this.#tenant ?? {};
+    const isRenewed = this.#state.name === 'idle' && this.#state.conversation === null;
+    if (isRenewed && tenant?.client !== client) throw new Error('a CLI process was claimed for a second client');
+    if (this.#tenant === undefined) this.#tenant = tenant;
+    else if (tenant === null || tenant.client !== client || this.#tenant === null) this.#tenant = null;
+    else this.#tenant = { ...this.#tenant, isQuestion: tenant.isQuestion };
   }
 
   /** Whether the program is alive, even before Node reports its death. A dead program must not get a turn. */
@@ -203,13 +251,46 @@ export class CliProcess {
    * for a silent program, or the signal's reason; the process is then being ended.
    */
   async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
-    const { limits, clock } = this.#parts;
-    const { tree, output } = this.#running ?? neverStarted();
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
     this.#refusals = 0;
     const input = this.#protocol.writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
+    return this.#exchange(input, sink, signal, this.#parts.limits);
+  }
+
+  /**
+   * Makes the process as good as new after its last turn, for the next question of its client. Returns whether the
+   * program has proven this; if not, the process must be ended.
+   */
+  async renew(): Promise<boolean> {
+    const input = this.isReusable && !this.#isWornOut() ? (this.#protocol.writer.renew?.() ?? null) : null;
+    if (input === null) return false;
+    const { limits, clock } = this.#parts;
+    const controller = new AbortController();
+    const stopTimer = clock.after(maxRenewalMs, () => controller.abort(notRenewed()));
+    try {
+      await this.#exchange(input, noAnswer, controller.signal, { ...limits, stallMs: 0 });
+      this.#questions++;
+      return this.isReusable;
+    } catch {
+      return false;
+    } finally {
+      stopTimer();
+    }
+  }
+
+  #isWornOut(): boolean {
+    const memoryBytes = this.#running?.tree.memoryBytes() ?? null;
+    this.#firstMemoryBytes ??= memoryBytes;
+    const grownBytes = (memoryBytes ?? 0) - (this.#firstMemoryBytes ?? 0);
+    return this.#questions >= maxQuestions || grownBytes >= maxGrowthBytes;
+  }
+
+  /** Writes the input and reads until its end. Rejects like `turn`; the process is then being ended. */
+  async #exchange(input: TurnInput, sink: TextSink, signal: AbortSignal, limits: TurnLimits): Promise<TurnEnd> {
+    const { tree, output } = this.#running ?? neverStarted();
+    const { clock } = this.#parts;
     const program = {
       stdin: tree.child.stdin,
       output,
@@ -219,7 +300,8 @@ export class CliProcess {
     using open = new OpenTurn(program, sink, limits, clock);
     const abort = this.#contained(() => open.fail(signal.reason));
     signal.addEventListener('abort', abort, { once: true });
-    this.#become({ name: 'busy', turn: open, isReusable: input.stdin === 'keep-open' });
+    const mayStay = this.#state.name !== 'busy' || this.#state.isReusable;
+    this.#become({ name: 'busy', turn: open, isReusable: mayStay && input.stdin === 'keep-open' });
     try {
       if (signal.aborted) abort();
       else open.begin(input);
@@ -236,12 +318,13 @@ export class CliProcess {
   }
 
   /**
-   * Keeps the process for its conversation after a turn. Returns false if the process cannot be reused and must be
-   * ended.
+   * Keeps the process for its conversation after a turn; or with null, after its renewal, for the next question of its
+   * client. Returns false if the process cannot be reused and must be ended.
    */
-  keepFor(conversation: ConversationState): boolean {
+  keepFor(conversation: ConversationState | null): boolean {
     if (this.#state.name !== 'busy' || !this.#state.isReusable || this.#exit !== null) return false;
-    this.#become({ name: conversation.openCalls === undefined ? 'idle' : 'waiting_for_tools', conversation });
+    if (conversation?.openCalls === undefined) this.#become({ name: 'idle', conversation });
+    else this.#become({ name: 'waiting_for_tools', conversation });
     return true;
   }
 
@@ -354,6 +437,27 @@ export class CliProcess {
     this.#sinceMs = this.#parts.clock.monotonicMs();
     this.#onChange(this);
   }
+}
+
+/** Sink of a renewal, in which the program must not write an answer. */
+const noAnswer: TextSink = {
+  write: wroteAnswer,
+  call: wroteAnswer,
+  thought: wroteAnswer,
+  search: wroteAnswer,
+  cite: wroteAnswer,
+  model: wroteAnswer,
+  hasEnough: false,
+  isFull: false,
+  room: async () => {},
+};
+
+function wroteAnswer(): never {
+  throw notRenewed();
+}
+
+function notRenewed(): RelayError {
+  return cliError('other', 'the model CLI has not proven that its context is empty');
 }
 
 function tooManyRefusals(): RelayError {

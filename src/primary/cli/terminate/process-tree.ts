@@ -1,7 +1,7 @@
 import { type Clock, delay } from '../../../shared/clock.js';
 import type { Logger } from '../../../shared/log/logger.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import { mainThreadHasEnded, startTicksNow } from '../../../shared/process/proc.js';
+import { mainThreadHasEnded, residentBytesNow, startTicksNow } from '../../../shared/process/proc.js';
 import type { CliObserver, EndReason } from '../contract/observer.js';
 import type { Child, Containment } from './containment.js';
 import { signalGroup } from './group-containment.js';
@@ -71,6 +71,11 @@ export class ProcessTree {
 
   resume(): void {
     this.#signal('SIGCONT');
+  }
+
+  /** Returns the memory of the program itself; null if it has ended. */
+  memoryBytes(): number | null {
+    return residentBytesNow(this.child.pid);
   }
 
   /** Returns the resources that all processes have used so far; null if they are not measured. */

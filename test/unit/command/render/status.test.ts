@@ -48,7 +48,7 @@ const snapshot: ServiceSnapshot = {
         ...{ active_requests: 4, queued_requests: 17, max_concurrent: 4, max_queue: 100 },
         ...{ rejected_total: 0, queue_timeouts_total: 0 },
       },
-      cli_processes: { standby: 1, live: 2, tools: 0, busy: 4, stopping: 0 },
+      cli_processes: { standby: 1, renewed: 0, live: 2, tools: 0, busy: 4, stopping: 0 },
       workers: [
         { id: 1, pid: 4711, state: 'ready', restarts: 0 },
         { id: 2, pid: null, state: 'starting', restarts: 3 },

@@ -433,8 +433,8 @@ describe('The upcoming jobs', () => {
     const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
     await settled();
     expect(harness.next()).toEqual([
-      { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null },
-      { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null },
+      { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null, tenant: null },
+      { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null, tenant: null },
     ]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
@@ -448,7 +448,9 @@ describe('The upcoming jobs', () => {
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
     const launch = plainLaunch(null);
-    expect(harness.next()).toEqual([{ launch, conversation: { id, messageCount: 2, client: 'a', launch } }]);
+    expect(harness.next()).toEqual([
+      { launch, conversation: { id, messageCount: 2, client: 'a', launch }, tenant: null },
+    ]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });

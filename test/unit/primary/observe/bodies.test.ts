@@ -152,7 +152,7 @@ describe('The status of several CLIs', () => {
   it('has one history, in the order of the checks, and the sum of their processes', () => {
     const cliOf = (entries: readonly ReadinessEntry[], live: number) => {
       const health = { checks: { history: () => entries } };
-      const pool = { counts: () => ({ standby: 1, live, tools: 0, busy: 0, stopping: 0 }) };
+      const pool = { counts: () => ({ standby: 1, renewed: 0, live, tools: 0, busy: 0, stopping: 0 }) };
       return { health, pool } as unknown as ModelCli;
     };
     const clis = [
@@ -160,6 +160,6 @@ describe('The status of several CLIs', () => {
       cliOf([entry('codex', 'ready', 2), entry('codex', 'not_ready', 3)], 3),
     ];
     expect(historyOf(clis, null).map(({ checkedAt }) => checkedAt)).toEqual([1, 2, 3, 4]);
-    expect(countsOf(clis)).toEqual({ standby: 2, live: 5, tools: 0, busy: 0, stopping: 0 });
+    expect(countsOf(clis)).toEqual({ standby: 2, renewed: 0, live: 5, tools: 0, busy: 0, stopping: 0 });
   });
 });

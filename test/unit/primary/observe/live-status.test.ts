@@ -8,7 +8,7 @@ const at = Date.UTC(2026, 0, 1);
 
 const cli = {
   name: 'demo',
-  pool: { counts: () => ({ standby: 1, live: 0, tools: 0, busy: 2, stopping: 0 }) },
+  pool: { counts: () => ({ standby: 1, renewed: 0, live: 0, tools: 0, busy: 2, stopping: 0 }) },
   health: {
     shortage: null,
     circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },
@@ -87,7 +87,7 @@ describe('The live status', () => {
       },
       background_jobs: { max: 1000, waiting: 12, running: 1 },
       workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
-      cli_processes: { standby: 1, live: 0, tools: 0, busy: 2, stopping: 0 },
+      cli_processes: { standby: 1, renewed: 0, live: 0, tools: 0, busy: 2, stopping: 0 },
       breaker: { state: 'closed' },
     });
   });

@@ -9,7 +9,7 @@ async function createService(phase: Phase = 'ready') {
   const registry = new Registry();
   const slots = { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100, maxWaitingBytes: 0 } };
   const counts = { conversations: 3, bytes: 400, tokens: 90, created: 8 };
-  const pool = { counts: () => ({ standby: 1, live: 2, tools: 0, busy: 3, stopping: 4 }) };
+  const pool = { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }) };
   const circuits = { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 } };
   const health = { circuits, windows: { utilization: { five_hour: 0.9 } } };
   const sources = {

@@ -57,7 +57,7 @@ function createStatus({
     name: 'demo',
     adapter: { name: 'demo' },
     program: { version: '1.0' },
-    pool: { counts: () => ({ standby: 1, live: 2, tools: 0, busy: 3, stopping: 4 }) },
+    pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }) },
     health: {
       shortage: null,
       circuits: { status: breaker.status },
@@ -168,7 +168,7 @@ describe('GET /health', () => {
         refused_last_5_minutes: 7,
         breaker: expect.anything(),
       },
-      cli_processes: { standby: 1, live: 2, tools: 0, busy: 3, stopping: 4 },
+      cli_processes: { standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 },
       workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
     });
   });

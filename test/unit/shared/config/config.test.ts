@@ -211,6 +211,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_STALL_TIMEOUT: seconds('stallMs', 0, 86_400),
   MODEL_API_TOOLS: { key: 'tools', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
   MODEL_API_SAMPLING: { key: 'sampling', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
+  MODEL_API_REUSE: { key: 'reuse', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
   MODEL_API_SEARCH: {
     key: 'search',
     good: {
@@ -575,6 +576,7 @@ describe('The configuration', () => {
       store: { kind: 'memory' },
       readBack: true,
       readinessIntervalMs: 60_000,
+      reuse: 'on',
       jobTtlMs: 86_400_000,
       maxJobs: 1000,
       files: 'store',

@@ -12,6 +12,7 @@ import {
   type StoredLogin,
 } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
+import { controlLine } from './control-line.js';
 import { ClaudeDecoder } from './decoder.js';
 import {
   type ClaudeProfile,
@@ -23,15 +24,7 @@ import {
   profileFor,
   toolsOpenedBy,
 } from './launch.js';
-import {
-  ClaudeWriter,
-  controlLine,
-  documentBlock,
-  fitSampling,
-  imageBlock,
-  type SettablePart,
-  schemaOf,
-} from './writer.js';
+import { ClaudeWriter, documentBlock, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -96,6 +89,8 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   return {
     isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
+    // Tools that arguments of the operator enable could leave something behind.
+    ...(settable.has('rewinding') && options.extraArgs.length === 0 && { keptParts }),
     plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),
     extras: {
       ...extrasOf(profile, settable),
@@ -112,6 +107,9 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
     renewal: { args: [...profile.args, ...noSystem], input: initializeLine },
   };
 }
+
+/** The CLI accepts only the first `initialize` request. */
+const keptParts = ['system', 'schema', 'offer'] as const;
 
 /** Whether an API key is the only credential, so that `--bare`, which ignores tokens, can be used. */
 function usesApiKey({ givenVariables: given, hasToken }: ClaudeOptions): boolean {

@@ -29,6 +29,7 @@ import {
   type ResultLine,
 } from './lines.js';
 import { callEvents, endOf, StreamedMessage } from './message.js';
+import { isOfRewinding } from './rewinding.js';
 import { nameForClient } from './tool-server.js';
 import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
 
@@ -68,12 +69,18 @@ const ownTool = 'StructuredOutput';
 const synthetic = '<synthetic>';
 const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 
-type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches' | 'hasCitations'>;
+type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches' | 'rewinding' | 'hasCitations'>;
+
+/** Line during a rewinding. */
+interface RewindingLine {
+  readonly type: 'rewinding';
+  readonly text: string;
+}
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
   readonly #lines = new JsonLines(
-    (text) => this.#writer.searches.read(text) ?? parseLine(text),
+    (text) => this.#parse(text),
     (line) => this.#eventsOf(line),
   );
   readonly read = (chunk: string) => this.#lines.read(chunk);
@@ -125,8 +132,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#usedSoFar = null;
   }
 
-  #eventsOf(line: ClaudeLine | SearchMade): readonly DecoderEvent[] {
+  #parse(text: string): ClaudeLine | SearchMade | RewindingLine | null {
+    const { searches, rewinding } = this.#writer;
+    const line = searches.read(text) ?? parseLine(text);
+    return rewinding.isOpen && line?.type !== 'rate_limit_event' ? { type: 'rewinding', text } : line;
+  }
+
+  #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
     if (line.type === 'search') return [line];
+    if (line.type === 'rewinding') return this.#writer.rewinding.read(line.text);
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request')
@@ -141,6 +155,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
+    if (isOfRewinding(response.request_id)) return unexpectedOutput; // late, or a second answer
     // A version that does not know how to show thoughts reports an error, and answers anyway.
     if (response.subtype !== 'error' || response.request_id === thoughtSettings) return [];
     return [rejected(response, this.#writer.currentTurn)];

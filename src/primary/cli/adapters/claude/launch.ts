@@ -3,9 +3,10 @@ import { cliError } from '../../../../shared/errors.js';
 import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { serverName } from '../common/mcp.js';
+import { controlLine } from './control-line.js';
 import { ToolServer } from './tool-server.js';
 import { searchTool } from './web-searches.js';
-import { controlLine, guardedSystem, type SettablePart } from './writer.js';
+import { guardedSystem, type SettablePart, turnIdOf } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 
@@ -134,6 +135,7 @@ const trialLines = [
   controlLine('2', { subtype: 'apply_flag_settings', settings: { model: trialModel, effortLevel: trialEffort } }),
   controlLine('3', { subtype: 'get_settings' }),
   controlLine('4', { subtype: 'get_context_usage', detail: 'summary' }),
+  controlLine('5', { subtype: 'rewind_conversation', target_message_uuid: turnIdOf(0) }),
   `${JSON.stringify({ type: 'user', message: { role: 'user', content: 'A trial.' }, shouldQuery: false })}\n`,
 ].join('');
 
@@ -160,6 +162,8 @@ export async function findSettable(
  */
 const appliedSettings = z.object({ applied: z.object({ model: z.string(), effort: z.string().nullish() }) });
 const contextUsage = z.object({ categories: z.array(z.object({ name: z.string(), tokens: z.number() })) });
+/** Answer of versions that can rewind a conversation to its start and export it. 2.1.197 gives no reason. */
+const notRewound = z.object({ rewound: z.literal(false), reason: z.string() });
 const tools = z.object({ type: z.literal('system'), subtype: z.literal('init'), tools: z.array(z.string()) });
 const response = z.object({
   type: z.literal('control_response'),
@@ -185,6 +189,7 @@ function signsOf(line: unknown): readonly SettablePart[] {
   if (spoken.safeParse(line).success) return ['tools'];
   const answer = response.safeParse(line).data?.response.response;
   if (parked.safeParse(answer).success) return ['tools'];
+  if (notRewound.safeParse(answer).success) return ['rewinding'];
   const { categories = [] } = contextUsage.safeParse(answer).data ?? {};
   if (categories.some(({ name, tokens }) => name === 'System prompt' && tokens > 0)) return ['system'];
   const { applied } = appliedSettings.safeParse(answer).data ?? {};

@@ -1,3 +1,4 @@
+import { cliError } from '../../../../shared/errors.js';
 import {
   type Attachment,
   type CacheBreakpoint,
@@ -15,14 +16,16 @@ import {
 } from '../../contract/adapter.js';
 import { isObject } from '../common/lines.js';
 import { attachedPieces, type MessageContent } from '../common/transcript.js';
+import { controlLine } from './control-line.js';
+import { Rewinding } from './rewinding.js';
 import { cutAt, nameForCli, ToolServer } from './tool-server.js';
 import { WebSearches } from './web-searches.js';
 
 /**
  * Part that a version takes over stdin after its start: a launch option or the tools. All other launch options are set
- * at the start.
+ * at the start. `rewinding`: the version can rewind its conversation.
  */
-export type SettablePart = keyof LaunchOptions | 'tools';
+export type SettablePart = keyof LaunchOptions | 'tools' | 'rewinding';
 
 type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
   /** Additional fields of the API request, as JSON. */
@@ -67,11 +70,18 @@ const unset = { model: null, effort: null, extraBody: '{}', maxTokens: '', shows
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly searches = new WebSearches();
+  readonly rewinding = new Rewinding();
   readonly #settable: ReadonlySet<SettablePart>;
   readonly #cacheHabits: CacheHabits;
   #sent: SentSettings = unset;
   #currentTurn: Turn | null = null;
   #hasCitations = false;
+  /** Whether the context of the CLI is empty. */
+  #isEmpty = true;
+  /** First turn with the parts that the CLI accepts only once; null before. */
+  #introduced: Pick<Turn, 'system' | 'schema' | 'offer'> | null = null;
+  #hasSearched = false;
+  #historyLines = 0;
 
   /** `settable`: parts that this version takes over stdin. */
   constructor(settable: ReadonlySet<SettablePart>, cacheHabits: CacheHabits = usualHabits) {
@@ -102,26 +112,63 @@ export class ClaudeWriter implements TurnWriter {
     this.#currentTurn = turn;
     this.#hasCitations ||= [turn, ...turn.history].some(({ images = [] }) => images.some(mustBeCited));
     this.searches.begin(turn.search ?? null);
-    const cache = number === 1 ? this.#breakpointOf(turn) : undefined;
+    this.#hasSearched ||= turn.search !== undefined;
+    const cache = this.#isEmpty ? this.#breakpointOf(turn) : undefined;
     const settings = this.#settings(turn, cache);
     if (this.tools.calls.isWaiting)
       return { text: settings + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];
-    let part = (number === 1 ? this.#introduction(turn) : '') + settings;
+    let part = (this.#isEmpty ? this.#introduce(turn) : '') + settings;
+    this.#isEmpty = false;
     for (const [index, message] of turn.history.entries()) {
-      part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message, index);
+      part += message.role === 'user' ? userLine(message, this.#historyExtras()) : assistantLine(message, index);
       if (message.role === 'user') {
         parts.push(part);
         part = '';
       }
     }
-    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid: turnIdOf(number) }, cache)];
+    const uuid = turnIdOf(number);
+    this.rewinding.noteLine(uuid);
+    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid }, cache)];
     return { text: first, rest, stdin: 'keep-open' };
   }
 
   /**
+   * Returns the requests that rewind the conversation to its start. A search may have left its results, and a time to
+   * live of the prompt cache cannot be taken back.
+   */
+  renew(): TurnInput | null {
+    const isStained = this.#hasSearched || this.#sent.cacheTtl !== null || this.tools.calls.isWaiting;
+    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.begin();
+    if (text === null) return null;
+    this.#currentTurn = null;
+    this.#hasCitations = false;
+    this.#isEmpty = true;
+    return { text, stdin: 'keep-open' };
+  }
+
+  /** Returns the fields of a user line of the history. Its id lets the conversation be rewound to it. */
+  #historyExtras(): { readonly shouldQuery: false; readonly uuid?: string } {
+    if (!this.#settable.has('rewinding')) return { shouldQuery: false };
+    const uuid = historyIdOf(++this.#historyLines);
+    this.rewinding.noteLine(uuid);
+    return { shouldQuery: false, uuid };
+  }
+
+  /** Returns the `initialize` request of the first turn. Throws if a later turn needs another one. */
+  #introduce(turn: Turn): string {
+    const { system, schema, offer } = turn;
+    const before = this.#introduced;
+    this.#introduced ??= { system, schema, ...(offer && { offer }) };
+    if (before === null) return this.#introduction(turn);
+    const hasTools = JSON.stringify(before.offer?.tools) === JSON.stringify(offer?.tools);
+    if (before.system === system && before.schema === schema && hasTools) return '';
+    throw cliError('other', 'the model CLI has the system text, schema or tools of another request');
+  }
+
+  /**
    * Returns the breakpoint of the first turn. The API accepts four, and the CLI sets three: only one more may be set in
-   * the life of the process.
+   * a conversation.
    */
   #breakpointOf({ cache, history }: Turn): CacheBreakpoint | undefined {
     const { ttl, inReplays } = this.#cacheHabits;
@@ -223,11 +270,6 @@ function toolChoiceOf({ choice, isParallel }: NonNullable<Turn['offer']>): objec
   return isParallel ? {} : { tool_choice: { type: 'auto', ...single } };
 }
 
-/** Returns a control request. The CLI answers without a model call, with a line of the same id. */
-export function controlLine(id: string, request: { readonly subtype: string; readonly [field: string]: unknown }) {
-  return `${JSON.stringify({ type: 'control_request', request_id: id, request })}\n`;
-}
-
 /** Id of the request that sets model and effort. */
 export const modelSettings = 'model and effort';
 
@@ -284,7 +326,7 @@ type UserTurn = MessageContent & { readonly results?: readonly ToolResult[] | un
 /** Returns a user line. `client_composed` asks newer versions not to expand or run anything in the text. */
 function userLine(
   message: UserTurn,
-  extras: { readonly shouldQuery: false } | { readonly uuid: string },
+  extras: { readonly shouldQuery?: false; readonly uuid?: string },
   cache?: CacheBreakpoint,
 ): string {
   const content = cache === undefined ? userContent(message) : cachedContent(message, cache);
@@ -377,6 +419,11 @@ export function turnIdOf(turn: number): string {
 }
 
 const prefix = '00000000-0000-4000-8000-';
+
+/** Returns the id of a user line of the history, which is unique within one process. */
+function historyIdOf(line: number): string {
+  return `00000000-0000-4000-9000-${line.toString(16).padStart(12, '0')}`;
+}
 
 /** Whether a line names another turn of this service. Ids of any other form are ignored. */
 export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {

@@ -8,7 +8,7 @@ import { settled } from '../../../../support/basics/settled.js';
 
 const never = new AbortController().signal;
 const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };
-const none = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
+const none = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
 
 describe('A process for a job', () => {
   it('is a standby process if there is one, else a new one', async () => {
@@ -241,7 +241,7 @@ describe('a process that is given back', () => {
       await house.clock.advance(1);
       await house.turn(turn.slice(0, 1), Number(turn.slice(2)));
     }
-    expect(house.pool.sessions.map(({ conversation }) => conversation.id).toSorted()).toEqual(['a', 'c']);
+    expect(house.pool.sessions.map(({ conversation }) => conversation?.id).toSorted()).toEqual(['a', 'c']);
     expect(house.trees.map(({ ends }) => ends)).toEqual([[], ['retired'], []]);
   });
 

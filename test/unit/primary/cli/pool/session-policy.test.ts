@@ -1,10 +1,10 @@
-import { type IdleSession, planSessions } from '../../../../../src/primary/cli/pool/process-pool.js';
+import { type IdleSession, planSessions } from '../../../../../src/primary/cli/pool/session-policy.js';
 
 interface Named extends IdleSession {
   readonly name: string;
 }
 
-const idle = { isWaiting: false, isAwaited: false, client: 'ada' };
+const idle = { isWaiting: false, isAwaited: false, isRenewed: false, client: 'ada' };
 
 /** Returns a session of a conversation that continues. */
 function session(name: string, sinceMs: number, differences: Partial<Named> = {}): Named {
@@ -12,9 +12,9 @@ function session(name: string, sinceMs: number, differences: Partial<Named> = {}
 }
 
 const question = (name: string, sinceMs: number, client = 'ada') =>
-  session(name, sinceMs, { guess: { kind: 'question', client } });
+  session(name, sinceMs, { client, guess: { kind: 'question', client } });
 const side = (name: string, sinceMs: number, client = 'ada') =>
-  session(name, sinceMs, { guess: { kind: 'side', client } });
+  session(name, sinceMs, { client, guess: { kind: 'side', client } });
 const waiting = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isWaiting: true, client });
 
 /** Returns the names of the sessions to end, and the time of the next check. */
@@ -75,6 +75,16 @@ describe('The plan for sessions', () => {
     expect(plan(sessions, { maxSessions: 4, nowMs: 200 }).end).toEqual(['e0', 'e1', 'e2', 'e3']);
     expect(plan(sessions, { maxSessions: 3, nowMs: 200 }).end).toEqual(['e0', 'e1', 'e2', 'e3', 'e4']);
     expect(plan(sessions, { maxSessions: 2, nowMs: 200 }).end).toEqual(['a', 'e0', 'e1', 'e2', 'e3', 'e4']);
+  });
+
+  it('ends renewed processes first, and the second of a client before the first of any', () => {
+    const renewed = (name: string, sinceMs: number, client = 'ada') =>
+      session(name, sinceMs, { isRenewed: true, client });
+    const sessions = [side('s', 0), renewed('a1', 30), renewed('a2', 40), renewed('b', 10, 'bob'), question('q', 5)];
+    expect(plan(sessions, { maxSessions: 4, nowMs: 50 }).end).toEqual(['a1']);
+    expect(plan(sessions, { maxSessions: 3, nowMs: 50 }).end).toEqual(['a1', 'b']);
+    expect(plan(sessions, { maxSessions: 2, nowMs: 50 }).end).toEqual(['a1', 'a2', 'b']);
+    expect(plan(sessions, { nowMs: 1011 }).end).toEqual(['b', 'q', 's']);
   });
 
   it('gives the place of one that has been idle too long to another', () => {

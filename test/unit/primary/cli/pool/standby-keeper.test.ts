@@ -2,7 +2,7 @@ import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adap
 import { StandbyKeeper, type WaitingJob } from '../../../../../src/primary/cli/pool/standby-keeper.js';
 import { withResolvers } from '../../../../../src/shared/async.js';
 import { PoolHouse, type PoolOptions, usualLaunch, withSystem } from '../../../../support/agents/pool-house.js';
-import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
+import { TextBook, tenantOf, turnOf } from '../../../../support/agents/scripted-cli.js';
 
 const never = new AbortController().signal;
 const minute = 60_000;
@@ -12,7 +12,6 @@ const settleMs = 20;
 class House extends PoolHouse {
   readonly keeper: StandbyKeeper;
   isReady = true;
-  hasMemory = true;
   isInstalled = true;
   idleProcessors: number | null = null;
   waitingJobs: readonly WaitingJob[] = [];
@@ -385,7 +384,7 @@ describe('The standby keeper', () => {
 
 describe('A standby keeper while jobs wait', () => {
   function jobs(count: number): WaitingJob[] {
-    return Array.from({ length: count }, () => ({ launch: usualLaunch, conversation: null }));
+    return Array.from({ length: count }, () => ({ launch: usualLaunch, conversation: null, tenant: null }));
   }
 
   it('starts processes for them one after the other, up to their number, while processors are idle', async () => {
@@ -420,14 +419,66 @@ describe('A standby keeper while jobs wait', () => {
     await house.clock.advance(1000);
     house.idleProcessors = 2;
     const conversation = { id: 'a', messageCount: 2 };
-    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation }];
+    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation, tenant: null }];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
-    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation: { ...conversation, id: 'b' } }];
+    house.waitingJobs = [...jobs(1), { launch: usualLaunch, conversation: { ...conversation, id: 'b' }, tenant: null }];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(2);
+  });
+});
+
+describe('A standby keeper with renewed processes', () => {
+  it('starts none for a client that has one, and that nobody else was with lately', async () => {
+    const house = await House.settled(1);
+    await house.question('ada');
+    await house.clock.advance(5000);
+    await house.question('ada');
+    await house.clock.advance(1000);
+    expect([house.pool.counts(), house.trees.length]).toMatchObject([{ standby: 0, renewed: 1 }, 1]);
+  });
+
+  it('starts one while the only client is busy with a conversation, and for a second client', async () => {
+    const house = await House.settled(1);
+    await house.acquireFor('ada', { isQuestion: false });
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(1);
+    await house.question('bob');
+    await house.clock.advance(1000);
+    expect(house.pool.counts()).toMatchObject({ standby: 1, renewed: 1, busy: 1 });
+  });
+
+  it('starts one when the process of the only client has ended', async () => {
+    const house = await House.settled(1, { idleMs: minute });
+    await house.question('ada');
+    await house.clock.advance(minute + 1000);
+    expect(house.pool.counts()).toMatchObject({ standby: 1, renewed: 0 });
+  });
+
+  it('starts none for a waiting question whose client has one, renewed or busy, but for the next', async () => {
+    const house = await House.settled(1);
+    await house.question('ada');
+    house.idleProcessors = 2;
+    const job = { launch: usualLaunch, conversation: null, tenant: tenantOf('ada') };
+    house.waitingJobs = [job];
+    house.keeper.update();
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(0);
+    house.waitingJobs = [job, job, { ...job, tenant: tenantOf('bob') }];
+    house.keeper.update();
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(2);
+  });
+
+  it('ends them when memory is short', async () => {
+    const house = await House.settled(1);
+    const { tree } = await house.question('ada');
+    house.hasMemory = false;
+    house.keeper.update();
+    await house.clock.advance(settleMs);
+    expect([tree.ends, house.pool.counts().renewed]).toEqual([['retired'], 0]);
   });
 });
 

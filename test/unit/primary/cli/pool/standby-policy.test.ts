@@ -4,6 +4,7 @@ import {
   planStandby,
   type StandbyProcess,
   type StandbySituation,
+  unusedLaunch,
 } from '../../../../../src/primary/cli/pool/standby-policy.js';
 
 const minute = 60_000;
@@ -16,7 +17,7 @@ interface Named extends StandbyProcess {
 }
 
 function record(key: string, of: Partial<LaunchRecord> = {}): LaunchRecord {
-  return { key, launch: { ...plainLaunch(null), system: key }, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0, ...of };
+  return { ...unusedLaunch(key, { ...plainLaunch(null), system: key }), ...of };
 }
 
 /** Returns a standby process of this launch and age. */
@@ -31,6 +32,7 @@ function plan(situation: Partial<StandbySituation<Named>>) {
     processes: [],
     launches: [record('usual')],
     isDefault: ({ key }) => key === 'usual',
+    renewedFor: () => 0,
     demand: [],
     isJobStarting: false,
     idleProcessors: null,

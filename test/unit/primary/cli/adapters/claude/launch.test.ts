@@ -121,6 +121,17 @@ describe('A claude that takes all settings over stdin', () => {
     expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts', 'wishes']);
   });
 
+  it('can be renewed if it says why it does not rewind to an unknown message, and has no arguments of the operator', async () => {
+    const answer = (response: object) => ({ type: 'control_response', response: { subtype: 'success', response } });
+    const old = answer({ rewound: false, error: 'no preceding assistant' });
+    const able = answer({ rewound: false, reason: 'target_not_found' });
+    const partsOf = async (line: object, options = login) =>
+      (await programVersion(flags, options, written(...understood, line))).keptParts;
+    expect(await partsOf(old)).toBeUndefined();
+    expect(await partsOf(able)).toEqual(['system', 'schema', 'offer']);
+    expect(await partsOf(able, { ...login, extraArgs: ['--tools', 'Read'] })).toBeUndefined();
+  });
+
   it('is tested without access to the API and without credentials', async () => {
     const trials: Parameters<Consult>[] = [];
     const { given } = { given: { ANTHROPIC_API_KEY: 'sk-secret' } };
@@ -138,7 +149,9 @@ describe('A claude that takes all settings over stdin', () => {
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line).request?.subtype ?? 'user'),
-    ).toEqual([...['initialize', 'apply_flag_settings', 'get_settings', 'get_context_usage', 'user']]);
+    ).toEqual([
+      ...['initialize', 'apply_flag_settings', 'get_settings', 'get_context_usage', 'rewind_conversation', 'user'],
+    ]);
   });
 });
 

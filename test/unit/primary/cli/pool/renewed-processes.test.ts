@@ -1,0 +1,173 @@
+import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
+import { PoolHouse, usualLaunch } from '../../../../support/agents/pool-house.js';
+import { settled } from '../../../../support/basics/settled.js';
+
+const none = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
+const growthBytes = 100 * 1024 * 1024;
+
+describe('A renewed process', () => {
+  it('serves the next question of its client, and counts as a session until then', async () => {
+    const house = new PoolHouse();
+    const first = await house.question('ada');
+    expect([first.origin, house.pool.counts()]).toEqual(['new', { ...none, renewed: 1 }]);
+    const second = await house.question('ada');
+    expect([second.origin, second.tree === first.tree]).toEqual(['renewed', true]);
+    expect(first.tree.receivedInput).toBe('earlier\nhello\nrenew\nearlier\nhello\nrenew\n');
+  });
+
+  it('never serves another client, nor a question without a client', async () => {
+    const house = new PoolHouse();
+    const { tree } = await house.question('key ada');
+    for (const client of ['key bob', 'key ada/app', 'key ad', 'user ada']) {
+      expect((await house.acquireFor(client)).origin).toBe('new');
+    }
+    expect((await house.acquire()).origin).toBe('new');
+    expect((await house.acquire('a')).origin).toBe('new');
+    expect(tree.receivedInput).not.toContain('renew\nearlier');
+  });
+
+  it('cannot be claimed for another client, whatever the pool decides', async () => {
+    const house = new PoolHouse();
+    await house.question('ada');
+    const [session] = house.pool.sessions;
+    expect(() => session?.process.claim(null)).toThrow('second client');
+    expect(session?.process.state.name).toBe('idle');
+  });
+
+  it.each([
+    ['another launch', {}, plainLaunch('other')],
+    ['a schema', { schema: '{}' }, usualLaunch],
+  ])('does not serve a question with %s', async (_, more, launch) => {
+    const house = new PoolHouse();
+    await house.question('ada');
+    expect((await house.acquireFor('ada', more, launch)).origin).toBe('new');
+  });
+
+  it('serves a question with another part that the program does not keep', async () => {
+    const house = new PoolHouse();
+    await house.question('ada');
+    expect((await house.acquireFor('ada', { system: 'Be brief.' })).origin).toBe('renewed');
+  });
+
+  it('serves one question at a time', async () => {
+    const house = new PoolHouse();
+    await house.question('ada');
+    const origins = await Promise.all([house.acquireFor('ada'), house.acquireFor('ada')]);
+    expect(origins.map(({ origin }) => origin)).toEqual(['renewed', 'new']);
+  });
+
+  it.each([
+    ['does not prove it in time', ''],
+    ['writes an answer instead', '+text\n'],
+    ['reports a failure', 'fail\n'],
+    ['asks for more input', 'more\n'],
+    ['writes something unexpected before the proof', 'stray\nend\n'],
+    ['writes something unexpected after the proof', 'end\n+text\n'],
+  ])('does not exist if the program %s', async (_, proof) => {
+    const house = new PoolHouse();
+    const { tree } = await house.question('ada', { proof });
+    await settled();
+    expect([tree.ends.length, house.pool.counts()]).toEqual([1, none]);
+  });
+
+  it('ends if the program writes anything while it waits', async () => {
+    const house = new PoolHouse();
+    const { tree } = await house.question('ada');
+    await tree.say('+late\n');
+    await settled();
+    expect([tree.ends, house.pool.counts()]).toEqual([['retired'], none]);
+    expect((await house.acquireFor('ada')).origin).toBe('new');
+  });
+
+  it('does not come from a process that wrote out of turn', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquireFor('ada');
+    const tree = await house.answer(lease);
+    await tree.say('+late\n');
+    await lease.release(null);
+    expect([tree.ends, tree.receivedInput]).toEqual([['done'], 'earlier\nhello\n']);
+  });
+
+  it('does not come from a conversation in which one turn forbade it', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquire();
+    await house.answer(lease);
+    await lease.release({ id: 'a', messageCount: 2, client: 'ada' });
+    const next = await house.pool.acquire(house.program, usualLaunch, { id: 'a', messageCount: 2 }, never, {
+      ...{ client: 'ada', system: null, schema: null, offer: null, isQuestion: false },
+    });
+    const tree = await house.answer(next);
+    await next.release(null);
+    expect([next.origin, tree.ends]).toEqual(['live', ['done']]);
+  });
+
+  it('retires after a hundred questions', async () => {
+    const house = new PoolHouse();
+    const origins: string[] = [];
+    for (let count = 0; count < 101; count++) origins.push((await house.question('ada')).origin);
+    expect(origins.map((origin, index) => (origin === 'new' ? index : -1)).filter((index) => index >= 0)).toEqual([
+      0, 100,
+    ]);
+  });
+
+  it('retires when it has grown by 100 MB since its first question', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquireFor('ada');
+    const tree = await house.answer(lease);
+    tree.memory = 200;
+    const released = lease.release(null);
+    await tree.say('end\n');
+    await released;
+    tree.memory = 200 + growthBytes - 1;
+    expect((await house.question('ada')).origin).toBe('renewed');
+    tree.memory = 200 + growthBytes;
+    expect((await house.question('ada')).origin).toBe('renewed');
+    expect([tree.ends, house.pool.counts()]).toEqual([['done'], none]);
+  });
+
+  it('ends when it has waited as long as a session may', async () => {
+    const house = new PoolHouse({ idleMs: 1000 });
+    const { tree } = await house.question('ada');
+    await house.clock.advance(1000);
+    house.pool.endSpentSessions();
+    await settled();
+    expect(tree.ends).toEqual(['retired']);
+  });
+
+  it('ends before any conversation if there are too many sessions', async () => {
+    const house = new PoolHouse({ maxSessions: 2 });
+    const { tree } = await house.question('ada');
+    for (const id of ['a', 'b']) await house.turn(id);
+    expect([tree.ends, house.pool.counts().live]).toEqual([['retired'], 2]);
+  });
+
+  it('ends with the data of its client', async () => {
+    const house = new PoolHouse();
+    const [ada, bob] = [await house.question('ada'), await house.question('bob')];
+    house.pool.endSessionsOfClient('ada');
+    await settled();
+    expect([ada.tree.ends, bob.tree.ends]).toEqual([['retired'], []]);
+  });
+
+  it('does not exist without memory, sessions, or permission of the operator', async () => {
+    for (const options of [{ maxSessions: 0 }, { mayRenew: false }, {}]) {
+      const house = new PoolHouse(options);
+      house.hasMemory = Object.keys(options).length > 0;
+      const { tree } = await house.question('ada');
+      expect([tree.ends, tree.receivedInput]).toEqual([['done'], 'earlier\nhello\n']);
+    }
+  });
+
+  it('ends at a shutdown, also in the middle of its renewal', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquireFor('ada');
+    const tree = await house.answer(lease);
+    const released = lease.release(null);
+    await settled();
+    await house.pool.close();
+    await released;
+    expect([tree.ends, house.pool.counts()]).toEqual([['shutting_down'], none]);
+  });
+});
+
+const never = new AbortController().signal;
