@@ -140,7 +140,7 @@ type EarlierParts = StartInput &
   Models &
   Notifying & { readonly room: WaitingRoom };
 type Jobs = ReturnType<typeof createJobs>;
-type WorkerParts = ReturnType<typeof createWorkers>;
+type WorkerParts = ReturnType<typeof createWorkers> & { readonly batches: Batches };
 
 /** Parts of the primary, by name. */
 export type Parts = ReturnType<typeof compose>;
@@ -162,7 +162,7 @@ export function compose(input: StartInput) {
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
   const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
-  const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
+  const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers, batches }, signals);
   const parts = { ...earlier, ...jobs, ...workers, batches, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
@@ -480,7 +480,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       addresses.close(); // otherwise clients would wait for a worker that never starts
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
-      await spans?.close();
+      await Promise.all([parts.batches.idle(), spans?.close()]);
       await parts.webhooks?.close();
       await parts.usageJournal.close();
       await parts.sizes.close();

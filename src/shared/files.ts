@@ -64,9 +64,9 @@ export const batchView = z
   .readonly();
 export type BatchView = z.infer<typeof batchView>;
 
-/** Why a line cannot be a request. `missing`: its file was removed. `no_room`: its result could not be stored. */
-export const lineFaults = ['too_long', 'not_utf8', 'missing', 'no_room'] as const;
-export type LineFault = (typeof lineFaults)[number];
+/** Line in the file of a batch: its position, the position of the next line, and its `custom_id` if it has one. */
+export const fileLine = z.object({ start: z.int(), end: z.int(), id: z.string().nullable() }).readonly();
+export type FileLine = z.infer<typeof fileLine>;
 
 /** Causes for a result without an answer: its client has cancelled the batch, or its time is over. */
 export const endCauses = ['canceled', 'expired'] as const satisfies readonly LineOutcome[];

@@ -112,7 +112,10 @@ function connect(context: WorkerContext): JobInputs {
   const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
   const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
   const handlers: Handlers<WorkerCalls> = {
-    ...lineHandlers(() => ({ primary: peer, files, documents, onDefect: onFault })),
+    ...lineHandlers(() => {
+      const { bodyLimitBytes: limitBytes } = context;
+      return { primary: peer, files, documents, limitBytes, onDefect: onFault };
+    }),
     phase: ({ phase }) => {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);

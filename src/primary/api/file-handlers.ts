@@ -2,7 +2,7 @@ import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { Services } from './handlers.js';
 
 type FileCalls = 'createFile' | 'appendFile' | 'completeFile' | 'file' | 'filePiece' | 'files' | 'deleteFile';
-type BatchCalls = 'createBatch' | 'batch' | 'batches' | 'cancelBatch' | 'deleteBatch';
+type BatchCalls = 'checkBatch' | 'createBatch' | 'batch' | 'batches' | 'cancelBatch' | 'deleteBatch';
 
 /** Returns the handlers for files and batches. `yieldInOrder`: see `orderedYield`. */
 export function fileHandlers(
@@ -17,13 +17,15 @@ export function fileHandlers(
     },
     completeFile: (upload) => files.complete(upload),
     file: ({ id, client }) => files.find(id, client),
-    filePiece: async ({ id, client, from }) => {
+    filePiece: async ({ id, client, from, to }) => {
       noteActivity();
       await yieldInOrder();
-      return { data: (await files.read(id, client, from)).toString('base64') };
+      const piece = await files.read(id, client, from);
+      return { data: piece.subarray(0, to === undefined ? undefined : to - from).toString('base64') };
     },
     files: ({ order, purpose }) => files.list(order, purpose),
     deleteFile: ({ id, client }) => files.remove(id, client),
+    checkBatch: ({ client, ...input }) => batches.checkInput(client, input),
     createBatch: (batch) => batches.create(batch),
     batch: ({ id, client }) => batches.get(id, client),
     batches: ({ order, apis }) => batches.list(order, apis),

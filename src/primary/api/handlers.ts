@@ -125,7 +125,7 @@ export interface Services {
   readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
-  readonly batches: Pick<Batches, 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
+  readonly batches: Pick<Batches, 'checkInput' | 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;

@@ -1,6 +1,13 @@
 import type { Clock } from '../../shared/clock.js';
-import type { RelayError } from '../../shared/errors.js';
-import type { BatchApi, BatchCaller, EndCause, LineCounts, LineOutcome, LineResult } from '../../shared/files.js';
+import type {
+  BatchApi,
+  BatchCaller,
+  EndCause,
+  FileLine,
+  LineCounts,
+  LineOutcome,
+  LineResult,
+} from '../../shared/files.js';
 import type { JobEnd } from '../../shared/job.js';
 import { newJobId } from '../jobs/background-jobs.js';
 import {
@@ -11,7 +18,8 @@ import {
   type SentLine,
   type StoredBatch,
 } from '../store/contract/files.js';
-import { type FileLine, LineReader } from './line-reader.js';
+import { LineReader } from './line-reader.js';
+import { LineSender } from './line-sender.js';
 
 /** Interval at which jobs of other hosts, and lines that could not be sent, are checked. */
 const checkMs = 500;
@@ -19,16 +27,22 @@ const checkMs = 500;
 const maxTries = 3;
 /** Results of lines without a job that are written at once. */
 const endedAtOnce = 100;
+/** Bytes of the file that one step reads, and of results that are written at once, apart from the last one. */
+const bytesAtOnce = 4 * 1024 * 1024;
+/** Ended lines whose results are requested at once. */
+const finishedAtOnce = 8;
 
 /** Calls to a worker about lines, see `workerCalls`. */
 export interface LineWorker {
+  /** Reads the line from the file, and accepts its job. Without room for its result, the line is refused. */
   submitLine(order: {
     readonly api: BatchApi;
     readonly client: string;
     readonly caller: BatchCaller;
     readonly jobId: string;
-    readonly text: string | null;
-    readonly fault: FileLine['fault'];
+    readonly file: string;
+    readonly line: FileLine;
+    readonly hasRoom: boolean;
   }): Promise<{ readonly refused: LineResult | null }>;
   finishLine(order: {
     readonly api: BatchApi;
@@ -38,7 +52,7 @@ export interface LineWorker {
   }): Promise<LineResult>;
   endLines(order: {
     readonly api: BatchApi;
-    readonly texts: readonly (string | null)[];
+    readonly ids: readonly (string | null)[];
     readonly cause: EndCause;
   }): Promise<{ readonly results: readonly LineResult[] }>;
 }
@@ -61,12 +75,15 @@ export interface RunParts {
   readonly clock: Clock;
   /** Most lines of one batch with an open job. */
   readonly maxOpen: number;
-  readonly maxLineBytes: number;
+  /** Makes calls for long lines of all batches in turn, so that workers hold few of them. */
+  readonly inTurn: <T>(call: () => Promise<T>) => Promise<T>;
   /** Whether this host may still run its batches. After a pause of the process, another host may run them. */
   readonly isLeased: () => boolean;
   /** Whether the files of a client have room for further results. */
   readonly hasRoom: (client: string) => Promise<boolean>;
   readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
+  /** Called with an error after which the run tries again. Reports a defect. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 /** Changes of one step, which count when the store has them. */
@@ -89,14 +106,8 @@ export class BatchFeeder {
   readonly #reader: LineReader;
   #progress: BatchState;
   #cancelAt: number | null;
-  /** Texts of lines that are not sent yet. */
-  readonly #unsent = new Map<string, FileLine>();
-  readonly #sending = new Map<string, Promise<void>>();
+  readonly #sender: LineSender;
   #removing: Promise<void> = Promise.resolve();
-  /** Lines that may have a job, although a worker has not confirmed it. */
-  readonly #doubtful = new Set<string>();
-  /** Results of lines that are invalid requests. */
-  readonly #refused = new Map<string, LineResult>();
   #isStopped = false;
   #hasNews = false;
   #wakeUp: () => void = () => {};
@@ -106,12 +117,14 @@ export class BatchFeeder {
     this.#parts = parts;
     this.#progress = batch.progress;
     this.#cancelAt = batch.cancelAt;
+    this.#sender = new LineSender(batch, parts, () => this.wake());
     this.#reader = this.#readerAt(batch.progress.cursor);
   }
 
   /** Sends no more lines, and stores no more progress: the jobs go on without the run. */
   stop(): void {
     this.#isStopped = true;
+    this.#sender.stop();
     this.wake();
   }
 
@@ -123,11 +136,12 @@ export class BatchFeeder {
 
   /** Whether this run sends the line of this job at the moment, and no other host may send it. */
   isSending(jobId: string): boolean {
-    return this.#mayRun && this.#sending.has(jobId);
+    return this.#mayRun && this.#sender.isSending(jobId);
   }
 
   cancel(at: number): void {
     this.#cancelAt ??= at;
+    this.#sender.stop();
     this.wake();
   }
 
@@ -138,12 +152,12 @@ export class BatchFeeder {
       while (this.#mayRun && isOpenBatch({ progress: this.#progress })) {
         this.#hasNews = false;
         if (!(await this.#step())) return;
-        if (this.#unsent.size > 0) this.#send(await this.#parts.hasRoom(this.batch.client));
+        if (this.#sender.hasUnsent) this.#send(await this.#parts.hasRoom(this.batch.client));
         if (isOpenBatch({ progress: this.#progress })) await this.#pause();
       }
     } finally {
       // Otherwise the next run might send the same lines.
-      await Promise.allSettled([this.#removing, ...this.#sending.values()]);
+      await Promise.all([this.#removing, this.#sender.idle()]);
     }
   }
 
@@ -191,14 +205,15 @@ export class BatchFeeder {
       counts,
       startedAt: this.#progress.startedAt ?? now,
       endedAt: hasEnded ? now : null,
+      ...(hasEnded && { removeAt: now + this.#ttlMs }),
     };
-    if (hasEnded) await this.#closeFiles(counts);
+    if (hasEnded) await this.#closeFiles(counts, now + this.#ttlMs);
     await this.#removing; // from now on, their ids are no longer stored
     const stored = await this.#parts.store.advance(this.batch.id, progress, this.#appended(results));
     if (stored === 'lost') return false;
-    this.#cancelAt ??= stored;
+    if (stored !== null) this.cancel(stored);
     this.#progress = progress;
-    this.#forget(step);
+    for (const { jobId } of [...step.ended.keys(), ...step.repeated.keys()]) this.#sender.forget(jobId);
     this.#removing = this.#removeJobs(endedJobs);
     for (const { outcome } of results) this.#parts.lineEnded(this.batch.api, outcome);
     return true;
@@ -211,70 +226,86 @@ export class BatchFeeder {
   }
 
   async #changes(cause: EndCause | null): Promise<Step> {
-    const ended = new Map<SentLine, LineResult>();
-    const repeated = new Map<SentLine, SentLine>();
-    await Promise.all(
-      this.#progress.open.map(async (line) => {
-        const end = await this.#endOf(line, cause);
-        if (end === 'repeat') repeated.set(line, { ...line, jobId: newJobId(), tries: line.tries + 1 });
-        else if (end !== null) ended.set(line, end);
-      }),
-    );
+    const { ended, repeated } = await this.#endOpen(cause);
     const changes = { ended, repeated, added: [], endedUnsent: [], cursor: this.#progress.cursor, isAtEnd: false };
     const room = this.#parts.maxOpen - this.#progress.open.length + ended.size;
     return { ...changes, ...(cause === null ? await this.#readLines(room) : await this.#endRemaining(cause)) };
   }
 
+  /** Makes results of open lines whose jobs have ended: some at a time, because answers may be long. */
+  async #endOpen(cause: EndCause | null): Promise<Pick<Step, 'ended' | 'repeated'>> {
+    const ended = new Map<SentLine, LineResult>();
+    const repeated = new Map<SentLine, SentLine>();
+    const { open } = this.#progress;
+    let length = 0;
+    for (let from = 0; from < open.length && length < bytesAtOnce; from += finishedAtOnce) {
+      const lines = open.slice(from, from + finishedAtOnce);
+      const ends = await Promise.all(lines.map(async (line) => ({ line, end: await this.#endOf(line, cause) })));
+      for (const { line, end } of ends) {
+        if (end === 'repeat') repeated.set(line, { ...line, jobId: newJobId(), tries: line.tries + 1 });
+        else if (end !== null) ended.set(line, end);
+        length += end === 'repeat' || end === null ? 0 : end.text.length;
+      }
+    }
+    if (length >= bytesAtOnce) this.wake(); // the next step follows at once
+    return { ended, repeated };
+  }
+
   /** Reads further lines, which get a job each. */
   async #readLines(room: number): Promise<Pick<Step, 'added' | 'cursor' | 'isAtEnd'>> {
     const added: SentLine[] = [];
-    let { cursor } = this.#progress;
-    while (added.length < room) {
-      const line = await this.#reader.next();
-      if (line === null) return { added, cursor, isAtEnd: true };
+    const lines = await this.#nextLines(room);
+    for (const line of lines.found) {
       const { start, end } = line;
       const jobId = newJobId();
-      this.#unsent.set(jobId, line);
+      this.#sender.add(jobId, line);
       added.push({ jobId, start, end, tries: 0 });
-      cursor = end;
     }
-    return { added, cursor, isAtEnd: false };
+    return { added, cursor: lines.cursor, isAtEnd: lines.isAtEnd };
   }
 
   /** Makes results for further lines, which get no job any more. */
   async #endRemaining(cause: EndCause): Promise<Pick<Step, 'endedUnsent' | 'cursor' | 'isAtEnd'>> {
-    const texts: (string | null)[] = [];
-    let { cursor } = this.#progress;
     const worker = this.#parts.worker();
-    if (worker === null) return { endedUnsent: [], cursor, isAtEnd: false };
-    while (texts.length < endedAtOnce) {
+    if (worker === null) return { endedUnsent: [], cursor: this.#progress.cursor, isAtEnd: false };
+    const { found, cursor, isAtEnd } = await this.#nextLines(endedAtOnce);
+    if (!isAtEnd) this.wake(); // the next step follows at once
+    if (found.length === 0) return { endedUnsent: [], cursor, isAtEnd };
+    const { results } = await worker.endLines({ api: this.batch.api, ids: found.map(({ id }) => id), cause });
+    return { endedUnsent: results, cursor, isAtEnd };
+  }
+
+  /** Finds this number of lines in the file: fewer at its end, or if they are long. */
+  async #nextLines(count: number) {
+    const found: FileLine[] = [];
+    let { cursor } = this.#progress;
+    const limit = cursor + bytesAtOnce;
+    while (found.length < count && cursor < limit) {
       const line = await this.#reader.next();
-      if (line === null) break;
-      texts.push(line.text);
+      if (line === null) return { found, cursor, isAtEnd: true };
+      found.push(line);
       cursor = line.end;
     }
-    const isAtEnd = texts.length < endedAtOnce;
-    if (texts.length === 0) return { endedUnsent: [], cursor, isAtEnd };
-    if (!isAtEnd) this.wake(); // the next step follows at once
-    const { results } = await worker.endLines({ api: this.batch.api, texts, cause });
-    return { endedUnsent: results, cursor, isAtEnd };
+    if (found.length < count) this.wake(); // the next step follows at once
+    return { found, cursor, isAtEnd: false };
   }
 
   /** Returns the result of a line; null if the line has no result yet. `repeat`: the line gets another job. */
   async #endOf(line: SentLine, cause: EndCause | null): Promise<LineResult | 'repeat' | null> {
     const { api, client } = this.batch;
     const { jobId } = line;
-    const refused = this.#refused.get(jobId);
-    if (refused !== undefined) return refused;
-    if (this.#sending.has(jobId)) return null;
+    const refused = this.#sender.refusedResult(jobId);
+    if (refused !== null) return refused;
+    if (this.#sender.isSending(jobId)) return null;
     const { jobs } = this.#parts;
-    const isUnsent = this.#unsent.has(jobId) && !this.#doubtful.has(jobId);
+    const isUnsent = this.#sender.isUnsent(jobId);
     if (cause === null && (isUnsent || jobs.isOpenHere(jobId))) return null;
     const end = isUnsent ? 'missing' : await jobs.findEnd(jobId, client);
     if (end === 'missing') return this.#endUnsent(line, cause);
-    this.#unsent.delete(jobId);
+    this.#sender.forget(jobId);
     if (end === null) {
-      if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), noResult);
+      // A job that cannot be cancelled now is cancelled after the next step.
+      if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), this.#parts.onFailure);
       return null;
     }
     if (cause === null && mustRepeat(end) && line.tries + 1 < maxTries) return 'repeat';
@@ -284,56 +315,29 @@ export class BatchFeeder {
   }
 
   /** Prepares a line without a job to be sent, or makes its result if there is a cause. */
-  async #endUnsent(line: SentLine, cause: EndCause | null): Promise<LineResult | null> {
-    this.#doubtful.delete(line.jobId);
-    await this.#readAgain(line);
+  async #endUnsent({ jobId, start }: SentLine, cause: EndCause | null): Promise<LineResult | null> {
+    const line = this.#sender.lineOf(jobId) ?? (await this.#readerAt(start).next()) ?? { start, end: start, id: null };
+    this.#sender.add(jobId, line);
     if (cause === null) return null;
-    const texts = [this.#unsent.get(line.jobId)?.text ?? null];
-    const ended = await this.#parts.worker()?.endLines({ api: this.batch.api, texts, cause });
+    const ended = await this.#parts.worker()?.endLines({ api: this.batch.api, ids: [line.id], cause });
     return ended?.results[0] ?? null;
   }
 
-  /** Reads a line whose job does not exist, so that it can be sent. */
-  async #readAgain({ jobId, start }: SentLine): Promise<void> {
-    if (this.#unsent.has(jobId)) return;
-    const line = await this.#readerAt(start).next();
-    this.#unsent.set(jobId, line ?? { start, end: start, text: null, fault: 'missing' });
-  }
-
-  /**
-   * Sends the lines that have no job yet. A line that cannot be sent now is sent after the next step. Without room for
-   * results, the lines are refused: a small file could otherwise fill the store with answers.
-   */
+  /** Sends the lines that have no job yet. `hasRoom`: whether there is room for their results. */
   #send(hasRoom: boolean): void {
     const worker = this.#parts.worker();
     if (worker === null || !this.#mayRun || this.#cause !== null) return;
-    for (const { jobId } of this.#progress.open) {
-      const line = this.#unsent.get(jobId);
-      const isBusy = this.#sending.has(jobId) || this.#refused.has(jobId) || this.#doubtful.has(jobId);
-      if (line === undefined || isBusy) continue;
-      const sent = hasRoom ? line : { ...line, fault: 'no_room' as const };
-      const sending = this.#sendLine(worker, jobId, sent).finally(() => this.#sending.delete(jobId));
-      this.#sending.set(jobId, sending);
-    }
+    const jobIds = this.#progress.open.map(({ jobId }) => jobId);
+    this.#sender.send(worker, jobIds, hasRoom);
   }
 
-  async #sendLine(worker: LineWorker, jobId: string, { text, fault }: FileLine): Promise<void> {
-    const { api, client, caller } = this.batch;
-    try {
-      const { refused } = await worker.submitLine({ api, client, caller, jobId, text, fault });
-      this.#unsent.delete(jobId);
-      if (refused === null) return;
-      this.#refused.set(jobId, refused);
-      this.wake();
-    } catch (error) {
-      this.#doubtful.add(jobId);
-      const seconds = Math.min((error as RelayError).retryAfterSeconds ?? 1, maxRetrySeconds);
-      await new Promise<void>((resolve) => void this.#parts.clock.after(seconds * 1000, resolve));
-    }
+  /** Time for which the batch and its results are stored after its end. */
+  get #ttlMs(): number {
+    return this.batch.removeAt - this.batch.createdAt;
   }
 
   /** Makes the files with results visible. Empty files are removed. */
-  async #closeFiles({ succeeded, errored, canceled, expired }: LineCounts): Promise<void> {
+  async #closeFiles({ succeeded, errored, canceled, expired }: LineCounts, expiresAt: number): Promise<void> {
     const { store } = this.#parts;
     const { outputFile, errorFile, client } = this.batch;
     for (const id of [outputFile, errorFile]) {
@@ -341,7 +345,7 @@ export class BatchFeeder {
       if (file === null) continue;
       const failures = errored + canceled + expired;
       const lines = errorFile === null ? succeeded + failures : file.id === errorFile ? failures : succeeded;
-      await (file.bytes === 0 ? store.remove(file.id) : store.complete(file.id, { ...file, lines }));
+      await (file.bytes === 0 ? store.remove(file.id) : store.complete(file.id, { ...file, lines, expiresAt }));
     }
   }
 
@@ -357,33 +361,18 @@ export class BatchFeeder {
   /** Returns the jobs of the lines that have a result, or another job, after the step. A refused line has no job. */
   #jobsOf({ ended, repeated }: Step): string[] {
     const lines = [...ended.keys(), ...repeated.keys()];
-    return lines.map(({ jobId }) => jobId).filter((jobId) => !this.#refused.has(jobId));
-  }
-
-  /** Forgets the lines that have a result, or another job, after the step. */
-  #forget({ ended, repeated }: Step): void {
-    for (const { jobId } of [...ended.keys(), ...repeated.keys()]) {
-      this.#unsent.delete(jobId);
-      this.#doubtful.delete(jobId);
-      this.#refused.delete(jobId);
-    }
+    return lines.map(({ jobId }) => jobId).filter((jobId) => this.#sender.refusedResult(jobId) === null);
   }
 
   /** Removes jobs. A failure of the store is ignored here: the jobs are removed when their time has passed. */
   async #removeJobs(ids: readonly string[]): Promise<void> {
-    await Promise.allSettled(ids.map((id) => this.#parts.jobs.remove(id)));
+    await Promise.all(ids.map((id) => this.#parts.jobs.remove(id).catch(this.#parts.onFailure)));
   }
 
   #readerAt(position: number): LineReader {
-    const { store, maxLineBytes } = this.#parts;
-    return new LineReader((from) => store.read(this.batch.inputFile, from), position, maxLineBytes);
+    return new LineReader((from) => this.#parts.store.read(this.batch.inputFile, from), position);
   }
 }
-
-const maxRetrySeconds = 5;
-
-/** A job that cannot be cancelled now is cancelled after the next step. */
-function noResult(): void {}
 
 /** Whether the job did not get its answer for a reason that does not concern the line. */
 function mustRepeat(end: JobEnd): boolean {

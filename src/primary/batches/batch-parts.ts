@@ -1,4 +1,6 @@
+import { atMost } from '../../shared/async.js';
 import type { Config } from '../../shared/config/config.js';
+import { isDefect } from '../../shared/errors.js';
 import { describeError } from '../../shared/log/logger.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -14,7 +16,7 @@ import type { BatchLimits, BatchParts } from './batches.js';
 
 /** Parts of the primary that batches use. */
 interface UsedParts {
-  readonly config: Pick<Config, 'bodyLimitBytes' | 'maxConcurrent' | 'maxJobs'>;
+  readonly config: Pick<Config, 'maxConcurrent' | 'maxJobs'>;
   readonly host: Pick<Host, 'clock' | 'log'>;
   readonly store: Pick<Store, 'files' | 'jobs'>;
   readonly files: StoredFiles;
@@ -27,13 +29,13 @@ interface UsedParts {
 export function batchParts(parts: UsedParts): BatchParts {
   const { config, host, store, files, workers, metrics } = parts;
   return {
-    ...{ store: store.files, files, clock: host.clock, maxLineBytes: config.bodyLimitBytes },
+    ...{ store: store.files, files, clock: host.clock, inTurn: atMost(longLinesAtOnce) },
     jobs: lineJobs(parts.background, parts.clientJobs, store.jobs),
     worker: () => lineWorker(workers.nextPeer()),
     maxOpen: openLines(config.maxConcurrent, config.maxJobs),
     hasRoom: (client) => files.hasRoom(client),
     lineEnded: (api, outcome) => metrics.jobs.countLine(api, outcome),
-    onFault: (error) => host.log.error('internal_error', { error: describeError(error) }),
+    onFailure: (error) => isDefect(error) && host.log.error('internal_error', { error: describeError(error) }),
   };
 }
 
@@ -68,6 +70,8 @@ function lineWorker(peer: WorkerPeer | null): LineWorker | null {
   };
 }
 
+/** Long lines of all batches that workers read at once. */
+const longLinesAtOnce = 4;
 /** Largest number of open lines of one batch. */
 const mostOpen = 256;
 

@@ -1,7 +1,7 @@
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { invalid, isDefect, RelayError, storeUnavailable } from '../../shared/errors.js';
+import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { BatchApi, BatchCaller, BatchView, FileView, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -29,8 +29,6 @@ export interface BatchParts extends Omit<RunParts, 'store' | 'isLeased'> {
   readonly store: FileStore;
   readonly files: Pick<StoredFiles, 'checkOn' | 'create' | 'find'>;
   readonly clock: Clock;
-  /** Called with an error of a run that is a defect. */
-  readonly onFault: (error: unknown) => void;
 }
 
 /** Lines of all unfinished batches of a client, and time until a batch is removed. */
@@ -47,6 +45,8 @@ export class Batches {
   readonly #parts: BatchParts;
   readonly #limits: BatchLimits;
   readonly #runs = new Map<string, BatchFeeder>();
+  /** Ends of the runs. */
+  readonly #ends = new Set<Promise<void>>();
   /** Batches of one key holder are created one after the other, so that they cannot exceed the limits together. */
   readonly #inLineOf = inLines();
   #isStarted = false;
@@ -77,6 +77,11 @@ export class Batches {
     for (const run of this.#runs.values()) run.stop();
   }
 
+  /** Resolves when no run uses the store any more, after `stop`. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#ends);
+  }
+
   /** Collects the result of an ended job, if it is the job of a line. */
   jobEnded(client: string): void {
     for (const run of this.#runs.values()) if (run.batch.client === client) run.wake();
@@ -99,7 +104,7 @@ export class Batches {
   async #create({ client, caller, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
     const { store, files, clock } = this.#parts;
     const input = await files.find(inputFile, client);
-    await this.#checkInput(client, input);
+    await this.checkInput(client, input);
     const purpose = api === 'messages' ? 'message_batch' : 'batch_output';
     const create = (name: string) => files.create({ client, purpose, name, mediaType: 'application/jsonl' });
     const id = `${api === 'messages' ? 'msgbatch' : 'batch'}_${newId()}`;
@@ -117,7 +122,9 @@ export class Batches {
     return viewOf({ ...batch, progress });
   }
 
-  async #checkInput(client: string, { purpose, lines }: FileView): Promise<void> {
+  /** Rejects with `validation_error` if no batch may be created from this file, which is not read. */
+  async checkInput(client: string, { purpose, lines }: Pick<FileView, 'purpose' | 'lines'>): Promise<void> {
+    const field = purpose === 'message_batch' ? 'requests' : 'input_file_id';
     if (purpose !== 'batch' && purpose !== 'message_batch')
       throw invalid('input_file_id', `must be a file of the purpose batch, and this one has ${purpose}`);
     if (lines === 0) throw invalid('input_file_id', 'must be a file with at least one line');
@@ -126,13 +133,10 @@ export class Batches {
     const { maxLines } = this.#limits;
     if (sum > maxLines) {
       const limit = `${maxLines} lines in unfinished batches (MODEL_API_MAX_BATCH_LINES)`;
-      throw invalid(
-        'input_file_id',
-        `has ${lines} lines, and with those of its other batches a client may have ${limit}`,
-      );
+      throw invalid(field, `has ${lines} lines, and with those of its other batches a client may have ${limit}`);
     }
     if (open.length >= maxOpenBatches)
-      throw invalid('input_file_id', `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);
+      throw invalid(field, `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);
   }
 
   async get(id: string, client: string): Promise<BatchView> {
@@ -191,7 +195,8 @@ export class Batches {
         holders.add(batch.holder);
         this.#begin(batch);
       }
-    } catch {
+    } catch (error) {
+      this.#parts.onFailure(error);
     } finally {
       this.#isChecking = false;
     }
@@ -207,11 +212,19 @@ export class Batches {
     const isLeased = () => this.#parts.clock.now() < this.#leasedUntil;
     const run = new BatchFeeder(batch, { ...this.#parts, isLeased });
     this.#runs.set(batch.id, run);
-    const begun = run.run().finally(() => this.#runs.delete(batch.id));
-    begun.then(
-      () => void this.#check(),
-      (error) => isDefect(error) && this.#parts.onFault(error), // the next check begins with the stored progress
+    const ended = run.run().then(
+      () => true,
+      (error) => {
+        this.#parts.onFailure(error); // the next check begins with the stored progress
+        return false;
+      },
     );
+    const end = ended.then((isWhole) => {
+      this.#runs.delete(batch.id);
+      this.#ends.delete(end);
+      if (isWhole) void this.#check();
+    });
+    this.#ends.add(end);
   }
 }
 

@@ -19,9 +19,9 @@ import {
   batchCaller,
   batchView,
   endCauses,
+  fileLine,
   filePurposes,
   fileView,
-  lineFaults,
   lineResult,
   pageOrder,
 } from '../files.js';
@@ -344,8 +344,16 @@ export const primaryCalls = {
     answer: fileView,
   },
   file: { request: ownedKey, answer: fileView },
-  /** Reads a piece of a file, in base64, from a byte position. After the last piece, the text is empty. */
-  filePiece: { request: ownedKey.extend({ from: z.int().nonnegative() }), answer: z.object({ data: z.string() }) },
+  /** Reads a piece of a file, in base64, from one byte position to another at most. Empty after the last piece. */
+  filePiece: {
+    request: ownedKey.extend({ from: z.int().nonnegative(), to: z.int().nonnegative().optional() }),
+    answer: z.object({ data: z.string() }),
+  },
+  /** Checks whether a batch may be created from a file, before the file is read. */
+  checkBatch: {
+    request: fileView.unwrap().pick({ purpose: true, lines: true }).extend({ client: z.string() }),
+    answer: nothing,
+  },
   /** `purpose`: null for all files that clients see. */
   files: {
     request: z.object({ order: pageOrder, purpose: z.enum(filePurposes).nullable() }),
@@ -465,9 +473,10 @@ export const workerCalls = {
       client: z.string(),
       jobId: z.string(),
       caller: batchCaller,
-      /** null if `fault` says why the line has no text. */
-      text: z.string().nullable(),
-      fault: z.enum(lineFaults).nullable(),
+      file: z.string(),
+      line: fileLine,
+      /** Whether there is room for the result. */
+      hasRoom: z.boolean(),
     }),
     answer: z.object({ refused: lineResult.nullable() }),
   },
@@ -485,7 +494,7 @@ export const workerCalls = {
   endLines: {
     request: z.object({
       api: z.enum(batchApis),
-      texts: z.array(z.string().nullable()).readonly(),
+      ids: z.array(z.string().nullable()).readonly(),
       cause: z.enum(endCauses),
     }),
     answer: z.object({ results: z.array(lineResult) }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { check, readJsonText } from '../http/body.js';
+import { check, readJsonBytes } from '../http/body.js';
 import type { BatchLines } from '../jobs/batch-lines.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { fileForms } from './attachments.js';
@@ -18,9 +18,9 @@ export const batchRequest = z.strictObject({
 /** Lines of the batches of Anthropic's API. */
 export const messageBatchLines: BatchLines = {
   route: '/v1/messages',
-  customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
-  parse: async (text, fillFiles) => {
-    const body = check(readJsonText(text, batchRequest).params, messagesRequest);
+  customIdIn: (id) => customId.safeParse(id).data ?? null,
+  parse: async (bytes, fillFiles) => {
+    const body = check((await readJsonBytes(bytes, batchRequest)).params, messagesRequest);
     if (body.max_tokens === 0) throw invalid('max_tokens', 'must be at least 1 in a batch');
     await fillFiles(body, fileForms);
     return { parsed: parseMessages(body) };

@@ -25,9 +25,9 @@ export function postMessageBatch({ primary, bodies }: JobParts): AsyncHandler {
     refuseRepeated(requests.map((request) => request.custom_id));
     const { client } = res.locals;
     await onceFor(res, 'background', async () => {
-      const lines = requests.map((request) => JSON.stringify(request));
+      await primary.call('checkBatch', { client, purpose: 'message_batch', lines: requests.length });
       const file = { client, purpose: 'message_batch', name: 'requests.jsonl' } as const;
-      const inputFile = await storeFile(primary, file, lines);
+      const inputFile = await storeFile(primary, file, linesOf(requests));
       const order = { client, caller: batchCaller(res), api: 'messages', inputFile, metadata: null } as const;
       const batch = await primary.call('createBatch', order).catch((error: unknown) => {
         primary.call('deleteFile', { id: inputFile, client }).catch(() => {});
@@ -36,6 +36,11 @@ export function postMessageBatch({ primary, bodies }: JobParts): AsyncHandler {
       await sendRecorded(res, JSON.stringify(batchBody(req, batch)));
     });
   };
+}
+
+/** Yields a line for each request, so that their texts are not in memory together. */
+function* linesOf(requests: readonly object[]): Generator<string> {
+  for (const request of requests) yield JSON.stringify(request);
 }
 
 function refuseRepeated(ids: readonly string[]): void {

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
-import type { BatchApi, LineFault, LineResult } from '../../shared/files.js';
+import type { BatchApi, LineResult } from '../../shared/files.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { messageBatchLines } from '../anthropic/batch-lines.js';
+import { filePieces } from '../files/content.js';
 import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';
 import { formOf, storedBody } from '../jobs/background.js';
@@ -21,20 +22,20 @@ const linesOf: Readonly<Record<BatchApi, BatchLines>> = {
   messages: messageBatchLines,
 };
 
-const faults: Readonly<Record<LineFault, string>> = {
-  too_long: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
-  not_utf8: 'must be valid UTF-8',
+const faults = {
+  tooLong: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
   missing: 'was removed with its file',
-  no_room: 'was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)',
+  noRoom: 'was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)',
 };
 
 type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
 
-/** Dependencies of the lines. `onDefect` gets unexpected errors, which become results of lines. */
+/** Dependencies of the lines. `limitBytes`: longest line. `onDefect` gets unexpected errors, which become results of lines. */
 export interface LineParts {
   readonly primary: Primary;
   readonly files: Pick<FileReferences, 'fill'>;
   readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+  readonly limitBytes: number;
   readonly onDefect: (error: unknown) => void;
 }
 
@@ -43,27 +44,26 @@ export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>
   return {
     submitLine: async (order) => ({ refused: await submitLine(parts(), order) }),
     finishLine: (order) => finishLine(parts().primary, order),
-    endLines: ({ api, texts, cause }) => {
+    endLines: ({ api, ids, cause }) => {
       const { customIdIn, ended } = linesOf[api];
-      const results = texts.map((text) => ({ text: ended(customIdIn(objectIn(text)), cause), outcome: cause }));
+      const results = ids.map((id) => ({ text: ended(customIdIn(id), cause), outcome: cause }));
       return { results };
     },
   };
 }
 
 /** Submits the job of a line. Returns the result of a line that is refused. */
-async function submitLine(
-  { primary, files, documents, onDefect }: LineParts,
-  { api, client, caller, jobId, text, fault }: RequestOf<WorkerCalls, 'submitLine'>,
-): Promise<LineResult | null> {
+async function submitLine(parts: LineParts, order: RequestOf<WorkerCalls, 'submitLine'>): Promise<LineResult | null> {
+  const { primary, files, documents, onDefect } = parts;
+  const { api, client, caller, jobId } = order;
   const lines = linesOf[api];
   const requestId = randomUUID();
-  const customId = lines.customIdIn(objectIn(text));
+  const customId = lines.customIdIn(order.line.id);
   let line: ParsedLine | null = null;
   try {
-    if (text === null || fault !== null) throw invalid('line', faults[fault ?? 'missing']);
-    const sender = { client, bytes: Buffer.byteLength(text) };
-    line = await lines.parse(text, (body, forms) => files.fill(body, forms, sender));
+    const bytes = await bytesOf(parts, order);
+    const sender = { client, bytes: bytes.length };
+    line = await lines.parse(bytes, (body, forms) => files.fill(body, forms, sender));
     const { parsed, repeated, isLegacyCall = false } = line;
     if (parsed.job.stream) throw invalid('stream', 'must not be true in a batch');
     const header = (name: string) => (name === noFallback && caller.refusesFallback ? '1' : undefined);
@@ -81,6 +81,29 @@ async function submitLine(
     const error = toRelayError(line === null ? thrown : inWordsOf(line.parsed, thrown));
     return { text: lines.failed(customId, requestId, error), outcome: 'errored' };
   }
+}
+
+const [lineFeed] = Buffer.from('\n');
+const byteOrderMark = Buffer.from('\ufeff');
+
+/** Reads a line from its file, without its end. Rejects with `validation_error` if it cannot be a request. */
+async function bytesOf(
+  { primary, limitBytes }: LineParts,
+  { client, file, line: { start, end }, hasRoom }: RequestOf<WorkerCalls, 'submitLine'>,
+): Promise<Buffer> {
+  if (!hasRoom) throw invalid('line', faults.noRoom);
+  if (end - start > limitBytes + 1) throw invalid('line', faults.tooLong);
+  const pieces: Buffer[] = [];
+  try {
+    for await (const piece of filePieces(primary, file, client, { start, end })) pieces.push(piece);
+  } catch (error) {
+    throw error instanceof RelayError && error.code === 'not_found' ? invalid('line', faults.missing) : error;
+  }
+  const whole = Buffer.concat(pieces);
+  if (whole.length < end - start || whole.length === 0) throw invalid('line', faults.missing);
+  const line = whole.at(-1) === lineFeed ? whole.subarray(0, -1) : whole;
+  if (line.length > limitBytes) throw invalid('line', faults.tooLong);
+  return line.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? line.subarray(byteOrderMark.length) : line;
 }
 
 const temporaryCodes: readonly string[] = ['concurrency_limited', 'rate_limited', 'shutting_down', 'store_unavailable'];
@@ -118,13 +141,4 @@ async function textOf(body: SentBody): Promise<string> {
     pieces.push(piece);
   }
   return pieces.join('');
-}
-
-/** Parses a line that may be no valid JSON. */
-function objectIn(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return null;
-  }
 }

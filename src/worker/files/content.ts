@@ -33,10 +33,15 @@ function missingIn(path: string, error: unknown): unknown {
   return new RelayError('not_found', `${path}: ${message}`, { details: [{ path, message }] });
 }
 
-/** Yields the bytes of a file. */
-export async function* filePieces(primary: Primary, id: string, client: string): AsyncGenerator<Buffer> {
-  for (let from = 0; ; ) {
-    const { data } = await primary.call('filePiece', { id, client, from });
+/** Yields the bytes of a file, or a part of them. */
+export async function* filePieces(
+  primary: Primary,
+  id: string,
+  client: string,
+  { start, end }: { readonly start: number; readonly end?: number } = { start: 0 },
+): AsyncGenerator<Buffer> {
+  for (let from = start; from !== end; ) {
+    const { data } = await primary.call('filePiece', { id, client, from, ...(end !== undefined && { to: end }) });
     if (data === '') return;
     const piece = Buffer.from(data, 'base64');
     from += piece.length;

@@ -49,13 +49,20 @@ export async function receiveFile(
 export async function storeFile(
   primary: Primary,
   { client, purpose, name }: { readonly client: string; readonly purpose: FilePurpose; readonly name: string },
-  lines: readonly string[],
+  lines: Iterable<string>,
 ): Promise<string> {
   const { id } = await primary.call('createFile', { client, purpose, name, mediaType: 'application/jsonl' });
+  let count = 0;
+  const encoded = function* () {
+    for (const line of lines) {
+      count++;
+      yield Buffer.from(`${line}\n`);
+    }
+  };
   try {
-    for await (const piece of gathered(lines.map((line) => Buffer.from(`${line}\n`))))
+    for await (const piece of gathered(encoded()))
       await primary.call('appendFile', { id, client, data: piece.toString('base64') });
-    await primary.call('completeFile', { id, client, purpose, lines: lines.length, ttlMs: null });
+    await primary.call('completeFile', { id, client, purpose, lines: count, ttlMs: null });
     return id;
   } catch (error) {
     primary.call('deleteFile', { id, client }).catch(() => {});

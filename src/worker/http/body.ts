@@ -42,12 +42,17 @@ export async function readBody<T>(
   return check(body, schema);
 }
 
+/** Bytes that are counted in one turn of the event loop. */
+const countedAtOnce = 256 * 1024;
+
 /** Checks JSON that is not a body of its own, such as a line of a batch, like a body. */
-export function readJsonText<T>(text: string, schema: z.ZodType<T>): T {
-  const bytes = Buffer.from(text);
+export async function readJsonBytes<T>(bytes: Buffer, schema: z.ZodType<T>): Promise<T> {
   const structure = new JsonStructure(structureLimits);
-  const fault = structure.countBytes(bytes);
-  if (fault !== null) throw invalid('body', fault);
+  for (let from = 0; from < bytes.length; from += countedAtOnce) {
+    const fault = structure.countBytes(bytes.subarray(from, from + countedAtOnce));
+    if (fault !== null) throw invalid('body', fault);
+    if (bytes.length > smallBytes) await yieldToEventLoop();
+  }
   const body = parse(bytes, structure.hasLongNumber);
   checkJsonTexts({ locals: { structure } }, body, '');
   return check(body, schema);

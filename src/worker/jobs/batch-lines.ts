@@ -27,10 +27,10 @@ export interface LineAnswer {
 /** Lines of a batch of one API. `customId`: the id that the client has given the line; null if it has none. */
 export interface BatchLines {
   readonly route: ToolRoute & JobForm['route'];
-  /** Returns the id in a line that may be no valid request. */
-  customIdIn(line: unknown): string | null;
+  /** Returns the id of a line if it is valid; null otherwise. */
+  customIdIn(id: string | null): string | null;
   /** Parses a line. `fillFiles` reads the files to which its request refers. Rejects with `validation_error`. */
-  parse(text: string, fillFiles: FillFiles): Promise<ParsedLine>;
+  parse(bytes: Buffer, fillFiles: FillFiles): Promise<ParsedLine>;
   answered(customId: string, answer: LineAnswer): string;
   failed(customId: string | null, requestId: string, error: RelayError): string;
   ended(customId: string | null, cause: EndCause): string;

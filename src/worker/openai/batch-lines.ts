@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { EndCause } from '../../shared/files.js';
-import { check, readJsonText } from '../http/body.js';
+import { check, readJsonBytes } from '../http/body.js';
 import type { BatchLines, FillFiles, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
 import { openAiErrors } from '../jobs/sdk-errors.js';
 import { chatCompletionRequest, chatFiles, parseChat } from './chat-request.js';
@@ -39,9 +39,9 @@ function openAiLines(
 ): BatchLines {
   return {
     route,
-    customIdIn: (line) => customId.safeParse(Object(line).custom_id).data ?? null,
-    parse: async (text, fillFiles) => {
-      const { url, body } = readJsonText(text, requestLine);
+    customIdIn: (id) => customId.safeParse(id).data ?? null,
+    parse: async (bytes, fillFiles) => {
+      const { url, body } = await readJsonBytes(bytes, requestLine);
       if (url !== route) throw invalid('url', `must be ${route}, the endpoint of the batch`);
       return parse(body, fillFiles);
     },

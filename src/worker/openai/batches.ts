@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { inLine } from '../../shared/async.js';
+import { inLines } from '../../shared/async.js';
+import { holderOf } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import type { BatchApi, BatchStatus, BatchView } from '../../shared/files.js';
 import { refuseRepeatedIds } from '../files/custom-ids.js';
@@ -28,7 +29,7 @@ export const batchCreateRequest = z.strictObject({
 });
 
 export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
-  const oneByOne = inLine(); // otherwise many requests could each hold a long line
+  const inLineOf = inLines(); // each client reads one file at a time, so that clients have equal shares
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);
     const { client } = res.locals;
@@ -41,7 +42,10 @@ export function postBatch({ primary, bodies }: JobParts): AsyncHandler {
     };
     await onceFor(res, 'background', async () => {
       using caller = untilGone(res);
-      await oneByOne(() => refuseRepeatedIds(primary, { id: order.inputFile, client }, caller.signal));
+      const key = { id: order.inputFile, client };
+      const { purpose, lines } = await primary.call('file', key);
+      await primary.call('checkBatch', { client, purpose, lines });
+      await inLineOf(holderOf(client), () => refuseRepeatedIds(primary, key, caller.signal));
       await sendRecorded(res, JSON.stringify(batchBody(await primary.call('createBatch', order))));
     });
   };

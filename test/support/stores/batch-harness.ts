@@ -16,6 +16,8 @@ export class BatchHarness implements LineJobs, LineWorker {
   /** Texts of all submitted lines, in order. */
   readonly submitted: string[] = [];
   readonly outcomes: LineOutcome[] = [];
+  /** Errors after which a run tries again. */
+  readonly failures: unknown[] = [];
   /** Error of the next submission. */
   refusal: Error | null = null;
   /** Whether a worker listens. */
@@ -24,6 +26,10 @@ export class BatchHarness implements LineJobs, LineWorker {
   /** Number of bytes that the files of the client may have. */
   maxBytes = Number.POSITIVE_INFINITY;
   mostOpen = 0;
+  /** Most lines that were ended at once. */
+  mostEnded = 0;
+  /** Lines that were ended at once the last time. */
+  lastEnded = 0;
 
   get parts(): RunParts {
     return {
@@ -32,10 +38,11 @@ export class BatchHarness implements LineJobs, LineWorker {
       worker: () => (this.hasWorker ? this : null),
       clock: this.clock,
       maxOpen: 3,
-      maxLineBytes: 100,
+      inTurn: (call) => call(),
       isLeased: () => this.isLeased,
       hasRoom: async () => (await this.store.usageOf('key ada')).bytes < this.maxBytes,
       lineEnded: (_api, outcome) => this.outcomes.push(outcome),
+      onFailure: (error) => void this.failures.push(error),
     };
   }
 
@@ -58,7 +65,12 @@ export class BatchHarness implements LineJobs, LineWorker {
 
   async results(): Promise<{ readonly out: string[]; readonly err: string[] }> {
     const linesOf = async (id: string) => {
-      const text = String(await this.store.read(id, 0));
+      let text = '';
+      for (let from = 0; ; from = Buffer.byteLength(text)) {
+        const piece = String(await this.store.read(id, from));
+        if (piece === '') break;
+        text += piece;
+      }
       return text.split('\n').filter((line) => line !== '');
     };
     return { out: await linesOf('out'), err: await linesOf('err') };
@@ -82,14 +94,15 @@ export class BatchHarness implements LineJobs, LineWorker {
     this.ended.delete(id);
   }
 
-  async submitLine({ jobId, text, fault }: Parameters<LineWorker['submitLine']>[0]) {
+  async submitLine({ jobId, file, line, hasRoom }: Parameters<LineWorker['submitLine']>[0]) {
     const { refusal } = this;
     this.refusal = null;
     if (refusal !== null) throw refusal;
-    if (text === null || fault !== null || text.includes('bad'))
-      return { refused: { text: `refused ${fault ?? text?.trim()}`, outcome: 'errored' as const } };
-    this.submitted.push(text.trim());
-    this.open.set(jobId, text.trim());
+    const text = String((await this.store.read(file, line.start)).subarray(0, line.end - line.start)).trim();
+    if (!hasRoom || text.includes('bad'))
+      return { refused: { text: `refused ${hasRoom ? text : 'no_room'}`, outcome: 'errored' as const } };
+    this.submitted.push(text);
+    this.open.set(jobId, text);
     this.mostOpen = Math.max(this.mostOpen, this.open.size);
     return { refused: null };
   }
@@ -104,7 +117,9 @@ export class BatchHarness implements LineJobs, LineWorker {
     };
   }
 
-  async endLines({ texts, cause }: Parameters<LineWorker['endLines']>[0]) {
-    return { results: texts.map((text) => ({ text: `${cause} ${text?.trim()}`, outcome: cause })) };
+  async endLines({ ids, cause }: Parameters<LineWorker['endLines']>[0]) {
+    this.lastEnded = ids.length;
+    this.mostEnded = Math.max(this.mostEnded, ids.length);
+    return { results: ids.map((id) => ({ text: `${cause} ${id}`, outcome: cause })) };
   }
 }

@@ -48,6 +48,8 @@ export interface BatchState {
   readonly counts: LineCounts;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
+  /** Time at which the ended batch is removed. Missing while it is open, and in batches of earlier versions. */
+  readonly removeAt?: number;
 }
 
 export interface StoredBatch {
@@ -65,7 +67,7 @@ export interface StoredBatch {
   readonly createdAt: number;
   /** Time at which the remaining lines expire. */
   readonly expiresAt: number;
-  /** Time at which the batch is removed. */
+  /** Time at which the batch would be removed if it ended at once, see `BatchState.removeAt`. */
   readonly removeAt: number;
   /** Time at which its client has cancelled the batch; null if it has not. */
   readonly cancelAt: number | null;
@@ -104,7 +106,10 @@ export interface FileStore {
   /** Lists the whole files of a client with one of the purposes. */
   list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>>;
   remove(id: string): Promise<void>;
-  /** Removes files whose time has passed, files that are not whole since `brokenBefore`, and batches. */
+  /**
+   * Removes files whose time has passed, files that are not whole since `brokenBefore`, and batches. An open batch and
+   * its files stay.
+   */
   expire(now: number, brokenBefore: number): Promise<void>;
 
   addBatch(batch: StoredBatch): Promise<void>;

@@ -1,11 +1,14 @@
 import { BatchFeeder } from '../../../../src/primary/batches/batch-feeder.js';
 import type { StoredBatch } from '../../../../src/primary/store/contract/files.js';
-import { cancelled, storeUnavailable } from '../../../../src/shared/errors.js';
+import { cancelled, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';
 
 const seven = ['one', 'two', 'three', 'four', 'five', 'six', 'seven'];
+const withId = (id: string) => JSON.stringify({ custom_id: id });
+const mib = 1024 * 1024;
+const long = (bytes: number) => (id: string) => JSON.stringify({ custom_id: id, body: 'x'.repeat(bytes) });
 const answers = (lines: readonly string[]) => lines.map((line) => `answer ${line}`).toSorted();
 
 /** Runs a batch to its end, and ends all of its jobs as they come. */
@@ -146,7 +149,7 @@ describe('A batch', () => {
     const harness = new BatchHarness();
     const now = harness.clock.now();
     const feeder = new BatchFeeder(
-      await harness.add(seven, cause === 'expired' ? { expiresAt: now + 700 } : {}),
+      await harness.add(seven.map(withId), cause === 'expired' ? { expiresAt: now + 700 } : {}),
       harness.parts,
     );
     const run = feeder.run();
@@ -156,7 +159,8 @@ describe('A batch', () => {
     await harness.clock.advance(5000);
     await run;
     const { out, err } = await harness.results();
-    expect([out, err.toSorted()]).toEqual([[], seven.map((line) => `${cause} ${line}`).toSorted()]);
+    const ended = seven.map((line, index) => `${cause} ${index < 3 ? withId(line) : line}`);
+    expect([out, err.toSorted()]).toEqual([[], ended.toSorted()]);
     expect(await harness.store.find('out', 'key ada')).toBeNull();
     expect([harness.submitted.length, harness.open.size]).toEqual([3, 0]);
   });
@@ -187,5 +191,94 @@ describe('A batch', () => {
     feeder.wake();
     await run;
     expect(await harness.results()).toEqual({ out: [], err: [] });
+  });
+
+  it('moves no more than the ids of the lines when it is cancelled, and a bounded number of them at once', async () => {
+    const harness = new BatchHarness();
+    harness.hasWorker = false;
+    const short = Array.from({ length: 250 }, (_, index) => withId(`short ${index}`));
+    const lines = [...short, ...seven.map(long(mib))];
+    const feeder = new BatchFeeder(await harness.add(lines, { cancelAt: harness.clock.now() }), harness.parts);
+    harness.hasWorker = true;
+    await feeder.run();
+    expect(harness.mostEnded).toBe(100);
+    expect(harness.lastEnded).toBeLessThan(seven.length); // these lines together are longer than a step
+    const { err } = await harness.results();
+    expect(err).toHaveLength(257);
+    expect(err.at(-1)).toBe('canceled seven');
+  });
+
+  it('has long lines read one at a time, also beside those of another batch', async () => {
+    const harness = new BatchHarness();
+    let [reading, mostReading] = [0, 0];
+    const submitLine = harness.submitLine.bind(harness);
+    harness.submitLine = async (order) => {
+      mostReading = Math.max(mostReading, ++reading);
+      await settled(2);
+      reading--;
+      return submitLine(order);
+    };
+    const batch = await harness.add(seven.map(long(3 * mib)));
+    await runToEnd(harness, new BatchFeeder(batch, harness.parts));
+    expect([harness.outcomes.length, mostReading]).toEqual([7, 1]);
+  });
+
+  it('stores results in bounded pieces when many long answers are there', async () => {
+    const harness = new BatchHarness();
+    const lines = Array.from({ length: 32 }, (_, index) => `line ${index}`);
+    const feeder = new BatchFeeder(await harness.add(lines), { ...harness.parts, maxOpen: 32 });
+    harness.finishLine = async () => ({ text: 'x'.repeat(mib), outcome: 'succeeded' });
+    const advance = harness.store.advance.bind(harness.store);
+    let most = 0;
+    harness.store.advance = (id, progress, results) => {
+      most = Math.max(most, ...results.map(({ data }) => data.length));
+      return advance(id, progress, results);
+    };
+    await runToEnd(harness, feeder);
+    expect(harness.outcomes).toHaveLength(32);
+    expect(most).toBeLessThan(9 * mib);
+  });
+
+  it.each(['stopped', 'cancelled'] as const)(
+    'does not wait for the pause after a failure when it is %s',
+    async (how) => {
+      const harness = new BatchHarness();
+      harness.submitLine = async () => {
+        throw new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 5 });
+      };
+      const feeder = new BatchFeeder(await harness.add(['one', 'two']), harness.parts);
+      const run = feeder.run();
+      await settled();
+      expect(feeder.isSending((await stored(harness)).progress.open[0]?.jobId ?? '')).toBe(true);
+      if (how === 'stopped') feeder.stop();
+      else feeder.cancel(harness.clock.now());
+      await run; // the clock stands still
+      expect(harness.outcomes).toEqual(how === 'stopped' ? [] : ['canceled', 'canceled']);
+    },
+  );
+
+  it('sends no other line while one could not be sent', async () => {
+    const harness = new BatchHarness();
+    let tries = 0;
+    harness.submitLine = async () => {
+      tries++;
+      throw new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 5 });
+    };
+    const feeder = new BatchFeeder(await harness.add(seven.map(long(3 * mib))), harness.parts);
+    const run = feeder.run();
+    await settled(200);
+    await harness.clock.advance(4000);
+    await settled(200);
+    expect(tries).toBe(1);
+    feeder.stop();
+    await run;
+  });
+
+  it('reports a defect of a call, and tries again', async () => {
+    const harness = new BatchHarness();
+    const defect = new TypeError('a defect');
+    harness.refusal = defect;
+    await runToEnd(harness, new BatchFeeder(await harness.add(['one']), harness.parts));
+    expect([harness.failures, (await harness.results()).out]).toEqual([[defect], ['answer one']]);
   });
 });

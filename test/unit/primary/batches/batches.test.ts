@@ -12,8 +12,7 @@ async function harnessWith(maxLines = 100) {
   const { store, clock } = harness;
   const settings = { files: 'memory', fileBytes: 1_000_000, maxFiles: 1000, fileTtlMs: 30 * dayMs } as const;
   const files = new StoredFiles(store, settings, clock);
-  const faults: unknown[] = [];
-  const parts = { ...harness.parts, files, onFault: (fault: unknown) => faults.push(fault) };
+  const parts = { ...harness.parts, files };
   const batches = new Batches(parts, { maxLines, ttlMs: 30 * dayMs });
   const add = async (lines: readonly string[], client = 'key ada', api: BatchApi = 'chat') => {
     const purpose = api === 'messages' ? 'message_batch' : 'batch';
@@ -28,12 +27,12 @@ async function harnessWith(maxLines = 100) {
     for (const client of ['key ada', 'key bob']) batches.jobEnded(client);
     await settled();
   };
-  return { harness, batches, files, add, round, faults };
+  return { harness, batches, files, add, round };
 }
 
 describe('Batches', () => {
   it('run one after the other for each client, and beside those of other clients', async () => {
-    const { harness, batches, add, round, faults } = await harnessWith();
+    const { harness, batches, add, round } = await harnessWith();
     batches.start();
     const ids = [await add(['a1', 'a2']), await add(['b1'], 'key ada/bob'), await add(['c1'], 'key bob')].map(
       ({ id }) => id,
@@ -51,7 +50,7 @@ describe('Batches', () => {
       ['ended', 1],
     ]);
     await expect(batches.get(ids[0] as string, 'key bob')).rejects.toMatchObject({ code: 'not_found' });
-    expect(faults).toEqual([]);
+    expect(harness.failures).toEqual([]);
   });
 
   it('that are created at the same time cannot exceed the limit together', async () => {

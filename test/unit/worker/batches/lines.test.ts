@@ -13,27 +13,40 @@ function openAiLine(url: string, body: object, id: unknown = 'a'): string {
   return JSON.stringify({ custom_id: id, method: 'POST', url, body });
 }
 
-function handlersWith(answers: Readonly<Record<string, unknown>> = {}) {
-  const primary = new FakePrimary({ accept: { id: 'j1', createdAt: 0, isDurable: true }, ...answers });
+const limitBytes = 1000;
+
+/** `file`: the file of the batch. */
+function handlersWith(answers: Readonly<Record<string, unknown>> = {}, file: string | Buffer = '') {
+  const bytes = Buffer.from(file);
+  const filePiece = ({ from, to }: { readonly from: number; readonly to: number }) => ({
+    data: bytes.subarray(from, Math.min(to, from + 100)).toString('base64'),
+  });
+  const primary = new FakePrimary({ accept: { id: 'j1', createdAt: 0, isDurable: true }, filePiece, ...answers });
   const defects: unknown[] = [];
   return {
     primary,
     defects,
     ...lineHandlers(() => ({
       primary: primary.asPrimary,
-      files: new FileReferences(primary.asPrimary, () => 1000),
+      files: new FileReferences(primary.asPrimary, () => limitBytes),
       documents: documentInspector(),
+      limitBytes,
       onDefect: (error) => defects.push(error),
     })),
   };
 }
 
 const caller = { groups: ['biology'], refusesFallback: true };
-const order = { client: 'key ada', caller, jobId: 'j1', fault: null } as const;
+const order = { client: 'key ada', caller, jobId: 'j1', file: 'in', hasRoom: true } as const;
 
-async function refusedBy(api: BatchApi, text: string): Promise<Record<string, unknown>> {
-  const { submitLine, defects } = handlersWith();
-  const { refused } = await submitLine({ ...order, api, text });
+/** Returns the line of a file with only this line. */
+function lineOf(file: string | Buffer, id: string | null = 'a') {
+  return { start: 0, end: Buffer.byteLength(file), id };
+}
+
+async function refusedBy(api: BatchApi, text: string | Buffer, id: string | null = 'a') {
+  const { submitLine, defects } = handlersWith({}, text);
+  const { refused } = await submitLine({ ...order, api, line: lineOf(text, id) });
   expect([refused?.outcome, defects]).toEqual(['errored', []]);
   return JSON.parse(refused?.text ?? 'null') as Record<string, unknown>;
 }
@@ -44,10 +57,9 @@ describe('A line of a batch', () => {
     ['responses', '/v1/responses', openAiLine('/v1/responses', { model: 'default', input: 'Hi' })],
     ['messages', '/v1/messages', JSON.stringify({ custom_id: 'a', params: message })],
   ] as const)('becomes a background job with the given id: %s', async (api, route, text) => {
-    const { submitLine, primary } = handlersWith();
-    expect(await submitLine({ ...order, api, text })).toEqual({ refused: null });
-    const [call] = primary.calls;
-    expect(call).toMatchObject({
+    const { submitLine, primary } = handlersWith({}, `${text}\n`);
+    expect(await submitLine({ ...order, api, line: lineOf(`${text}\n`) })).toEqual({ refused: null });
+    expect(primary.calls.at(-1)).toMatchObject({
       name: 'accept',
       request: {
         id: 'j1',
@@ -77,7 +89,7 @@ describe('A line of a batch', () => {
       'max_tokens: must be at least 1 in a batch',
     ],
   ] as const)('is refused in the form of its API (%s): %s', async (api, text, id, words) => {
-    const line = await refusedBy(api, text);
+    const line = await refusedBy(api, text, id);
     expect(line.custom_id).toBe(id);
     expect(JSON.stringify(line)).toContain(words);
     const form = api === 'messages' ? { result: { type: 'errored' } } : { response: { status_code: 400 }, error: null };
@@ -86,35 +98,62 @@ describe('A line of a batch', () => {
 
   it('gets the bytes of the files to which it refers', async () => {
     const view = { id: 'file-1', purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain', bytes: 5 };
-    const filePiece = ({ from }: { readonly from: number }) => ({ data: from === 0 ? 'Ynl0ZXM=' : '' });
-    const { submitLine, primary } = handlersWith({ file: view, filePiece });
     const content = [{ type: 'document', source: { type: 'file', file_id: 'file-1' } }];
     const params = { ...message, messages: [{ role: 'user', content }] };
     const text = JSON.stringify({ custom_id: 'a', params });
-    expect(await submitLine({ ...order, api: 'messages', text })).toEqual({ refused: null });
+    const filePiece = ({ id, from }: { readonly id: string; readonly from: number }) => ({
+      data: id === 'in' ? Buffer.from(text).subarray(from).toString('base64') : from === 0 ? 'Ynl0ZXM=' : '',
+    });
+    const { submitLine, primary } = handlersWith({ file: view, filePiece });
+    expect(await submitLine({ ...order, api: 'messages', line: lineOf(text) })).toEqual({ refused: null });
     const job = { images: [{ data: 'Ynl0ZXM=', name: 'a.txt' }] };
     expect(primary.calls.at(-1)).toMatchObject({ name: 'accept', request: { job } });
   });
 
-  it('that is too long gets an error that names the limit', async () => {
-    const { submitLine } = handlersWith();
-    const { refused } = await submitLine({ ...order, api: 'chat', text: null, fault: 'too_long' });
-    expect(refused?.text).toContain('MODEL_API_BODY_LIMIT');
+  it('may have as many bytes as a body, without its end', async () => {
+    const padded = (bytes: number) => openAiLine(openAi, chat).padEnd(bytes);
+    for (const file of [padded(limitBytes), `\ufeff${padded(limitBytes - 3)}`, `${padded(limitBytes)}\n`]) {
+      const { submitLine } = handlersWith({}, file);
+      expect(await submitLine({ ...order, api: 'chat', line: lineOf(file) })).toEqual({ refused: null });
+    }
+    for (const file of [padded(limitBytes + 1), `${padded(limitBytes + 1)}\n`])
+      expect(JSON.stringify(await refusedBy('chat', file))).toContain('MODEL_API_BODY_LIMIT');
+  });
+
+  it('is not read if it is too long, or if its result has no room, and keeps its id', async () => {
+    for (const [end, hasRoom, words] of [
+      [1_000_000, true, 'MODEL_API_BODY_LIMIT'],
+      [10, false, 'MODEL_API_FILES_MB'],
+    ] as const) {
+      const { submitLine, primary } = handlersWith();
+      const { refused } = await submitLine({ ...order, api: 'chat', line: { start: 0, end, id: 'a' }, hasRoom });
+      expect(JSON.parse(refused?.text ?? '')).toMatchObject({ custom_id: 'a', response: { status_code: 400 } });
+      expect([refused?.text.includes(words), primary.calls]).toEqual([true, []]);
+    }
+  });
+
+  it('gets an error if its file was removed, if it is not UTF-8, or if it is nested too deeply', async () => {
+    const removed = { filePiece: new RelayError('not_found', 'no such file') };
+    const { refused } = await handlersWith(removed).submitLine({ ...order, api: 'chat', line: lineOf('{}') });
+    expect(refused?.text).toContain('was removed with its file');
+    expect(JSON.stringify(await refusedBy('chat', Buffer.from([0xff])))).toContain('must be valid UTF-8');
+    expect(JSON.stringify(await refusedBy('chat', '['.repeat(900)))).toContain('nested at most 200 levels deep');
   });
 
   it('is sent again if its job cannot be accepted now, and fails if its job never can', async () => {
     const text = openAiLine(openAi, chat);
     for (const code of ['concurrency_limited', 'shutting_down', 'store_unavailable', 'rate_limited'] as const) {
-      const { submitLine } = handlersWith({ accept: new RelayError(code, 'not now') });
-      await expect(submitLine({ ...order, api: 'chat', text })).rejects.toMatchObject({ code });
+      const { submitLine } = handlersWith({ accept: new RelayError(code, 'not now') }, text);
+      await expect(submitLine({ ...order, api: 'chat', line: lineOf(text) })).rejects.toMatchObject({ code });
     }
-    const { submitLine } = handlersWith({ accept: new RelayError('validation_error', 'no such model') });
-    expect((await submitLine({ ...order, api: 'chat', text })).refused?.text).toContain('no such model');
+    const { submitLine } = handlersWith({ accept: new RelayError('validation_error', 'no such model') }, text);
+    expect((await submitLine({ ...order, api: 'chat', line: lineOf(text) })).refused?.text).toContain('no such model');
   });
 
   it('reports a defect, and still has a result', async () => {
-    const { submitLine, defects } = handlersWith({ accept: new TypeError('a defect') });
-    const { refused } = await submitLine({ ...order, api: 'chat', text: openAiLine(openAi, chat) });
+    const text = openAiLine(openAi, chat);
+    const { submitLine, defects } = handlersWith({ accept: new TypeError('a defect') }, text);
+    const { refused } = await submitLine({ ...order, api: 'chat', line: lineOf(text) });
     expect([defects.length, refused?.text.includes('internal')]).toEqual([1, true]);
   });
 });
@@ -176,12 +215,11 @@ describe('The result of a line', () => {
   it('of a cancelled or expired batch names the cause', async () => {
     const { finishLine, endLines } = endedBy('chat', 'cancelled');
     expect((await finishLine({ ...order, api: 'chat', cause: 'canceled' })).outcome).toBe('canceled');
-    const texts = [openAiLine(openAi(), chat), 'no JSON', null];
-    const { results } = await endLines({ api: 'chat', texts, cause: 'expired' });
+    const { results } = await endLines({ api: 'chat', ids: ['a', null, 'x'.repeat(513)], cause: 'expired' });
     expect(results.map(({ text }) => JSON.parse(text))).toMatchObject(
       ['a', null, null].map((custom_id) => ({ custom_id, response: null, error: { code: 'batch_expired' } })),
     );
-    const ended = await endLines({ api: 'messages', texts: ['{"custom_id":"b"}'], cause: 'canceled' });
+    const ended = await endLines({ api: 'messages', ids: ['b'], cause: 'canceled' });
     expect(ended.results).toEqual([{ text: '{"custom_id":"b","result":{"type":"canceled"}}', outcome: 'canceled' }]);
   });
 });
