@@ -83,6 +83,20 @@ export const batchCaller = z
   .readonly();
 export type BatchCaller = z.infer<typeof batchCaller>;
 
+/** Order to send a line, which the worker reads from its file. `hasRoom`: whether there is room for the result. */
+export const lineOrder = z
+  .object({
+    api: z.enum(batchApis),
+    client: z.string(),
+    jobId: z.string(),
+    caller: batchCaller,
+    file: z.string(),
+    line: fileLine,
+    hasRoom: z.boolean(),
+  })
+  .readonly();
+export type LineOrder = z.infer<typeof lineOrder>;
+
 /** Result of a line as JSON, without a line end. */
 export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
 export type LineResult = z.infer<typeof lineResult>;

@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.js';
 import type {
   BatchApi,
-  BatchCaller,
   EndCause,
   FileLine,
   LineCounts,
+  LineOrder,
   LineOutcome,
   LineResult,
 } from '../../shared/files.js';
@@ -35,15 +35,7 @@ const finishedAtOnce = 8;
 /** Calls to a worker about lines, see `workerCalls`. */
 export interface LineWorker {
   /** Reads the line from the file, and accepts its job. Without room for its result, the line is refused. */
-  submitLine(order: {
-    readonly api: BatchApi;
-    readonly client: string;
-    readonly caller: BatchCaller;
-    readonly jobId: string;
-    readonly file: string;
-    readonly line: FileLine;
-    readonly hasRoom: boolean;
-  }): Promise<{ readonly refused: LineResult | null }>;
+  submitLine(order: LineOrder): Promise<{ readonly refused: LineResult | null }>;
   finishLine(order: {
     readonly api: BatchApi;
     readonly client: string;

@@ -5,7 +5,7 @@ import type { Config } from '../../shared/config/config.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
-import type { FileStore, StoredFile } from '../store/contract/files.js';
+import type { FileStore, StoredBatch, StoredFile } from '../store/contract/files.js';
 
 /** Time after which an upload that has not ended counts as broken. */
 const uploadLimitMs = 3_600_000;
@@ -100,7 +100,8 @@ export class StoredFiles {
   async find(id: string, client: string): Promise<FileView> {
     this.checkOn();
     const file = await this.#store.find(id, client);
-    if (file === null || !file.isWhole || file.expiresAt <= this.#clock.now()) throw noSuchFile();
+    if (file === null || !file.isWhole) throw noSuchFile();
+    if (file.expiresAt <= this.#clock.now() && (await this.#userOf(file)) === undefined) throw noSuchFile();
     return fileViewOf(file);
   }
 
@@ -122,11 +123,17 @@ export class StoredFiles {
   /** Removes a file, also one whose upload was broken. */
   async remove(id: string, client: string): Promise<void> {
     this.checkOn();
-    if ((await this.#store.find(id, client)) === null) throw noSuchFile();
-    const open = await this.#store.openBatches(holderOf(client));
-    const user = open.find(({ inputFile, outputFile, errorFile }) => [inputFile, outputFile, errorFile].includes(id));
+    const file = await this.#store.find(id, client);
+    if (file === null) throw noSuchFile();
+    const user = await this.#userOf(file);
     if (user !== undefined) throw invalid('file_id', `is in use by ${user.id}, which has not ended`);
     await this.#store.remove(id);
+  }
+
+  /** Finds a batch that has not ended and needs this file. */
+  async #userOf({ id, holder }: StoredFile): Promise<StoredBatch | undefined> {
+    const open = await this.#store.openBatches(holder);
+    return open.find(({ inputFile, outputFile, errorFile }) => [inputFile, outputFile, errorFile].includes(id));
   }
 
   /** Removes expired files and batches. Failures are ignored, because the call is repeated periodically. */

@@ -124,7 +124,7 @@ export class RedisFiles implements FileStore {
     }));
     const { verdict, remaining } = await this.#script('advance', {
       ...{ id, run: this.#run, progress: JSON.stringify(progress), status: progress.status },
-      ...{ isOpen: isOpenBatch({ progress }) ? 1 : 0, count: results.length },
+      ...{ isOpen: isOpenBatch({ progress }) ? 1 : 0, removeAt: progress.removeAt ?? '', count: results.length },
       ...Object.assign({}, ...appended),
     });
     if (verdict === 'lost') return 'lost';

@@ -19,9 +19,9 @@ import {
   batchCaller,
   batchView,
   endCauses,
-  fileLine,
   filePurposes,
   fileView,
+  lineOrder,
   lineResult,
   pageOrder,
 } from '../files.js';
@@ -467,19 +467,7 @@ export const workerCalls = {
    * Parses a line of a batch and submits its job. Resolves with the result of a line that is no valid request. Rejects if
    * the job cannot be accepted at the moment.
    */
-  submitLine: {
-    request: z.object({
-      api: z.enum(batchApis),
-      client: z.string(),
-      jobId: z.string(),
-      caller: batchCaller,
-      file: z.string(),
-      line: fileLine,
-      /** Whether there is room for the result. */
-      hasRoom: z.boolean(),
-    }),
-    answer: z.object({ refused: lineResult.nullable() }),
-  },
+  submitLine: { request: lineOrder, answer: z.object({ refused: lineResult.nullable() }) },
   /** Writes the result of a line whose job has ended. `cause`: why the job was cancelled, if the batch has cancelled it. */
   finishLine: {
     request: z.object({

@@ -22,7 +22,7 @@ const idField = 'custom_id';
 const maxStringBytes = 4 * 1024;
 
 /** Reads the field `custom_id` of one line over its bytes. */
-class LineFields {
+class IdReader {
   /** Pieces of the value of `custom_id`; null if that is not text. */
   #id: readonly Uint8Array[] | null = null;
   #depth = 0;
@@ -122,7 +122,7 @@ export class LineScanner {
   #start: number;
   #number = 1;
   /** Null until the line has a byte that is not blank. */
-  #fields: LineFields | null = null;
+  #fields: IdReader | null = null;
 
   /** `position`: position in the file of the first byte. */
   constructor(position = 0) {
@@ -138,7 +138,7 @@ export class LineScanner {
       if (from === bytes.length) break;
       const at = bytes.indexOf(lineEnd, from);
       const to = at < 0 ? bytes.length : at;
-      this.#fields ??= new LineFields();
+      this.#fields ??= new IdReader();
       this.#fields.read(bytes.subarray(from, to));
       from = at < 0 ? to : at + 1;
       this.#position = first + from;

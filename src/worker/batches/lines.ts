@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
-import type { BatchApi, LineResult } from '../../shared/files.js';
+import type { BatchApi, LineOrder, LineResult } from '../../shared/files.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
@@ -53,7 +53,7 @@ export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>
 }
 
 /** Submits the job of a line. Returns the result of a line that is refused. */
-async function submitLine(parts: LineParts, order: RequestOf<WorkerCalls, 'submitLine'>): Promise<LineResult | null> {
+async function submitLine(parts: LineParts, order: LineOrder): Promise<LineResult | null> {
   const { primary, files, documents, onDefect } = parts;
   const { api, client, caller, jobId } = order;
   const lines = linesOf[api];
@@ -89,7 +89,7 @@ const byteOrderMark = Buffer.from('\ufeff');
 /** Reads a line from its file, without its end. Rejects with `validation_error` if it cannot be a request. */
 async function bytesOf(
   { primary, limitBytes }: LineParts,
-  { client, file, line: { start, end }, hasRoom }: RequestOf<WorkerCalls, 'submitLine'>,
+  { client, file, line: { start, end }, hasRoom }: LineOrder,
 ): Promise<Buffer> {
   if (!hasRoom) throw invalid('line', faults.noRoom);
   if (end - start > limitBytes + 1) throw invalid('line', faults.tooLong);

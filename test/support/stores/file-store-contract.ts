@@ -166,13 +166,30 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         expect(await files.findBatch('a', 'key ada')).toBeNull();
       }));
 
-    it('protect the files of their results until they end', () =>
+    it('protect their files and themselves until they end, also if all of them have expired', () =>
       withStore(async ({ files }) => {
+        for (let count = 0; count < 25; count++) await files.create(fileOf(`old ${count}`));
+        await files.create(fileOf('in'));
+        await files.append([{ id: 'in', data: Buffer.from('line') }]);
+        await files.complete('in', { purpose: 'batch', lines: 1, expiresAt: now - 1 });
         for (const id of ['out', 'err'])
-          await files.create(fileOf(id, { createdAt: now - 9, expiresAt: now + 9000, purpose: 'batch_output' }));
-        await files.addBatch(batchOf('a'));
-        await files.expire(now, now);
-        expect((await files.usageOf('key ada')).files).toBe(2);
+          await files.create(fileOf(id, { createdAt: now - 9, expiresAt: now - 9, purpose: 'batch_output' }));
+        await files.addBatch(batchOf('a', { removeAt: now - 1 }));
+        await files.leaseBatches(1000);
+        await files.advance('a', running, [{ id: 'out', data: Buffer.from('result') }]);
+        await files.expire(now + 5000, now);
+        await files.expire(now + 10_000, now);
+        expect(await files.usageOf('key ada')).toEqual({ files: 3, bytes: 10 });
+        expect(await files.findBatch('a', 'key ada')).not.toBeNull();
+        expect(String(await files.read('in', 0))).toBe('line');
+        await files.complete('out', { purpose: 'batch_output', lines: 1, expiresAt: now + 300_000 });
+        await files.advance('a', { ...running, status: 'ended', endedAt: now, removeAt: now + 300_000 }, []);
+        await files.expire(now + 200_000, now);
+        expect(await files.find('in', 'key ada')).toBeNull();
+        expect(await files.find('out', 'key ada')).not.toBeNull();
+        expect(await files.findBatch('a', 'key ada')).not.toBeNull();
+        await files.expire(now + 300_000, now);
+        expect([await files.find('out', 'key ada'), await files.findBatch('a', 'key ada')]).toEqual([null, null]);
       }));
   });
 }

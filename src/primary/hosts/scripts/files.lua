@@ -134,24 +134,42 @@ function scripts.remove()
   return {'ok', now}
 end
 
--- Removes what has expired, some at a time. before: time before which a file that is not whole is too old.
+-- Returns the files of open batches.
+local function filesInUse()
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGE', openBatches, 0, -1)) do
+    local record = redis.call('HGET', batchOf(id), 'record')
+    local batch = record and cjson.decode(record) or {}
+    for _, name in ipairs({'inputFile', 'outputFile', 'errorFile'}) do
+      if type(batch[name]) == 'string' then found[batch[name]] = true end
+    end
+  end
+  return found
+end
+
+-- Time after which an expired entry that an open batch needs is looked at again, milliseconds.
+local postponedMs = 60000
+
+-- Removes what has expired, some at a time. before: time before which a file that is not whole is too old. Entries that
+-- open batches need are looked at later, so that they do not hide others. Returns the number of entries it has seen.
 function scripts.expire()
   local fault = checkFileLists()
   if fault then return fault end
-  local count = 0
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', fileEnds, '-inf', args.at, 'LIMIT', 0, 20)) do
-    dropFile(id)
-    count = count + 1
+  local ended = redis.call('ZRANGEBYSCORE', fileEnds, '-inf', args.at, 'LIMIT', 0, 20)
+  local broken = redis.call('ZRANGEBYSCORE', brokenFiles, '-inf', '(' .. args.before, 'LIMIT', 0, 20)
+  local inUse = #ended + #broken > 0 and filesInUse() or {}
+  for _, id in ipairs(broken) do
+    if inUse[id] then redis.call('ZREM', brokenFiles, id) else dropFile(id) end
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', brokenFiles, '-inf', '(' .. args.before, 'LIMIT', 0, 20)) do
-    dropFile(id)
-    count = count + 1
+  for _, id in ipairs(ended) do
+    if inUse[id] then redis.call('ZADD', fileEnds, exact(args.at + postponedMs), id) else dropFile(id) end
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', batchEnds, '-inf', args.at, 'LIMIT', 0, 50)) do
-    dropBatch(id)
-    count = count + 1
+  local batches = redis.call('ZRANGEBYSCORE', batchEnds, '-inf', args.at, 'LIMIT', 0, 50)
+  for _, id in ipairs(batches) do
+    if redis.call('ZSCORE', openBatches, id) then redis.call('ZADD', batchEnds, exact(args.at + postponedMs), id)
+    else dropBatch(id) end
   end
-  return {'ok', now, count}
+  return {'ok', now, #ended + #broken + #batches}
 end
 
 -- Adds a batch. The files of its results become whole when it ends, and do not count as broken until then.
@@ -234,5 +252,6 @@ function scripts.advance()
   for index = 1, tonumber(args.count) do addBytes(args['file' .. index], args['data' .. index]) end
   redis.call('HSET', batchOf(args.id), 'progress', args.progress, 'status', args.status)
   if args.isOpen == '0' then redis.call('ZREM', openBatches, args.id) end
+  if args.removeAt ~= '' then redis.call('ZADD', batchEnds, args.removeAt, args.id) end
   return {'ok', now, known[2] or ''}
 end

@@ -80,12 +80,15 @@ export class MemoryFiles implements FileStore {
   }
 
   async expire(now: number, brokenBefore: number): Promise<void> {
-    const open = new Set([...this.#batches.values()].filter(isOpenBatch).flatMap(filesOf));
+    const filesInUse = new Set([...this.#batches.values()].filter(isOpenBatch).flatMap(filesOf));
     for (const { file } of this.#files.values()) {
-      const isBroken = !file.isWhole && file.createdAt < brokenBefore && !open.has(file.id);
-      if (file.expiresAt <= now || isBroken) this.#files.delete(file.id);
+      const isBroken = !file.isWhole && file.createdAt < brokenBefore;
+      if ((file.expiresAt <= now || isBroken) && !filesInUse.has(file.id)) this.#files.delete(file.id);
     }
-    for (const { id, removeAt } of this.#batches.values()) if (removeAt <= now) this.#batches.delete(id);
+    for (const batch of this.#batches.values()) {
+      const removeAt = batch.progress.removeAt ?? batch.removeAt;
+      if (removeAt <= now && !isOpenBatch(batch)) this.#batches.delete(batch.id);
+    }
   }
 
   async addBatch(batch: StoredBatch): Promise<void> {

@@ -107,22 +107,23 @@ export class FileTable {
   expire(now: number, brokenBefore: number): boolean {
     const removed = [
       ...this.#sql.all(
-        `DELETE FROM files WHERE expires_at <= ? OR (is_whole = 0 AND created_at < ? AND NOT EXISTS (
-           SELECT 1 FROM batches WHERE ${isOpen} AND files.id IN (batches.output_file, batches.error_file)))
+        `DELETE FROM files WHERE (expires_at <= ? OR (is_whole = 0 AND created_at < ?)) AND NOT EXISTS (
+           SELECT 1 FROM batches WHERE ${isOpen} AND files.id IN (input_file, output_file, error_file))
          RETURNING number`,
         ...[now, brokenBefore],
       ),
-      ...this.#sql.all('DELETE FROM batches WHERE remove_at <= ? RETURNING number', now),
+      ...this.#sql.all(`DELETE FROM batches WHERE remove_at <= ? AND NOT (${isOpen}) RETURNING number`, now),
     ];
     return removed.length > 0;
   }
 
   addBatch(batch: StoredBatch): void {
-    const { id, client, holder, api, outputFile, errorFile, removeAt, progress } = batch;
+    const { id, client, holder, api, inputFile, outputFile, errorFile, removeAt, progress } = batch;
     this.#sql.run(
-      `INSERT INTO batches (id, client, holder, api, output_file, error_file, status, record, progress, remove_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, client, holder, api, outputFile, errorFile, progress.status],
+      `INSERT INTO batches
+         (id, client, holder, api, input_file, output_file, error_file, status, record, progress, remove_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[id, client, holder, api, inputFile, outputFile, errorFile, progress.status],
       ...[JSON.stringify(batch), JSON.stringify(progress), removeAt],
     );
   }
@@ -157,8 +158,9 @@ export class FileTable {
 
   advance(id: string, progress: BatchState, results: readonly ReceivedPiece[]): number | null | 'lost' {
     const row = this.#sql.get(
-      'UPDATE batches SET progress = ?, status = ? WHERE id = ? RETURNING cancel_at',
-      ...[JSON.stringify(progress), progress.status, id],
+      `UPDATE batches SET progress = ?, status = ?, remove_at = coalesce(?, remove_at) WHERE id = ?
+       RETURNING cancel_at`,
+      ...[JSON.stringify(progress), progress.status, progress.removeAt ?? null, id],
     );
     if (row === undefined) return 'lost';
     this.append(results);
