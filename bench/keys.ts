@@ -126,6 +126,7 @@ function inProcess(): Row {
   const keys = [
     {
       name: 'default',
+      client: 'key default',
       digest: digestOf(key),
       scopes: [...scopes],
       isCapped: false,

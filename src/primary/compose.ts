@@ -220,7 +220,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
 /** Lets the jobs, the metrics and the redactor know the accounts of a changed file. */
 function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
   const { host, clients, accounts, redactor, runner, metrics, room } = parts;
-  for (const warning of ownerWarnings(accounts.named, clients.keyNames)) host.log.warn('config_warning', { warning });
+  for (const warning of ownerWarnings(accounts.named, clients.keyClients)) host.log.warn('config_warning', { warning });
   redactor.replaceTokens(accounts.secrets);
   runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
   for (const cli of [...removed, ...accounts.unused]) metrics.readiness.remove(cli);
@@ -231,12 +231,13 @@ function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
 function createAccess({ config, host, store }: StartInput) {
   const { clock, log } = host;
   const clients = new Clients(config);
-  const rateOf = (client: string) => clients.rateOf(client);
-  const rateLimit = store.windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, store.windows);
+  const ratesOf = (client: string) => clients.ratesOf(client);
+  const rateLimit =
+    store.windows === null ? new RateLimit(ratesOf, clock) : new SharedRateLimit(ratesOf, store.windows);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
-  const searches = new SearchQuota(config.search, (client) => clients.optionsOf(client).searchesPerDay, budgets, clock);
+  const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), budgets, clock);
   const audit = new AuditLog(config.auditFile, clock, log);
   return { clients, rateLimit, keyAttempts, redactor, budgets, searches, audit };
 }
@@ -419,8 +420,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, names, addresses, clients, audit, metrics, scrape } = parts;
-  const { conversations, replica, usageJournal, store } = parts;
+  const { config, host, names, addresses, clients, audit, metrics, scrape, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
@@ -442,12 +442,6 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const madeKeys = new MadeKeys({
     ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, clock, log },
     reportsCosts: names.reportCosts,
-    hasData: async (client) => {
-      const page = await (replica ?? conversations).list(client, null, 1, null, null);
-      if (page.conversations.length > 0) return true;
-      const order = { since: null, until: null, groups: ['month'] as const };
-      return (await usageJournal.report(client, order)).length > 0;
-    },
   });
   return { workers, keysFile, madeKeys };
 }

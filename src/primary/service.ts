@@ -1,6 +1,7 @@
 import { maxShownDeliveries } from '../shared/api/webhooks.js';
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
+import { nameWarnings } from './access/keys-file.js';
 import { UserConnections } from './access/user-connections.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
@@ -64,8 +65,9 @@ export class Service {
   start(workerProgram: string): void {
     const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, pdfs } = this.#parts;
     logStart(this.#parts);
-    const keys = this.#parts.clients.keyNames;
-    for (const warning of ownerWarnings(accounts.named, keys)) host.log.warn('config_warning', { warning });
+    const { clients } = this.#parts;
+    for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...nameWarnings(clients)])
+      host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf(this.#parts));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });

@@ -1,37 +1,59 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Client of a request: the queue, the rate cap and the log use it, and it sees only its conversations. The first word
- * is the kind: a key, a user and a person signed on with the same name are three clients.
+ * Client of a request as a value. The service passes it on and stores it as one text, which `encodeClient` writes: the
+ * queue, the limits and the log use it, and a client sees only its data. No two identities have the same text.
  */
+export type Identity =
+  /** Key of the operator. `user`: one of its sub-clients. */
+  | { readonly kind: 'key'; readonly name: string; readonly user?: string }
+  /** Key that an administrator has made over HTTP. `id` is never given twice, and the name may be. */
+  | { readonly kind: 'made'; readonly name: string; readonly id: string; readonly user?: string }
+  /** Person whom a trusted proxy has signed on, or a key that this person has made. */
+  | { readonly kind: 'sso'; readonly name: string; readonly key?: MadeKeyName; readonly user?: string }
+  /** User of this machine. */
+  | { readonly kind: 'user'; readonly name: string }
+  /** All callers from an address. */
+  | { readonly kind: 'address'; readonly name: string };
 
-/** Returns the client for an API key. */
+/** Name of a key that was made over HTTP, and its id, which is never given twice. */
+interface MadeKeyName {
+  readonly name: string;
+  readonly id: string;
+}
+
+/** Returns the text of an identity: its kind, then its name, the key of a person and the sub-client with slashes between. */
+export function encodeClient(identity: Identity): string {
+  const { kind, name } = identity;
+  const parts = [kind === 'made' ? `${name}~${identity.id}` : name];
+  if (kind === 'sso' && identity.key !== undefined) parts.push(`${identity.key.name}~${identity.key.id}`);
+  if ('user' in identity && identity.user !== undefined) parts.push(shortUser(identity.user));
+  return writeClientId({ kind, name: parts.join('/') });
+}
+
+const maxPlainUser = 64;
+const digestLength = 32;
+
+/** Returns the name of a sub-client. A long or unusual name, and one that looks like a digest, is replaced by its digest. */
+function shortUser(name: string): string {
+  const isDigest = name.length === digestLength && /^[0-9a-f]+$/.test(name);
+  const isPlain = name.length <= maxPlainUser && !isDigest && /^[\w.@+-]+$/.test(name);
+  return isPlain ? name : createHash('sha256').update(name).digest('hex').slice(0, digestLength);
+}
+
+/** Returns the client for an API key of the operator. */
 export function keyClient(name: string): string {
-  return `key ${name}`;
-}
-
-const maxPlainSubclient = 64;
-
-/** Returns the client for a sub-client of a key holder. A long or unusual name is replaced by its digest. */
-export function subClient(holder: string, name: string): string {
-  const isPlain = name.length <= maxPlainSubclient && /^[\w.@+-]+$/.test(name);
-  return `${holder}/${isPlain ? name : createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
-}
-
-/** Returns the key holder of a sub-client, and any other client unchanged. */
-export function holderOf(client: string): string {
-  const end = client.startsWith('key ') ? client.indexOf('/') : -1;
-  return end < 0 ? client : client.slice(0, end);
+  return encodeClient({ kind: 'key', name });
 }
 
 /** Returns the client for a user of this machine. */
 export function userClient(name: string): string {
-  return `user ${name}`;
+  return encodeClient({ kind: 'user', name });
 }
 
 /** Returns the client for a person whom a trusted proxy has signed on. */
 export function ssoClient(name: string): string {
-  return `sso ${name}`;
+  return encodeClient({ kind: 'sso', name });
 }
 
 /**
@@ -39,7 +61,54 @@ export function ssoClient(name: string): string {
  * machine.
  */
 export function addressClient(address: string): string {
-  return `address ${address}`;
+  return encodeClient({ kind: 'address', name: address });
+}
+
+/** Returns the client for a key that is made over HTTP. `person`: client of the person who makes it; null for others. */
+export function madeKeyClient(person: string | null, { name, id }: MadeKeyName): string {
+  if (person === null) return encodeClient({ kind: 'made', name, id });
+  return encodeClient({ kind: 'sso', name: readClientId(person).name, key: { name, id } });
+}
+
+/** Returns the client for a sub-client of a key. */
+export function subClient(key: string, user: string): string {
+  const { kind, name } = readClientId(key);
+  return writeClientId({ kind, name: `${name}/${shortUser(user)}` });
+}
+
+/**
+ * Returns the holder of a client, with whom it shares limits, budgets and accounts: the person who has made a key, the
+ * key of a sub-client, and any other client itself.
+ */
+export function holderOf(client: string): string {
+  return upTo(client, mayHaveParts(client) ? client.indexOf('/') : -1);
+}
+
+/** Returns the client whose options apply: the key of a sub-client, and any other client itself. */
+export function optionHolder(client: string): string {
+  const first = mayHaveParts(client) ? client.indexOf('/') : -1;
+  return upTo(client, first >= 0 && isOfPerson(client) ? client.indexOf('/', first + 1) : first);
+}
+
+/** Returns the clients for which usage of this client counts: the holder, and if its key is another one, the key. */
+export function spendersOf(client: string): readonly string[] {
+  const holder = holderOf(client);
+  if (holder === client) return [client];
+  const key = optionHolder(client);
+  return holder === key ? [holder] : [holder, key];
+}
+
+/** Whether a slash in the text ends a part: names of users and addresses may contain one. */
+function mayHaveParts(client: string): boolean {
+  return client.startsWith('key ') || isOfPerson(client) || client.startsWith('made ');
+}
+
+function isOfPerson(client: string): boolean {
+  return client.startsWith('sso ');
+}
+
+function upTo(client: string, end: number): string {
+  return end < 0 ? client : client.slice(0, end);
 }
 
 const groupPrefix = 'group ';
@@ -55,7 +124,7 @@ export function isGroupUsage(name: string): boolean {
 }
 
 /** Kinds of clients. `other` is the sum of several clients. */
-export const clientKinds = ['key', 'user', 'sso', 'address', 'other'] as const;
+export const clientKinds = ['key', 'made', 'user', 'sso', 'address', 'other'] as const;
 type ClientKind = (typeof clientKinds)[number];
 
 /** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
@@ -67,4 +136,9 @@ export interface ClientId {
 export function readClientId(client: string): ClientId {
   const kind = clientKinds.find((known) => client.startsWith(`${known} `));
   return kind === undefined ? { kind: 'other', name: client } : { kind, name: client.slice(kind.length + 1) };
+}
+
+/** Returns the text of a client in two words. */
+export function writeClientId({ kind, name }: ClientId): string {
+  return kind === 'other' ? name : `${kind} ${name}`;
 }

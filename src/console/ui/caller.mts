@@ -34,6 +34,7 @@ export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
 
 const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
   key: 'API key',
+  made: 'API key, made here',
   user: 'User of this host',
   sso: 'Person, signed on by the proxy',
   address: 'Address',

@@ -1,5 +1,5 @@
 import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { groupUsage, holderOf, isGroupUsage, keyClient, ssoClient } from '../../shared/client.js';
+import { groupUsage, holderOf, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { PeriodLimit } from '../../shared/config/api-keys.js';
 import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
@@ -44,7 +44,7 @@ const allClients = '';
 
 /**
  * Counts what each key, each person and the whole service have used in this day, week and month (UTC). A key is counted with its
- * sub-clients. The usage of a group is that of its keys and of the jobs of its people. A budget is checked when a job is admitted, and again when it gets a
+ * sub-clients, and a person with the own keys, also with those that were deleted. The usage of a group is that of its keys and of the jobs of its people. A budget is checked when a job is admitted, and again when it gets a
  * slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
 export class Budgets {
@@ -93,9 +93,9 @@ export class Budgets {
     for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
   }
 
-  /** Returns the number of web searches of a person, or of a key with its sub-clients, in this day. Only ended jobs count. */
+  /** Returns the number of web searches that count for a person or a key in this day. Only ended jobs count. */
   searchesOf(client: string): number {
-    return this.#periods.day.spentBy([holderOf(client)]).searches;
+    return this.#periods.day.spentBy([client]).searches;
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
@@ -142,7 +142,11 @@ export class Budgets {
 function subjectOf({ name, holders }: LimitedUse): string {
   if (holders === null) return 'the service';
   if (name.startsWith('@')) return `the group ${name.slice(1)}`;
-  return holders[0]?.startsWith(keyClient('')) === false ? 'this person' : 'the API key';
+  return holders[0] !== undefined && isPerson(holders[0]) ? 'this person' : 'the API key';
+}
+
+function isPerson(client: string): boolean {
+  return readClientId(client).kind === 'sso' && holderOf(client) === client;
 }
 
 /** Owns what each client, and all of them, have used in the current day, week or month. */
@@ -230,19 +234,24 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
 }
 
 /**
- * Adds the usage of a client to all clients, and to its key holder or person. Other clients have no budget of their own,
+ * Adds the usage of a client to all clients, and to its person and its key. Other clients have no budget of their own,
  * and no web searches. The usage of a group is also that of its people.
  */
 function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
   if (isGroupUsage(client)) return add(spent, client, more);
   add(spent, allClients, more);
-  if (client.startsWith(keyClient('')) || client.startsWith(ssoClient(''))) add(spent, holderOf(client), more);
+  if (mayHaveBudget(client)) for (const spender of spendersOf(client)) add(spent, spender, more);
+}
+
+function mayHaveBudget(client: string): boolean {
+  const { kind } = readClientId(client);
+  return kind === 'key' || kind === 'made' || kind === 'sso';
 }
 
 function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
   const spent = new Map<string, Spent>();
-  for (const { kind, client, tokens, cost_usd: costUsd, web_searches: searches } of rows)
-    addTo(spent, kind === 'other' ? (client ?? '') : `${kind} ${client}`, {
+  for (const { kind = 'other', client = '', tokens, cost_usd: costUsd, web_searches: searches } of rows)
+    addTo(spent, writeClientId({ kind, name: client }), {
       tokens: tokens.input + tokens.output,
       costUsd: costUsd ?? 0,
       searches,

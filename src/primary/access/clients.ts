@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage, holderOf, keyClient, readClientId } from '../../shared/client.js';
+import { groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
 import {
   type ApiKey,
   type Budget,
+  clientOf,
   digestsOf,
   type KeyOptions,
   type MadeKey,
@@ -48,8 +49,20 @@ export type ClientSettings = Pick<
 export interface LimitedUse extends Budget {
   /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
   readonly name: string;
-  /** Clients whose usage counts, a key with its sub-clients, and the usage of a group; null for all clients. */
+  /** Clients whose usage counts, and the usage of a group; null for all clients. See `spendersOf`. */
   readonly holders: readonly string[] | null;
+}
+
+/** Rate limit that a client shares with those whose requests count for it. `maxRequests` 0 means no limit. */
+export interface ClientRate {
+  readonly client: string;
+  readonly rate: Rate;
+}
+
+/** Limit of web searches in a day. */
+export interface SearchLimit {
+  readonly client: string;
+  readonly perDay: number;
 }
 
 /** Owns the valid API keys, and the options of people whom a proxy has signed on. */
@@ -59,7 +72,7 @@ export class Clients {
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #made: readonly MadeKey[];
-  #byClient: ReadonlyMap<string, ApiKey>;
+  #byClient: ReadonlyMap<string, ApiKey | MadeKey>;
   #digests: ReadonlySet<string>;
   readonly #people: SignedOnPeople;
   #sharedBudgets: readonly SharedBudget[];
@@ -78,13 +91,13 @@ export class Clients {
     this.#byClient = byClient([...apiKeys, ...namedKeys, ...madeKeys]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedBudgets = sharedBudgets;
-    this.#sharedUses = sharedUses(sharedBudgets, this.#byClient);
+    this.#sharedUses = sharedUses(sharedBudgets, this.operatorKeys);
     this.#people = new SignedOnPeople(personLines);
   }
 
-  /** Keys that a change of the keys file cannot affect. */
-  get otherKeys(): readonly ApiKey[] {
-    return [...this.#fixed, ...this.#made];
+  /** Keys of the configuration, whose names and digests the keys file must not repeat. */
+  get fixedKeys(): readonly ApiKey[] {
+    return this.#fixed;
   }
 
   /** Keys of the operator. */
@@ -103,14 +116,25 @@ export class Clients {
     this.#index();
   }
 
-  /** Returns the options of the line for a person; the defaults for any other client. */
+  /** Returns the options of the line for a person; the defaults for any other client, also for a key of the person. */
   personOptions(client: string): KeyOptions {
-    return this.#people.lineOf(client) ?? plainOptions;
+    return (holderOf(client) === client ? this.#people.lineOf(client) : null) ?? plainOptions;
   }
 
   /** Names of all keys. */
   get keyNames(): string[] {
     return [...this.#byClient.values()].map(({ name }) => name);
+  }
+
+  /** Clients of all keys. */
+  get keyClients(): string[] {
+    return [...this.#byClient.keys()];
+  }
+
+  /** Keys that were made over HTTP and have the name of a key of the operator. Each remains a client of its own. */
+  get namesakes(): readonly MadeKey[] {
+    const names = new Set(this.operatorKeys.map(({ name }) => name));
+    return this.#made.filter(({ name }) => names.has(name));
   }
 
   /** Budgets of groups and of the whole service, as the keys file has them. */
@@ -120,37 +144,50 @@ export class Clients {
 
   /** All budgets: those that several clients share, then those of keys and of people who have sent a request lately. */
   get budgets(): LimitedUse[] {
-    const people = [...this.#people.clients].flatMap((client) => this.#useOfPerson(client));
-    return [...this.#sharedUses.values(), ...[...this.#byClient.values()].flatMap(useOf), ...people];
+    const keys = this.keyClients;
+    const clients = new Set([...keys, ...this.#people.clients, ...keys.map(holderOf)]);
+    return [...this.#sharedUses.values(), ...[...clients].flatMap((client) => this.#useOf(client))];
   }
 
-  #useOfPerson(client: string): LimitedUse[] {
-    const { tokens = null, costUsd = null } = this.#people.lineOf(client) ?? {};
-    return tokens === null && costUsd === null
-      ? []
-      : [{ name: readClientId(client).name, tokens, costUsd, holders: [client] }];
+  /** Returns the budget of a key or a person in an array; an empty array if it has none, or only that of its holder. */
+  #useOf(client: string): LimitedUse[] {
+    const { tokens, costUsd } = this.#ownOptionsOf(client);
+    const isUnlimited = tokens === null && costUsd === null;
+    const holder = holderOf(client) === client ? null : this.#ownOptionsOf(holderOf(client));
+    if (isUnlimited || (holder !== null && isDeepStrictEqual({ tokens, costUsd }, budgetIn(holder)))) return [];
+    return [{ name: readClientId(client).name, tokens, costUsd, holders: [client] }];
+  }
+
+  #ownOptionsOf(client: string): KeyOptions {
+    return this.#byClient.get(client) ?? this.personOptions(client);
   }
 
   /**
-   * Returns the groups with a budget for which the usage of a client is counted: those of a person, or of the person who
-   * has made the key. The group of the key itself is not among them: its usage is the sum of its keys. `named`: groups
-   * that the proxy has named, by default with the last request of the person.
+   * Returns the groups with a budget for which the usage of a client is counted: those of a person, or of a key that was
+   * made over HTTP and of its maker. The usage of the keys of the operator is counted for their group with each key.
+   * `named`: groups that the proxy has named, by default with the last request of the person.
    */
   budgetGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
-    const key = this.#byClient.get(holderOf(client));
-    const groups = key === undefined ? [...named, this.#people.lineOf(client)?.group ?? ''] : makersGroups(key);
-    const hasOther = (name: string) => name !== key?.group && name !== wholeService && this.#sharedUses.has(name);
-    return [...new Set(groups)].filter(hasOther);
+    const key = this.#byClient.get(optionHolder(client));
+    const groups = key === undefined ? [...named, this.#people.lineOf(client)?.group ?? ''] : countedGroups(key);
+    const hasBudget = (name: string) => name !== wholeService && this.#sharedUses.has(name);
+    return [...new Set(groups)].filter(hasBudget);
   }
 
   /**
-   * Returns the budgets that limit a client: of its key or the person, of the group of its key, of these groups, and of
+   * Returns the budgets that limit a client: of its key, of the person, of the group of its key, of these groups, and of
    * the whole service.
    */
   budgetsOf(client: string, groups = this.budgetGroupsOf(client)): LimitedUse[] {
-    const key = this.#byClient.get(holderOf(client));
-    const shared = [key?.group ?? '', ...groups, wholeService].flatMap((name) => this.#sharedUses.get(name) ?? []);
-    return [...(key === undefined ? this.#useOfPerson(client) : useOf(key)), ...shared];
+    const key = this.#byClient.get(optionHolder(client));
+    const names = new Set([key?.group ?? '', ...groups, wholeService]);
+    const shared = [...names].flatMap((name) => this.#sharedUses.get(name) ?? []);
+    return [
+      ...spendersOf(client)
+        .toReversed()
+        .flatMap((spender) => this.#useOf(spender)),
+      ...shared,
+    ];
   }
 
   get keyCount(): number {
@@ -188,7 +225,7 @@ export class Clients {
   #index(): void {
     this.#byClient = byClient([...this.#fixed, ...this.#named, ...this.#made]);
     this.#digests = allDigests(this.#byClient);
-    this.#sharedUses = sharedUses(this.#sharedBudgets, this.#byClient);
+    this.#sharedUses = sharedUses(this.#sharedBudgets, this.operatorKeys);
   }
 
   /**
@@ -196,14 +233,24 @@ export class Clients {
    * its key; after the key is revoked, a client has the defaults.
    */
   optionsOf(client: string): ClientOptions {
-    return (
-      this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? this.#people.lineOf(client) ?? plainOptions
-    );
+    return this.#byClient.get(optionHolder(client)) ?? this.#people.lineOf(client) ?? plainOptions;
   }
 
-  /** Returns the rate limit of a client. `maxRequests` 0 means no limit. */
-  rateOf(client: string): Rate {
+  /** Returns the rate limits for which a request of a client counts: of its holder, and of its key if that has another one. */
+  ratesOf(client: string): ClientRate[] {
+    const rates = spendersOf(client).map((spender) => ({ client: spender, rate: this.#rateOf(spender) }));
+    return rates.filter(({ rate }, index) => index === 0 || !isDeepStrictEqual(rate, rates[0]?.rate));
+  }
+
+  #rateOf(client: string): Rate {
     return this.optionsOf(client).rate ?? this.#rate;
+  }
+
+  /** Returns the limits of web searches in a day for which the searches of a client count; empty if it may not search. */
+  searchLimitsOf(client: string): SearchLimit[] {
+    if (this.optionsOf(client).searchesPerDay === null) return [];
+    const limits = spendersOf(client).map((each) => ({ client: each, perDay: this.optionsOf(each).searchesPerDay }));
+    return limits.flatMap(({ perDay, ...limit }) => (perDay === null ? [] : { ...limit, perDay }));
   }
 
   /** Keys and lines for people in the form that workers need. `keys` is null if requests need no key. */
@@ -244,15 +291,16 @@ class SignedOnPeople {
     setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
   }
 
-  /** Returns the groups that a person had at the last request. */
+  /** Returns the groups that the person of a client had at the last request. */
   groupsOf(client: string): readonly string[] {
-    return this.#known.get(client)?.groups ?? [];
+    return this.#known.get(holderOf(client))?.groups ?? [];
   }
 
-  /** Returns the line for a client. Until the person has sent a request, no group is known. */
+  /** Returns the line for the person of a client. Until the person has sent a request, no group is known. */
   lineOf(client: string): PersonLine | null {
-    const known = this.#known.get(client);
-    return known === undefined ? this.#find(client, []) : known.line;
+    const person = holderOf(client);
+    const known = this.#known.get(person);
+    return known === undefined ? this.#find(person, []) : known.line;
   }
 
   #find(client: string, groups: readonly string[]): PersonLine | null {
@@ -282,33 +330,31 @@ export async function sameKeys(
   return true;
 }
 
-/** Returns the keys by client. Of two keys with one name, the first one counts: that of the operator. */
-function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
-  const named = new Map<string, ApiKey>();
-  for (const key of keys) if (!named.has(keyClient(key.name))) named.set(keyClient(key.name), key);
-  return named;
+/** Returns the keys by client. */
+function byClient(keys: readonly (ApiKey | MadeKey)[]): ReadonlyMap<string, ApiKey | MadeKey> {
+  return new Map(keys.map((key) => [clientOf(key), key]));
 }
 
 function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
   return new Set([...keys.values()].flatMap(digestsOf));
 }
 
-/** Returns the budget of a key in an array; an empty array if the key has none. */
-function useOf({ name, tokens, costUsd }: ApiKey): LimitedUse[] {
-  return tokens === null && costUsd === null ? [] : [{ name, tokens, costUsd, holders: [keyClient(name)] }];
+function budgetIn({ tokens, costUsd }: KeyOptions): Budget {
+  return { tokens, costUsd };
 }
 
-function makersGroups(key: ApiKey | MadeKey): readonly string[] {
-  return 'groups' in key ? key.groups : [];
+/** Returns the groups for which the usage of a key is counted in addition to the key, so that it remains if the key is deleted. */
+function countedGroups(key: ApiKey | MadeKey): readonly string[] {
+  return 'groups' in key ? [...key.groups, key.group ?? ''] : [];
 }
 
 function sharedUses(
   budgets: readonly SharedBudget[],
-  keys: ReadonlyMap<string, ApiKey>,
+  operatorKeys: readonly ApiKey[],
 ): ReadonlyMap<string, LimitedUse> {
   const holders = new Map<string, string[]>();
-  for (const [client, { group }] of keys) {
-    if (group !== null) holders.set(group, [...(holders.get(group) ?? []), client]);
+  for (const key of operatorKeys) {
+    if (key.group !== null) holders.set(key.group, [...(holders.get(key.group) ?? []), clientOf(key)]);
   }
   const uses = budgets.map(({ name, ...budget }) => {
     const members = name === wholeService ? null : [...(holders.get(name) ?? []), groupUsage(name)];
@@ -322,9 +368,12 @@ function earlier(one: number, other: number | null): number {
   return Math.min(one, other ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns the accepted keys of a client: two during a key rotation. */
-function workerKeysOf({ name, digest, scopes, rate, hasSubclients, expiresAt, previous }: ApiKey): WorkerKey[] {
-  const key = { name, digest, scopes: [...scopes], isCapped: rate !== null, hasSubclients, expiresAt };
+/** Returns the accepted keys of a client: two during a key rotation. The limits of a person hold for the keys, too. */
+function workerKeysOf(apiKey: ApiKey | MadeKey): WorkerKey[] {
+  const { name, digest, scopes, rate, hasSubclients, expiresAt, previous } = apiKey;
+  const client = clientOf(apiKey);
+  const isCapped = rate !== null || holderOf(client) !== client;
+  const key = { name, client, digest, scopes: [...scopes], isCapped, hasSubclients, expiresAt };
   if (previous === null) return [key];
   return [key, { ...key, digest: previous.digest, expiresAt: earlier(previous.expiresAt, expiresAt) }];
 }

@@ -28,12 +28,9 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
     isBroken = true;
     log.error('keys_rejected', { error: fault });
   };
-  const listener: FileListener = {
+  return {
     read: async (text): Promise<void> => {
-      const { madeKeys } = clients;
-      const content = await readKeysFileInSlices(text, clients.otherKeys, yieldToEventLoop);
-      // A key was made over HTTP meanwhile, perhaps with one of the names.
-      if (clients.madeKeys !== madeKeys) return void (await listener.read(text));
+      const content = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
       const { keys, budgets, personLines } = content;
       const faults = reportsCost ? content.faults : [...content.faults, ...budgetFaults(content)];
       if (faults.length > 0) return void refuse(faults.join('; '));
@@ -43,13 +40,21 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
       if (hasChanged) {
         clients.replaceNamedKeys(content);
         onChange();
+        for (const warning of nameWarnings(clients)) log.warn('config_warning', { warning });
       }
       if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.keyCount });
       isBroken = false;
     },
     unreadable: ({ message }) => refuse(message),
   };
-  return listener;
+}
+
+/** Returns warnings about keys that were made over HTTP and have the name of a key of the operator. */
+export function nameWarnings({ namesakes }: Pick<Clients, 'namesakes'>): string[] {
+  return namesakes.map(
+    ({ name, client }) =>
+      `MODEL_API_KEYS_FILE: a key that was made over HTTP has the name ${name}, too. It is another client, ${client}.`,
+  );
 }
 
 /** Polling interval, for systems without change notifications, such as a network share. */

@@ -2,9 +2,16 @@ import { randomBytes } from 'node:crypto';
 import type { KeyView, NewKey } from '../../shared/api/keys.js';
 import { dayQuery } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
-import { keyClient } from '../../shared/client.js';
+import { madeKeyClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { type ApiKey, digestOf, type KeyOptions, type MadeKey, plainOptions } from '../../shared/config/api-keys.js';
+import {
+  type ApiKey,
+  clientOf,
+  digestOf,
+  type KeyOptions,
+  type MadeKey,
+  plainOptions,
+} from '../../shared/config/api-keys.js';
 import { dayText, keyNamePattern, OptionFault, optionTexts, readOptionTexts } from '../../shared/config/keys-file.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
@@ -24,8 +31,6 @@ export interface MadeKeysParts {
   /** Sends the keys to the workers. */
   readonly onChange: () => void;
   readonly audit: Pick<AuditLog, 'record'>;
-  /** Resolves with whether there are data of a client, which a new key with its name would reveal. */
-  readonly hasData: (client: string) => Promise<boolean>;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
   readonly clock: Pick<Clock, 'now'>;
@@ -34,6 +39,8 @@ export interface MadeKeysParts {
 
 /** Largest number of keys that can be made over HTTP. */
 const maxKeys = 1000;
+/** Bytes of the random id of a key. Ids need not be secret, only different for keys with the same name. */
+const idBytes = 6;
 /** Attempts of one change while other hosts change keys, too. */
 const maxAttempts = 10;
 
@@ -67,7 +74,8 @@ export class MadeKeys {
 
   /** Makes a key. Only its digest is stored. */
   make(by: Actor, name: string, changes: OptionChanges): Promise<NewKey> {
-    return this.#update(by, 'key_made', name, async () => {
+    const id = randomBytes(idBytes).toString('hex');
+    return this.#update(by, 'key_made', name, () => {
       const { clients, clock } = this.#parts;
       if (!keyNamePattern.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits and . _ -');
       if (clients.keyNames.includes(name)) throw invalid('name', `another key already has the name ${name}`);
@@ -78,37 +86,37 @@ export class MadeKeys {
       if (maker !== null && ownCount >= (maker.maxOwnKeys ?? 0))
         throw new RelayError('forbidden', `you may have ${maker.maxOwnKeys} keys (own_keys): delete one first`);
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
-      if (maker !== null && (await this.#parts.hasData(keyClient(name))))
-        throw invalid('name', `a key with the name ${name} has been in use: choose another name`);
       const key = randomKey();
+      const client = madeKeyClient(maker === null ? null : by.client, { name, id });
       const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
-      const made = { name, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
-      return { keys: [...madeKeys, made], answer: { key, ...viewOf(made) } };
+      const made = { name, client, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
+      return { client, keys: [...madeKeys, made], answer: { key, ...viewOf(made) } };
     });
   }
 
   /** Changes the options of a key; others stay. */
   change(by: Actor, name: string, changes: OptionChanges): Promise<KeyView> {
-    return this.#update(by, 'key_changed', name, async () => {
+    return this.#update(by, 'key_changed', name, () => {
       const key = this.#find(by, name);
       const changed = { ...key, ...this.#optionsOf(key, this.#makerOf(by), changes) };
-      return { keys: this.#keysWith(key, changed), answer: viewOf(changed) };
+      return { client: key.client, keys: this.#keysWith(key, changed), answer: viewOf(changed) };
     });
   }
 
   async remove(by: Actor, name: string): Promise<void> {
-    await this.#update(by, 'key_removed', name, async () => {
-      return { keys: this.#keysWith(this.#find(by, name), null), answer: null };
+    await this.#update(by, 'key_removed', name, () => {
+      const key = this.#find(by, name);
+      return { client: key.client, keys: this.#keysWith(key, null), answer: null };
     });
   }
 
   /** Replaces the value of a key. The old value works until the day `oldUntil`, or no more. */
   rotate(by: Actor, name: string, oldUntil: string | null): Promise<NewKey> {
-    return this.#update(by, 'key_rotated', name, async () => {
+    return this.#update(by, 'key_rotated', name, () => {
       const old = this.#find(by, name);
       const key = randomKey();
       const rotated = { ...old, digest: digestOf(key), previous: this.#previousOf(old, oldUntil) };
-      return { keys: this.#keysWith(old, rotated), answer: { key, ...viewOf(rotated) } };
+      return { client: old.client, keys: this.#keysWith(old, rotated), answer: { key, ...viewOf(rotated) } };
     });
   }
 
@@ -175,14 +183,14 @@ export class MadeKeys {
    * Records an act, stores the keys of its change, and only then activates them. If another host has changed the keys in
    * between, the change is made again from the new keys.
    */
-  #update<T>(by: Actor, act: KeyAct, name: string, change: () => Promise<Change<T>>): Promise<T> {
+  #update<T>(by: Actor, act: KeyAct, name: string, change: () => Change<T>): Promise<T> {
     return this.#inLine(async () => {
       this.#checkActor(by);
       const { store, audit, log } = this.#parts;
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         await this.#read();
-        const { keys, answer } = await change();
-        if (attempt === 1) await audit.record({ act, by: by.client, target: `key ${name}`, request_id: by.requestId });
+        const { client, keys, answer } = change();
+        if (attempt === 1) await audit.record({ act, by: by.client, target: client, request_id: by.requestId });
         if (!(await store?.write(keys))) continue;
         this.#activate(keys);
         log.info(act, { name, by: by.client });
@@ -214,8 +222,9 @@ export class MadeKeys {
   }
 }
 
-/** Keys after a change, and the answer to its request. */
+/** Client of the changed key, all keys after the change, and the answer to its request. */
 interface Change<T> {
+  readonly client: string;
   readonly keys: readonly MadeKey[];
   readonly answer: T;
 }
@@ -236,6 +245,7 @@ function viewOf(key: ApiKey | MadeKey): KeyView {
   const textOf = (name: string) => texts[name] ?? null;
   return {
     name: key.name,
+    client: clientOf(key),
     source: 'owner' in key ? 'http' : 'operator',
     owner: 'owner' in key ? key.owner : null,
     made_at: 'owner' in key ? new Date(key.madeAt).toISOString() : null,

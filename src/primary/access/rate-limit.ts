@@ -1,41 +1,62 @@
 import type { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 import type { WindowCounter } from '../store/contract/store.js';
+import type { ClientRate } from './clients.js';
 
 // Only the needed files are loaded: all 36 files of the package take 8 MB.
 const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemory.js') as typeof RateLimiterMemory;
 const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
 
+type RatesOf = (client: string) => readonly ClientRate[];
+
 /**
- * Owns the rate windows of all clients, for all workers. A key holder and its sub-clients share one window. Windows are
- * timed by the monotonic clock.
+ * Counts a request in each window that it needs, the one of the key before that of its holder. Resolves with the first
+ * refusal, else with the verdict that leaves the fewest requests.
+ */
+async function takeFromAll(
+  rates: readonly ClientRate[],
+  take: (rate: ClientRate) => Promise<RateVerdict>,
+): Promise<RateVerdict> {
+  let least = uncapped;
+  for (const each of rates.toReversed()) {
+    if (each.rate.maxRequests === 0) continue;
+    const verdict = await take(each);
+    if (!verdict.isAllowed) return verdict;
+    if (least === uncapped || verdict.remaining < least.remaining) least = verdict;
+  }
+  return least;
+}
+
+/**
+ * Owns the rate windows of all clients, for all workers. A person and the own keys share one window, and so do a key and its
+ * sub-clients. Windows are timed by the monotonic clock.
  */
 export class RateLimit {
-  readonly #rateOf: (client: string) => Rate;
+  readonly #ratesOf: RatesOf;
   readonly #clock: Clock;
   /** Limiters by rate, one for each rate in the configuration and the keys. */
   readonly #limiters = new Map<string, RateLimiterMemory>();
   /** End of each open window in monotonic milliseconds, by rate and client. */
   readonly #windowEnds = new Map<string, number>();
 
-  /** `rateOf` returns the rate limit of a client. `maxRequests` 0 means no limit. */
-  constructor(rateOf: (client: string) => Rate, clock: Clock) {
-    this.#rateOf = rateOf;
+  /** `ratesOf` returns the rate limits for which a request counts. */
+  constructor(ratesOf: RatesOf, clock: Clock) {
+    this.#ratesOf = ratesOf;
     this.#clock = clock;
   }
 
-  /** Counts a request in the window of its client. */
-  async takeRequest(client: string): Promise<RateVerdict> {
-    const rate = this.#rateOf(client);
-    if (rate.maxRequests === 0) return uncapped;
-    const holder = holderOf(client);
+  /** Counts a request in the windows of its client. */
+  takeRequest(client: string): Promise<RateVerdict> {
+    return takeFromAll(this.#ratesOf(client), (each) => this.#take(each));
+  }
+
+  async #take({ client, rate }: ClientRate): Promise<RateVerdict> {
     const limiter = this.#limiterOf(rate);
-    const leftMs = this.#openWindow(limiter, holder, rate);
+    const leftMs = this.#openWindow(limiter, client, rate);
     try {
-      return verdictOf(true, await limiter.consume(holder), leftMs, rate);
+      return verdictOf(true, await limiter.consume(client), leftMs, rate);
     } catch (refusal) {
       if (!(refusal instanceof LimiterResult)) throw refusal;
       return verdictOf(false, refusal, leftMs, rate);
@@ -66,25 +87,27 @@ export class RateLimit {
 }
 
 /**
- * Owns the rate windows of all clients, for all hosts. A key holder and its sub-clients share one window. If the shared
- * counter fails, each host counts alone: a client may then send the full rate to each host.
+ * Owns the rate windows of all clients, for all hosts. If the shared counter fails, each host counts alone: a client may
+ * then send the full rate to each host.
  */
 export class SharedRateLimit {
-  readonly #rateOf: (client: string) => Rate;
+  readonly #ratesOf: RatesOf;
   readonly #counter: WindowCounter;
   /** Limiters by rate, one for each rate in the configuration and the keys. */
   readonly #limiters = new Map<string, RateLimiterRedis>();
 
-  constructor(rateOf: (client: string) => Rate, counter: WindowCounter) {
-    this.#rateOf = rateOf;
+  constructor(ratesOf: RatesOf, counter: WindowCounter) {
+    this.#ratesOf = ratesOf;
     this.#counter = counter;
   }
 
-  async takeRequest(client: string): Promise<RateVerdict> {
-    const rate = this.#rateOf(client);
-    if (rate.maxRequests === 0) return uncapped;
+  takeRequest(client: string): Promise<RateVerdict> {
+    return takeFromAll(this.#ratesOf(client), (each) => this.#take(each));
+  }
+
+  async #take({ client, rate }: ClientRate): Promise<RateVerdict> {
     try {
-      const taken = await this.#limiterOf(rate).consume(holderOf(client));
+      const taken = await this.#limiterOf(rate).consume(client);
       return verdictOf(true, taken, taken.msBeforeNext, rate);
     } catch (refusal) {
       if (!(refusal instanceof LimiterResult)) throw refusal;

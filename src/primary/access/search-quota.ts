@@ -1,35 +1,37 @@
-import { holderOf } from '../../shared/client.js';
+import { spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { SearchPosition } from '../../shared/config/search.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
 import type { Budgets } from './budgets.js';
+import type { SearchLimit } from './clients.js';
 
 /** Maximum number of searches for one answer. */
 const maxPerAnswer = 8;
 const dayMs = 86_400_000;
 
 /**
- * Limits the web searches of each client in a day (UTC). A key is counted with its sub-clients. The usage has the
- * searches of ended jobs, on all hosts. This class counts only the searches that running jobs of this host may make.
+ * Limits the web searches of each client in a day (UTC). A person is counted with the own keys, and a key with its
+ * sub-clients. The usage has the searches of ended jobs, on all hosts. This class counts only the searches that running
+ * jobs of this host may make.
  */
 export class SearchQuota {
   readonly #position: SearchPosition;
-  readonly #perDayOf: (client: string) => number | null;
+  readonly #limitsOf: (client: string) => readonly SearchLimit[];
   readonly #usage: Pick<Budgets, 'searchesOf'>;
   readonly #clock: Pick<Clock, 'now'>;
-  /** Searches that running jobs may make, by key holder or person. */
+  /** Searches that running jobs may make, by the clients for which they count. */
   readonly #reserved = new Map<string, number>();
 
-  /** `perDayOf`: returns the limit of a client; null if the client may not search. `usage` has the searches of ended jobs. */
+  /** `limitsOf`: returns the limits of a client; empty if the client may not search. `usage` has the searches of ended jobs. */
   constructor(
     position: SearchPosition,
-    perDayOf: (client: string) => number | null,
+    limitsOf: (client: string) => readonly SearchLimit[],
     usage: Pick<Budgets, 'searchesOf'>,
     clock: Pick<Clock, 'now'>,
   ) {
     this.#position = position;
-    this.#perDayOf = perDayOf;
+    this.#limitsOf = limitsOf;
     this.#usage = usage;
     this.#clock = clock;
   }
@@ -53,20 +55,25 @@ export class SearchQuota {
 
   /** Returns the searches that the client may still make in this day, at least 1. Throws like `check`. */
   #leftFor({ path }: WebSearch, client: string): number {
-    const perDay = this.#perDayOf(client);
     if (this.#position === 'off') throw invalid(path, 'the web search is off here (MODEL_API_SEARCH=off)');
-    if (perDay === null) throw invalid(path, 'the web search needs an API key with the option search=on');
-    const left = perDay - this.#usage.searchesOf(client) - (this.#reserved.get(holderOf(client)) ?? 0);
-    if (left > 0) return left;
+    const lefts = this.#limitsOf(client).map((limit) => ({ perDay: limit.perDay, left: this.#leftOf(limit) }));
+    const [least] = lefts.toSorted((a, b) => a.left - b.left);
+    if (least === undefined) throw invalid(path, 'the web search needs an API key with the option search=on');
+    if (least.left > 0) return least.left;
     const retryAfterSeconds = retryAfter('budget', dayMs - (this.#clock.now() % dayMs));
-    const message = `the client has used its ${perDay} web searches of this day (UTC)`;
+    const message = `the client has used its ${least.perDay} web searches of this day (UTC)`;
     throw new RelayError('rate_limited', message, { reason: 'budget', retryAfterSeconds });
   }
 
+  #leftOf({ client, perDay }: SearchLimit): number {
+    return perDay - this.#usage.searchesOf(client) - (this.#reserved.get(client) ?? 0);
+  }
+
   #add(client: string, count: number): void {
-    const holder = holderOf(client);
-    const reserved = (this.#reserved.get(holder) ?? 0) + count;
-    if (reserved > 0) this.#reserved.set(holder, reserved);
-    else this.#reserved.delete(holder);
+    for (const spender of spendersOf(client)) {
+      const reserved = (this.#reserved.get(spender) ?? 0) + count;
+      if (reserved > 0) this.#reserved.set(spender, reserved);
+      else this.#reserved.delete(spender);
+    }
   }
 }

@@ -2,7 +2,7 @@ import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import type { DeliveryList } from '../../shared/api/webhooks.js';
 import { inLine, inLines, withResolvers } from '../../shared/async.js';
-import { holderOf, readClientId } from '../../shared/client.js';
+import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
@@ -401,7 +401,7 @@ async function usageText(services: Services, { client, scopes, ...order }: Reque
   services.noteActivity();
   const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, order);
-  const { kind, name } = readClientId(holderOf(client));
+  const { kind, name } = readClientId(optionHolder(client));
   const { clients } = services;
   // what all clients have used together concerns only the operator
   const ownBudgets = () => clients.budgetsOf(client).filter(({ holders }) => holders !== null);

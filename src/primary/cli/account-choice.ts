@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { holderOf, optionHolder } from '../../shared/client.js';
 
 /** Account of a model CLI as the choice sees it. */
 export interface OwnedAccount {
@@ -33,7 +33,7 @@ export function eligibleAccounts<A extends OwnedAccount>(
   keyAccounts: readonly string[] | null,
   isElsewhere: (name: string) => boolean,
 ): readonly A[] {
-  for (const owner of new Set([client, holderOf(client)])) {
+  for (const owner of new Set([client, optionHolder(client), holderOf(client)])) {
     const owned = accounts.filter(({ owners }) => owners.includes(owner));
     if (owned.length > 0) return owned;
   }

@@ -1,4 +1,4 @@
-import { holderOf, keyClient } from '../../shared/client.js';
+import { optionHolder, readClientId } from '../../shared/client.js';
 import type { AccountLine } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
@@ -276,15 +276,20 @@ export function isolationWarnings(
 }
 
 /** Returns warnings about accounts with an owner that is no API key, perhaps because of a misspelled name. */
-export function ownerWarnings(accounts: readonly Pick<ModelCli, 'account'>[], keyNames: readonly string[]): string[] {
-  const known = new Set(keyNames.map(keyClient));
-  const isUnknown = (owner: string) => owner.startsWith(keyClient('')) && !known.has(holderOf(owner));
+export function ownerWarnings(accounts: readonly Pick<ModelCli, 'account'>[], keyClients: readonly string[]): string[] {
+  const known = new Set(keyClients);
+  const isUnknown = (owner: string) => isKey(owner) && !known.has(optionHolder(owner));
   return accounts.flatMap(({ account }) => {
     const unknown = account?.owners.filter(isUnknown) ?? [];
-    const names = unknown.map((owner) => owner.slice(keyClient('').length)).join(', ');
+    const names = unknown.map((owner) => readClientId(owner).name).join(', ');
     const text = `MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of ${account?.name}: ${names}`;
     return unknown.length === 0 ? [] : [text];
   });
+}
+
+function isKey(owner: string): boolean {
+  const { kind } = readClientId(owner);
+  return kind === 'key' || kind === 'made';
 }
 
 function startChecks({ health, login }: ModelCli): void {

@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { holderOf, optionHolder } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type BoundsOf, quarterOf } from '../access/clients.js';
@@ -37,7 +37,7 @@ export class QueuePlaces<W extends Sharer> {
   readonly #waiting = new FairShare<W>();
   /** Active clients without a waiting job; a key holder and its sub-clients are one client. */
   readonly #recentHolders: RecentClients;
-  /** Active users without a waiting job, for each key that has sub-clients. */
+  /** Active users without a waiting job, for each key that has sub-clients and each person with keys; in order of requests. */
   readonly #recentUsers = new Map<string, RecentClients>();
   #refusedFull = 0;
   #refusedBound = 0;
@@ -71,8 +71,21 @@ export class QueuePlaces<W extends Sharer> {
   /** Records that a client sent a request, even if the request is refused. */
   recordRequest(client: string): void {
     const holder = holderOf(client);
-    if (client !== holder && !this.#recentUsers.has(holder)) this.#recentUsers.set(holder, this.#createRecent());
+    if (client !== holder) {
+      const users = this.#recentUsers.get(holder) ?? this.#createRecent();
+      this.#recentUsers.delete(holder);
+      this.#recentUsers.set(holder, users);
+    }
     this.#noteActivity(client);
+    this.#forgetInactive();
+  }
+
+  /** Removes keys whose users are no longer active. The one with the oldest request is the first. */
+  #forgetInactive(): void {
+    for (const [holder, users] of this.#recentUsers) {
+      if (users.countOthers('') > 0 || this.#waiting.holderShare(holder).count > 0) return;
+      this.#recentUsers.delete(holder);
+    }
   }
 
   /** Takes a place. Throws `concurrency_limited` if the client may have no more places, or if the queue is full. */
@@ -108,12 +121,26 @@ export class QueuePlaces<W extends Sharer> {
     const key = this.#keyDivision(client, queue);
     if (!fits(queue.ownUse, bytes, queue.share)) throw this.#refuseBound(this.#shareMessage(client, queue));
     if (!fits(key.ownUse, bytes, key.share)) throw this.#refuseBound(userShareMessage(key));
+    this.#checkKey(client);
     if (this.taken >= maxWaiting || this.#waiting.bytes + bytes > maxWaitingBytes)
       throw this.#refuseFull('the queue is full');
     if (this.#takesReserved(queue, bytes))
       throw this.#refuseFull(`${reservedPlaces(queue, 'in the queue')} for other active clients`);
     if (this.#takesReserved(key, bytes))
       throw this.#refuseBound(`${reservedPlaces(key, 'of its key')} for other active users of the key`);
+  }
+
+  /** Throws if a key that a person has made has as many waiting jobs as its option `queue` allows. */
+  #checkKey(client: string): void {
+    const key = optionHolder(client);
+    const { maxQueued } = this.#boundsOf(key);
+    if (key === holderOf(client) || maxQueued === null) return;
+    const shares = this.clients.filter((share) => optionHolder(share.client) === key);
+    const count = shares.reduce((sum, share) => sum + share.count, 0);
+    if (count >= maxQueued)
+      throw this.#refuseBound(
+        `its key has ${jobs(count)}, and its limit is ${maxQueued} (the option queue of its key)`,
+      );
   }
 
   #queueDivision(client: string): Division {

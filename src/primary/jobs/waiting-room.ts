@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { holderOf, spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairQueue } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -246,9 +246,9 @@ export class WaitingRoom {
     return this.#active < this.limits.maxActive ? null : 'slot';
   }
 
+  /** Whether a client, its key or the person of the key has as many running jobs as it may have. */
   #isAtLimit(client: string): boolean {
-    const holder = holderOf(client);
-    return this.#runningOf.of(holder) >= this.#boundsOf(holder).maxRunning;
+    return spendersOf(client).some((each) => this.#runningOf.of(each) >= this.#boundsOf(each).maxRunning);
   }
 
   #isOpen({ cli, gate }: Pick<Entrant, 'cli' | 'gate'>): boolean {
@@ -259,7 +259,8 @@ export class WaitingRoom {
   }
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */
-  readonly #mayGo = ({ entrant }: Ticket): boolean => this.#isOpen(entrant) && entrant.heldBy() === null;
+  readonly #mayGo = ({ entrant }: Ticket): boolean =>
+    this.#isOpen(entrant) && entrant.heldBy() === null && !this.#isAtLimit(entrant.client);
 
   #grantNext(): void {
     while (this.#active < this.limits.maxActive) {
@@ -273,18 +274,22 @@ export class WaitingRoom {
   #grant(ticket: Ticket): void {
     const { client } = ticket.entrant;
     this.#active++;
-    this.#runningOf.add(holderOf(client), 1);
+    this.#countOf(client, 1);
     this.#countRunning(ticket.entrant, 1);
-    if (this.#isAtLimit(client)) this.#toEnd(client);
+    if (this.#isAtLimit(holderOf(client))) this.#toEnd(client);
     ticket.grant();
   }
 
   #release(entrant: Entrant): void {
     const { client } = entrant;
-    if (this.#isAtLimit(client)) this.#toEnd(client);
+    if (this.#isAtLimit(holderOf(client))) this.#toEnd(client);
     this.#active--;
-    this.#runningOf.add(holderOf(client), -1);
+    this.#countOf(client, -1);
     this.#countRunning(entrant, -1);
+  }
+
+  #countOf(client: string, change: 1 | -1): void {
+    for (const each of spendersOf(client)) this.#runningOf.add(each, change);
   }
 
   #countRunning({ cli, gate }: Entrant, change: 1 | -1): void {

@@ -47,6 +47,10 @@ export const rotateKeyRequest = z
 
 const keyFields = {
   name: z.string(),
+  client: z.string().meta({
+    description:
+      'Client of the key in usage, jobs and logs. A key made over HTTP has one that no other key ever has, such as `sso ada/laptop~8f2a11c09b3e`.',
+  }),
   source: z.enum(['operator', 'http']).meta({
     description: '`operator`: the operator has configured it, and it cannot be changed over HTTP.',
   }),

@@ -1,5 +1,5 @@
 import { isAbsolute, normalize } from 'node:path';
-import { keyClient, ssoClient, userClient } from '../client.js';
+import { clientKinds, ssoClient, writeClientId } from '../client.js';
 import { nearest } from '../text/nearest.js';
 import { shellWords } from './clis.js';
 import { personName } from './people.js';
@@ -34,7 +34,7 @@ export const maxAccountsFileBytes = 256 * 1024;
 const maxRunningJobs = 1024;
 export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 export const accountNameForm = 'the name must be 1 to 32 letters, digits and . _ -';
-const ownerPattern = /^(key|user):([A-Za-z0-9_][\w.@/-]{0,128})$/;
+const ownerPattern = /^(key|made|user):([A-Za-z0-9_][\w.@/~-]{0,128})$/;
 
 /**
  * Parses accounts, one per line: a name, a model CLI, and options such as `home=/srv/ada owners=key:ada jobs=2`, with
@@ -118,12 +118,13 @@ function readPath(value: string): string {
 function readOwner(text: string): string {
   const person = /^sso:(.*)$/.exec(text)?.[1];
   if (person !== undefined && personName.test(person)) return ssoClient(person);
-  const [, kind, name = ''] = ownerPattern.exec(text) ?? [];
+  const [, word, name = ''] = ownerPattern.exec(text) ?? [];
+  const kind = clientKinds.find((each) => each === word);
   if (kind === undefined || (kind === 'user' && name.includes('/')))
     throw new Error(
       'must be API keys, local users and people who sign on, joined by +, such as key:ada+user:ada+sso:ada@example.org',
     );
-  return kind === 'key' ? keyClient(name) : userClient(name);
+  return writeClientId({ kind, name });
 }
 
 function readJobs(value: string): number {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { keyClient } from '../client.js';
 import type { BudgetPeriod } from '../days.js';
 
 /** Permissions of a key: POST /ask, all of /chat, the operator's endpoints, GET /metrics. */
@@ -90,12 +91,19 @@ export interface PersonLine extends KeyOptions {
 
 /** Key that was made over HTTP. */
 export interface MadeKey extends ApiKey {
+  /** Client of the key, which no other key ever has, see `madeKeyClient`. */
+  readonly client: string;
   /** Client that has made it. */
   readonly owner: string;
   /** Time at which it was made, in milliseconds since the epoch. */
   readonly madeAt: number;
   /** Groups of the person who has made it, whose budgets it shares. */
   readonly groups: readonly string[];
+}
+
+/** Returns the client of a key. */
+export function clientOf(key: ApiKey | MadeKey): string {
+  return 'client' in key ? key.client : keyClient(key.name);
 }
 
 export const plainOptions: KeyOptions = {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { madeKeyClient, readClientId } from '../client.js';
 import { type MadeKey, plainOptions } from './api-keys.js';
 import { keyNamePattern, optionTexts, readOptionTexts } from './keys-file.js';
 
@@ -7,6 +8,10 @@ const content = z.strictObject({
   keys: z.array(
     z.strictObject({
       name: z.string().regex(keyNamePattern),
+      client: z
+        .string()
+        .regex(/^(made |sso [^/]+\/)[\w.-]+~\w+$/)
+        .optional(),
       digest: z.string().regex(/^[0-9a-f]{64}$/),
       owner: z.string(),
       made_at: z.iso.datetime(),
@@ -22,13 +27,20 @@ export function readMadeKeys(text: string): MadeKey[] {
   if (!parsed.success) throw new Error('is damaged');
   const names = new Set(parsed.data.keys.map(({ name }) => name));
   if (names.size < parsed.data.keys.length) throw new Error('has two keys with one name');
-  return parsed.data.keys.map(({ made_at: madeAt, groups = [], options, ...key }) => ({
+  return parsed.data.keys.map(({ made_at, groups = [], options, ...key }) => ({
     ...key,
-    madeAt: Date.parse(madeAt),
+    client: key.client ?? firstClient(key, Date.parse(made_at)),
+    madeAt: Date.parse(made_at),
     groups,
     ...plainOptions,
     ...readOptionTexts(options),
   }));
+}
+
+/** Returns the client of a key in a file without clients: the time at which the key was made identifies it. */
+function firstClient({ name, owner }: Pick<MadeKey, 'name' | 'owner'>, madeAt: number): string {
+  const person = readClientId(owner).kind === 'sso' ? owner : null;
+  return madeKeyClient(person, { name, id: madeAt.toString(36) });
 }
 
 function parseJson(text: string): unknown {
@@ -41,8 +53,8 @@ function parseJson(text: string): unknown {
 
 /** Returns the text of this file. */
 export function madeKeysText(keys: readonly MadeKey[]): string {
-  const rows = keys.map(({ name, digest, owner, madeAt, groups, ...options }) => ({
-    ...{ name, digest, owner, made_at: new Date(madeAt).toISOString(), ...(groups.length > 0 && { groups }) },
+  const rows = keys.map(({ name, client, digest, owner, madeAt, groups, ...options }) => ({
+    ...{ name, client, digest, owner, made_at: new Date(madeAt).toISOString(), ...(groups.length > 0 && { groups }) },
     options: optionTexts(options, true),
   }));
   return `${JSON.stringify({ version: 1, keys: rows }, null, 1)}\n`;

@@ -68,8 +68,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
     tooShort,
   } = source === null ? nothing : await loadFrom(source, files, hasOthers);
   const made = await loadMade(variables.madeKeysFile, files);
-  const otherKeys = [...apiKeys, ...made.keys];
-  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, otherKeys, files);
+  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, apiKeys, files);
   const isUseless =
     variables.keysFile !== null &&
     named.faults.length === 0 &&

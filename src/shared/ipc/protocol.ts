@@ -62,6 +62,8 @@ export type Actor = z.infer<typeof actor>;
 
 /** API key as a worker stores it: by its SHA-256 digest (hex). */
 const workerKey = workerPersonLine.extend({
+  /** Client of the key. */
+  client: z.string(),
   digest: z.string(),
   /** Whether the holder may name sub-clients. */
   hasSubclients: z.boolean(),
@@ -69,7 +71,7 @@ const workerKey = workerPersonLine.extend({
 export type WorkerKey = z.infer<typeof workerKey>;
 
 /** Rights of the client of a request. */
-export type ClientRights = Omit<WorkerKey, 'digest'>;
+export type ClientRights = Omit<WorkerKey, 'digest' | 'client'>;
 
 /** Key that an actor makes or changes. */
 const keyOrder = z.object({ name: z.string(), by: actor });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP, type Socket } from 'node:net';
 import type { Express, Request } from 'express';
-import { addressClient, keyClient, ssoClient, subClient, userClient } from '../../shared/client.js';
+import { addressClient, ssoClient, subClient, userClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
@@ -82,7 +82,7 @@ async function identify(authority: Authority, req: Request, res: Reply): Promise
     return setRights(res, keys.rightsOf(person));
   }
   const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));
-  res.locals.client = keyClient(key.name);
+  res.locals.client = key.client;
   return setRights(res, key);
 }
 

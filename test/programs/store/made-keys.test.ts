@@ -34,7 +34,8 @@ const namesOn = async (host: Service) =>
 
 describe('The keys in Redis', () => {
   const keyOf = (name: string): MadeKey => {
-    return { name, digest: digestOf(name), ...plainOptions, owner: 'sso ada', madeAt: 0, groups: ['ü lab'] };
+    const made = { client: `sso ada/${name}~1`, owner: 'sso ada', madeAt: 0, groups: ['ü lab'] };
+    return { name, digest: digestOf(name), ...plainOptions, ...made };
   };
 
   it('are read by a host once after each change, and changed only by a host that knows them', async () => {

@@ -1,7 +1,9 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
+import { upload } from '../../support/clients/batches.js';
 import { headersOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
@@ -25,6 +27,7 @@ beforeAll(async () => {
     MODEL_API_AUDIT_FILE: join(folder.path, 'audit.jsonl'),
     MODEL_API_TRUST_PROXY: '127.0.0.1',
     MODEL_API_USER_HEADER: 'X-User',
+    MODEL_API_FILES: 'memory',
   };
   service = await startService({ env });
 });
@@ -35,6 +38,8 @@ afterAll(async () => {
 });
 
 const ask = (key: unknown) => service.post('/ask', { prompt: 'Hello' }, { 'x-api-key': String(key) });
+type Made = Awaited<ReturnType<Service['post']>>;
+const withKey = ({ body }: Made) => ({ 'x-api-key': String(body.key) });
 const acts = async () => {
   const { body } = await service.get('/audit', operator);
   return (body.records as { act: string; by: string; target: string }[]).map(({ act, by, target }) => [
@@ -74,8 +79,41 @@ describe('A key that is made over HTTP', () => {
     expect((await service.patch('/keys/laptop', { scopes: ['admin'] }, ada)).status).toBe(400);
     expect((await service.delete('/keys/laptop', { 'x-user': 'eve' })).status).toBe(403);
     expect((await service.delete('/keys/laptop', ada)).status).toBe(200);
-    const again = await service.post('/keys', { name: 'laptop' }, ada);
-    expect(again).toMatchObject({ status: 400, body: { message: expect.stringContaining('has been in use') } });
+  });
+
+  it('sees nothing of a deleted key with its name, neither files nor jobs', async () => {
+    const before = await service.post('/keys', { name: 'phone', scopes: ['ask', 'chat'] }, operator);
+    const uploaded = await upload(service, 'secret', { purpose: 'user_data' }, withKey(before));
+    const hanging = await service.post('/ask', { prompt: 'hang on' }, { ...withKey(before), prefer: 'respond-async' });
+    expect([uploaded.status, hanging.status]).toEqual([200, 202]);
+    await service.delete('/keys/phone', operator);
+    for (const by of [operator, ada]) {
+      const after = await service.post('/keys', { name: 'phone' }, by);
+      expect(after.status).toBe(201);
+      const { id } = uploaded.body;
+      expect((await service.get(`/v1/files/${id}/content`, withKey(after))).status).toBe(404);
+      expect((await service.get(`/jobs/${hanging.body.job_id}`, withKey(after))).status).toBe(404);
+      expect((await service.get('/jobs', withKey(after))).body.jobs).toEqual([]);
+      await service.delete('/keys/phone', by);
+    }
+    await service.delete(`/jobs/${hanging.body.job_id}`, operator);
+  });
+
+  it('remains another client than a key of the operator that gets its name, also after a restart', async () => {
+    const made = await service.post('/keys', { name: 'desk' }, ada);
+    const file = named.env.MODEL_API_KEYS_FILE ?? '';
+    await writeFile(file, `${await readFile(file, 'utf8')}desk:sha256:${digestOf('the-key-of-the-operator')}\n`);
+    await service.log('keys_loaded');
+    const callerOf = async (key: unknown) => (await service.get('/usage', { 'x-api-key': String(key) })).body.caller;
+    for (let starts = 0; starts < 2; starts++) {
+      expect(await callerOf('the-key-of-the-operator')).toMatchObject({ kind: 'key', client: 'desk' });
+      const client = expect.stringMatching(/^ada\/desk~\w+$/);
+      expect(await callerOf(made.body.key)).toMatchObject({ kind: 'sso', client });
+      await service.log('config_warning');
+      await service.stop();
+      service = await startService({ env });
+    }
+    await service.delete('/keys/desk', ada);
   });
 
   it.each<[string, object, number]>([

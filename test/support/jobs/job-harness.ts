@@ -39,6 +39,7 @@ import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } f
 import { spanTexts } from '../../../src/shared/trace/span.js';
 import { healthOf } from '../agents/cli-health.js';
 import { FakeClock } from '../basics/fake-clock.js';
+import { sameSearchLimit } from '../basics/limits.js';
 import type { SharedMemoryJobs } from '../stores/shared-jobs.js';
 import { jobRequest, plainForm } from './job-records.js';
 
@@ -390,7 +391,12 @@ export function jobHarness(options: JobOptions = {}) {
   );
   const lastCli = clis.at(-1) as ModelCli;
   const router = routerTo(clis, state, options.models);
-  const searches = new SearchQuota('native', () => state.searchesPerDay, state.budgets, clock);
+  const searches = new SearchQuota(
+    'native',
+    sameSearchLimit(() => state.searchesPerDay),
+    state.budgets,
+    clock,
+  );
   const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, isTraced);
   const background = backgroundJobs(state, runner, room, options);
   let requests = 0;

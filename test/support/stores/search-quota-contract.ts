@@ -5,6 +5,7 @@ import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
 import { systemClock } from '../../../src/shared/clock.js';
+import { sameSearchLimit } from '../basics/limits.js';
 import { jobDone, jobRequest } from '../jobs/job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
@@ -16,7 +17,12 @@ class SearchingHost {
   readonly #store: Store;
   readonly #journal: UsageJournal;
   readonly #budgets = new Budgets(systemClock, () => []);
-  readonly #quota = new SearchQuota('native', () => perDay, this.#budgets, systemClock);
+  readonly #quota = new SearchQuota(
+    'native',
+    sameSearchLimit(() => perDay),
+    this.#budgets,
+    systemClock,
+  );
   readonly #usage: ReturnType<Budgets['combineUsage']>;
 
   constructor(store: Store) {

@@ -211,7 +211,7 @@ describe('The budget of a week or month', () => {
 
 it('The web searches of a day are those of a key with its sub-clients, or of a person, from the store and since then', async () => {
   const { budgets, clock } = budgetsOf({});
-  const count = () => ['key ada/new', 'key bob', 'sso ada'].map((client) => budgets.searchesOf(client));
+  const count = () => ['key ada', 'key bob', 'sso ada'].map((client) => budgets.searchesOf(client));
   budgets.jobEnded({ client: 'key ada/x', groups: ['art'] }, { ...charge(1), searches: 2 });
   budgets.jobEnded({ client: 'sso ada' }, { ...charge(1), searches: 5 });
   expect(count()).toEqual([2, 0, 5]);

@@ -31,8 +31,9 @@ describe('The options of a client', () => {
 
   it('include a separate rate limit, or that of the service', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    expect(clients.rateOf('key ada')).toEqual(own.rate);
-    expect(clients.rateOf('user ada')).toEqual({ maxRequests: 9, windowMs: 60_000 });
+    expect(clients.ratesOf('key ada')).toEqual([{ client: 'key ada', rate: own.rate }]);
+    const common = { maxRequests: 9, windowMs: 60_000 };
+    expect(clients.ratesOf('user ada')).toEqual([{ client: 'user ada', rate: common }]);
   });
 
   it('change with the keys file', () => {
@@ -84,13 +85,16 @@ describe('The groups whose budgets limit a person', () => {
   const tokens = { max: 5, period: 'day' } as const;
   const budgetsFor = (...names: string[]) => names.map((name) => ({ name, tokens, costUsd: null }));
   const line = { ...plainOptions, name: 'eve', group: 'art' };
-  const made = { ...keyOf('laptop'), owner: 'sso ada', madeAt: 0, groups: ['biology', 'gone'] };
+  const made = {
+    ...{ ...keyOf('laptop'), client: 'sso ada/laptop~1', owner: 'sso ada' },
+    ...{ madeAt: 0, groups: ['biology', 'gone'] },
+  };
   const people = new Clients({
     ...{ ...cap, ...nothing, needsKey: true },
     sharedBudgets: budgetsFor('biology', 'art', '*'),
     personLines: [line],
     namedKeys: [keyOf('bob', { group: 'art' })],
-    madeKeys: [made, { ...made, ...keyOf('phone', { group: 'biology' }) }],
+    madeKeys: [made, { ...made, ...keyOf('phone', { group: 'art' }), client: 'made phone~2' }],
   });
 
   it.each<[client: string, named: string[], groups: string[]]>([
@@ -99,8 +103,9 @@ describe('The groups whose budgets limit a person', () => {
     ['sso ada', [], []],
     ['sso eve', ['biology'], ['biology', 'art']],
     ['key bob', ['biology'], []],
-    ['key laptop', [], ['biology']],
-    ['key phone', [], []],
+    ['sso ada/laptop~1', [], ['biology']],
+    ['made phone~2', [], ['biology', 'art']],
+    ['key laptop', [], []],
     ['user ada', [], []],
   ])('are those that have a line: %s in %j', (client, named, groups) => {
     expect(people.budgetGroupsOf(client, named)).toEqual(groups);
@@ -111,7 +116,7 @@ describe('The groups whose budgets limit a person', () => {
     expect(namesOf('sso ada')).toEqual(['@*']);
     people.recordPerson('sso ada', ['art', 'lab', 'biology']);
     expect(namesOf('sso ada')).toEqual(['@art', '@biology', '@*']);
-    expect(namesOf('key laptop')).toEqual(['@biology', '@*']);
+    expect(namesOf('sso ada/laptop~1')).toEqual(['@biology', '@*']);
     expect(people.budgetsOf('sso ada', [])).toMatchObject([{ name: '@*' }]);
   });
 });
@@ -182,10 +187,10 @@ describe('The keys for the workers', () => {
   it('are the configured ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
-    const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
+    const fixed = { name: 'default', client: 'key default', digest: digestOf('default'), isCapped: false, ...common };
     expect(clients.workerKeys.keys).toEqual([
       fixed,
-      { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common },
+      { name: 'ada', client: 'key ada', digest: digestOf('ada'), isCapped: true, ...common },
     ]);
     clients.replaceNamedKeys(noLines);
     expect(clients.workerKeys.keys).toEqual([fixed]);

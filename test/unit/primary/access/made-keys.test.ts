@@ -5,9 +5,10 @@ import { Clients } from '../../../../src/primary/access/clients.js';
 import { MadeKeys } from '../../../../src/primary/access/made-keys.js';
 import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
 import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
+import { holderOf } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
-import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
+import { madeKeysText, readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
@@ -63,7 +64,6 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       log,
     },
     onChange: () => void sent.push(clients.keyNames),
-    hasData: async (client) => client === 'key bob',
   });
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
   return { keys, clients, records, sent, stored, path: file.path, log };
@@ -83,7 +83,7 @@ describe('A key that an administrator makes', () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700);
     expect(sent).toEqual([['root', 'lab']]);
-    expect(records).toEqual([{ act: 'key_made', by: 'key root', target: 'key lab', request_id: 'request-1' }]);
+    expect(records).toEqual([{ act: 'key_made', by: 'key root', target: made.client, request_id: 'request-1' }]);
     expect(JSON.stringify(keys.list(root))).not.toContain(digestOf(made.key));
     expect(keys.list(root).map(({ name, source }) => [name, source])).toEqual([
       ['root', 'operator'],
@@ -210,7 +210,8 @@ describe('A person with the option own_keys', () => {
       ['lab', []],
     ]);
     clients.recordPerson('sso ada', []);
-    expect(clients.budgetsOf('key laptop').map(({ name }) => name)).toEqual(['laptop', '@biology']);
+    const [laptop] = clients.madeKeys;
+    expect(clients.budgetsOf(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
   });
 
   it('sees and changes only own keys', async () => {
@@ -229,13 +230,36 @@ describe('A person with the option own_keys', () => {
   });
 });
 
-describe('A name that has been in use', () => {
-  it('is refused to a person, to whom it would reveal the data of its client', async () => {
-    const { keys } = createKeys();
-    await expect(keys.make(ada, 'bob', {})).rejects.toMatchObject({
-      ...{ code: 'validation_error', message: expect.stringContaining('has been in use') },
-    });
-    expect(await keys.make(root, 'bob', {})).toMatchObject({ name: 'bob' });
+describe('A name that is given again', () => {
+  it('belongs to another client each time, whoever makes its key', async () => {
+    const { keys, clients } = createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
+    const made: string[] = [];
+    for (const by of [ada, eve, root, ada]) {
+      made.push((await keys.make(by, 'laptop', {})).client);
+      await keys.rotate(by, 'laptop', null);
+      expect(clients.madeKeys[0]?.client).toBe(made.at(-1));
+      await keys.remove(by, 'laptop');
+    }
+    expect(new Set(made).size).toBe(4);
+    expect(made.map(holderOf)).toEqual(['sso ada', 'sso eve', made[2], 'sso ada']);
+  });
+
+  it('belongs to another client than a key of the operator with this name, which both go on working', async () => {
+    const { keys, clients } = createKeys();
+    const { key, client } = await keys.make(ada, 'lab', {});
+    const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
+    clients.replaceNamedKeys({ keys: [lab], budgets: [], personLines: clients.personLines });
+    expect([clients.optionsOf('key lab').weight, clients.optionsOf(client).weight]).toEqual([9, null]);
+    expect(clients.namesakes.map((each) => each.client)).toEqual([client]);
+    const sent = clients.workerKeys.keys?.map(({ digest, client: each }) => [digest, each]);
+    expect(sent).toEqual(
+      expect.arrayContaining([
+        [lab.digest, 'key lab'],
+        [digestOf(key), client],
+      ]),
+    );
+    await keys.remove(ada, 'lab');
+    expect(clients.keyClients).toEqual(['key root', 'key lab']);
   });
 });
 
@@ -324,19 +348,6 @@ describe('Keys of several hosts', () => {
     await north.keys.remove(root, 'lab');
     expect(north.clients.hasDigest(digestOf(key))).toBe(false);
   });
-
-  it('do not replace a key of the operator with the same name', async () => {
-    const { north, south } = createHosts();
-    await north.keys.make(root, 'lab', {});
-    const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
-    south.clients.replaceNamedKeys({ keys: [lab], budgets: [], personLines: [] });
-    await south.keys.refresh();
-    expect(south.clients.optionsOf('key lab')).toMatchObject({ weight: 9 });
-    expect(south.clients.workerKeys.keys?.map(({ name, digest }) => [name, digest])).toContainEqual([
-      'lab',
-      lab.digest,
-    ]);
-  });
 });
 
 describe('Nobody else', () => {
@@ -354,6 +365,18 @@ describe('Nobody else', () => {
 });
 
 describe('The file of made keys', () => {
+  it('may be one without clients: the time at which a key was made then identifies it', () => {
+    const row = { digest: digestOf('key'), made_at: '2026-11-27T21:00:00.000Z', options: {} };
+    const rows = [
+      { name: 'laptop', owner: 'sso ada', ...row },
+      { name: 'ci', owner: 'key root', ...row },
+    ];
+    const clientsIn = (text: string) => readMadeKeys(text).map(({ client }) => client);
+    const read = clientsIn(JSON.stringify({ version: 1, keys: rows }));
+    expect(read).toEqual([expect.stringMatching(/^sso ada\/laptop~\w+$/), expect.stringMatching(/^made ci~\w+$/)]);
+    expect(clientsIn(madeKeysText(readMadeKeys(JSON.stringify({ version: 1, keys: rows }))))).toEqual(read);
+  });
+
   it.each(['', '{"version":1,"ke', '{"version":2,"keys":[]}', '[]', '{"version":1,"keys":[{"name":"a"}]}'])(
     'is reported as damaged: %j',
     (text) => {

@@ -1,12 +1,13 @@
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { sameRate } from '../../../support/basics/limits.js';
 
 describe('A rate window', () => {
   const rate = { maxRequests: 2, windowMs: 59_990 };
   const cap = { maxRequests: 2, windowSeconds: 59.99 };
 
   it('allows a number of requests of one client, and reports its remaining time in whole seconds, rounded up', async () => {
-    const limit = new RateLimit(() => rate, new FakeClock());
+    const limit = new RateLimit(sameRate(rate), new FakeClock());
     expect(await limit.takeRequest('user ada')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60, ...cap });
     expect(await limit.takeRequest('user ada')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60, ...cap });
     for (let times = 0; times < 2; times++) {
@@ -17,14 +18,14 @@ describe('A rate window', () => {
 
   it('has the size and duration configured for the client', async () => {
     const own = { maxRequests: 1, windowMs: 5000 };
-    const limit = new RateLimit((client) => (client === 'key ada' ? own : rate), new FakeClock());
+    const limit = new RateLimit((client) => sameRate(client === 'key ada' ? own : rate)(client), new FakeClock());
     expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: true, maxRequests: 1, windowSeconds: 5 });
     expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: false, resetSeconds: 5 });
     expect(await limit.takeRequest('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
   it('is shared by the holder of a key and all its users', async () => {
-    const limit = new RateLimit(() => rate, new FakeClock());
+    const limit = new RateLimit(sameRate(rate), new FakeClock());
     const verdicts = [];
     for (const client of ['key app/ada', 'key app', 'key app/bob'])
       verdicts.push((await limit.takeRequest(client)).isAllowed);
@@ -33,7 +34,7 @@ describe('A rate window', () => {
   });
 
   it('does not exist if a client has no rate limit', async () => {
-    const limit = new RateLimit(() => ({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
+    const limit = new RateLimit(sameRate({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
     for (let times = 0; times < 5; times++) {
       expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: true, maxRequests: 0 });
     }
@@ -41,7 +42,7 @@ describe('A rate window', () => {
 
   it('ends with its time, and not earlier', async () => {
     const clock = new FakeClock();
-    const limit = new RateLimit(() => rate, clock);
+    const limit = new RateLimit(sameRate(rate), clock);
     for (let times = 0; times < 2; times++) await limit.takeRequest('user ada');
     await clock.advance(30_000);
     expect(await limit.takeRequest('user ada')).toMatchObject({ isAllowed: false, resetSeconds: 30 });

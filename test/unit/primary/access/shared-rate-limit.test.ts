@@ -2,6 +2,7 @@ import { SharedRateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { WindowCounter } from '../../../../src/primary/store/contract/store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { sameRate } from '../../../support/basics/limits.js';
 
 /** Counter shared by all hosts. It can be unavailable. */
 class FakeCounter implements WindowCounter {
@@ -19,7 +20,7 @@ class FakeCounter implements WindowCounter {
 function createHosts(count: number, rate = { maxRequests: 3, windowMs: 2500 }) {
   const counter = new FakeCounter();
   const clock = new FakeClock();
-  const hosts = Array.from({ length: count }, () => new SharedRateLimit(() => rate, counter));
+  const hosts = Array.from({ length: count }, () => new SharedRateLimit(sameRate(rate), counter));
   return { counter, clock, hosts, host: hosts[0] as SharedRateLimit };
 }
 

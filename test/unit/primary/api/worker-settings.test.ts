@@ -4,7 +4,15 @@ import { loadConfig } from '../../../../src/shared/config/config.js';
 import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';
 
 const keys = [
-  { name: 'ada', digest: 'ab12', scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null },
+  {
+    name: 'ada',
+    client: 'key ada',
+    digest: 'ab12',
+    scopes: ['ask' as const],
+    isCapped: false,
+    hasSubclients: false,
+    expiresAt: null,
+  },
 ];
 const runtimePlaces = { runtimeParent: '/run', cgroupParent: null };
 

@@ -9,6 +9,8 @@ const accounts = [
   account('bob', 'key lab/bob'),
   account('lab', 'key lab'),
   account('spare'),
+  account('ann', 'sso ann'),
+  account('ci', 'made ci~1'),
 ];
 const atCodex = (name: string) => name === 'gpt' || name === 'gpt2';
 
@@ -34,6 +36,12 @@ describe('The accounts that may serve a client', () => {
     ['key eve', ['ada', 'team'], ['team'], 'only those of its key that are not the accounts of other clients'],
     ['key eve', ['missing'], [], 'none, if its key names an unknown account'],
     ['key eve', ['missing', 'gpt'], [], 'none, if its key names an unknown account'],
+    ['sso ann/laptop~1', null, ['ann'], 'the accounts of the person who has made the key'],
+    ['made ci~1/bob', null, ['ci'], 'the accounts of a made key'],
+    ['made ci~2', null, ['team', 'spare'], 'the accounts without owners, because another made key has this name'],
+    ['key ann', null, ['team', 'spare'], 'the accounts without owners, because a key is not the person of that name'],
+    ['sso eve/ada~1', null, ['team', 'spare'], 'the accounts without owners, whatever name a person gives to a key'],
+    ['made ada~1', null, ['team', 'spare'], 'the accounts without owners, because it is no key of the operator'],
   ])('are for %s with the accounts %j: %j (%s)', (client, keyAccounts, expected, _) => {
     expect(namesFor(client, keyAccounts)).toEqual(expected);
   });

@@ -138,7 +138,7 @@ describe('The accounts of the model CLIs', () => {
   it('have a warning if an owner is no API key', async () => {
     const text = `${ada}lab claude home=/l owners=key:lab/ada+key:adda+user:nobody\n${team}`;
     await using made = await createAccounts(text);
-    expect(ownerWarnings(made.accounts.named, ['ada', 'lab'])).toEqual([
+    expect(ownerWarnings(made.accounts.named, ['key ada', 'key lab'])).toEqual([
       'MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of lab: adda',
     ]);
   });

@@ -12,7 +12,7 @@ const clock = new FakeClock();
 function keyOf(name: string, key: string, differences: Partial<WorkerKey> = {}): WorkerKey {
   const scopes = ['ask', 'chat', 'admin', 'metrics'] as WorkerKey['scopes'];
   const plain = { isCapped: false, hasSubclients: false, expiresAt: null };
-  return { name, digest: digestOf(key), scopes, ...plain, ...differences };
+  return { name, client: `key ${name}`, digest: digestOf(key), scopes, ...plain, ...differences };
 }
 
 const keys = [

@@ -8,7 +8,8 @@ const asKeys = (keys: WorkerKey[]) => ({ keys, personLines: [] });
 
 describe('The API keys of a worker', () => {
   const key = (name: string) => ({
-    ...{ name, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false, hasSubclients: false, expiresAt: null },
+    ...{ name, client: `key ${name}`, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false },
+    ...{ hasSubclients: false, expiresAt: null },
   });
 
   it('are found by the key that a client sends, and by nothing else', () => {

@@ -21,7 +21,7 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
   const signOn = new SignOn('remote-user', 'remote-groups', parts);
   const keys = new KeyRing();
   const rights = { scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null };
-  keys.begin({ keys: [{ name: 'bob', digest: digestOf('key-of-bob'), ...rights }], personLines });
+  keys.begin({ keys: [{ name: 'bob', client: 'key bob', digest: digestOf('key-of-bob'), ...rights }], personLines });
   const authority = { keys, users, wrongKeys: { count: async () => {} }, signOn, clock };
   const trust: Handler = (req, _res, next) => {
     trustProxies(req.app as never, trusted);

@@ -1,0 +1,16 @@
+import type { ClientRate, SearchLimit } from '../../../src/primary/access/clients.js';
+import { spendersOf } from '../../../src/shared/client.js';
+import type { Rate } from '../../../src/shared/config/api-keys.js';
+
+/** Returns the same rate limit for each client. */
+export function sameRate(rate: Rate): (client: string) => ClientRate[] {
+  return (client) => spendersOf(client).map((spender) => ({ client: spender, rate }));
+}
+
+/** Returns the same limit of searches for each client; none if it may not search. */
+export function sameSearchLimit(perDay: () => number | null): (client: string) => SearchLimit[] {
+  return (client) => {
+    const limit = perDay();
+    return limit === null ? [] : spendersOf(client).map((spender) => ({ client: spender, perDay: limit }));
+  };
+}
