@@ -4,7 +4,7 @@ import { delay, systemClock } from '../shared/clock.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
-import { createLogger, describeError, type Logger, LogOutput, openForLog, stdoutFd } from '../shared/log/logger.js';
+import { createLogger, describeError, type Logger, LogOutput, openForLog, workerLogFd } from '../shared/log/logger.js';
 import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
@@ -72,7 +72,7 @@ async function main(): Promise<void> {
   process.on('SIGUSR1', () => {}); // without a listener, Node opens its debugger to all local programs
   const primaryPid = process.ppid;
   const metrics = new HttpMetrics();
-  const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());
+  const output = new LogOutput(openForLog(workerLogFd), systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
   const parts = { keys: new KeyRing(), listeners: new Listeners(), metrics };
   const context: WorkerContext = {

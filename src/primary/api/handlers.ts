@@ -16,6 +16,7 @@ import type {
   WorkerSettings,
 } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
+import { workerLogFd } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
 import type { AuditLog } from '../access/audit-log.js';
 import type { Budgets } from '../access/budgets.js';
@@ -49,8 +50,8 @@ import type { SharedHandlers } from '../workers/worker-handle.js';
 import { adminHandlers } from './admin-handlers.js';
 import { fileHandlers } from './file-handlers.js';
 
-/** First inherited descriptor of a listening address in a worker, after its standard streams and its channel. */
-const firstInheritedFd = 4;
+/** First inherited descriptor of a listening address in a worker, after its standard streams, its channel and its log. */
+const firstInheritedFd = workerLogFd + 1;
 
 /**
  * Share of the drain time after which a client that reads nothing is disconnected, so that it neither prolongs the

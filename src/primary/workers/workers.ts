@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { contained } from '../../shared/contained.js';
-import { describeError, type Logger } from '../../shared/log/logger.js';
+import { describeError, type Logger, stdoutFd } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import { workerExits } from '../../shared/phase.js';
@@ -81,9 +81,9 @@ export class Workers {
     // Each worker accepts connections itself: a connection that the primary passed to a stopped or dying worker would
     // be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
+    const stdio = ['ignore', 'ignore', 'pipe', 'ipc', stdoutFd, ...this.#settings.fds] as const;
     const options = [...process.execArgv, youngGeneration, ...execArgv];
-    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: options, stdio });
+    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: options, stdio: [...stdio] });
     for (const slot of this.#slots) this.#fillSlot(slot);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
@@ -227,6 +227,10 @@ export class Workers {
     const onError = (error: Error) => this.#onWorkerError(handle, error);
     const onExit = (code: number | null, signal: string | null) => this.#onExit(handle, code, signal);
     worker.on('error', contained(onError, onFault)).once('exit', contained(onExit, onFault));
+    const { stderr } = worker.process;
+    stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#log.error('worker_output', { worker: slot.id, text });
+    });
     this.#living.add(handle);
     return handle;
   }

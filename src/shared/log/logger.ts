@@ -47,6 +47,7 @@ export const logEvents = {
   orphans_reaped: 'the service killed processes that an earlier service left behind',
   worker_start_failed: 'a worker could not start: error. The primary tries again',
   worker_gone: 'a worker died, or a replaced one exited before it had sent all answers',
+  worker_output: 'Node has written to the stderr of a worker, such as a warning: worker, text',
   worker_unresponsive: 'a worker missed its heartbeats or did not listen in time; the primary kills it',
   workers_unavailable: 'no worker could listen; the service ends (exit 69)',
   listen_failed: 'the address cannot be used: error, and what to do (exit 69)',
@@ -159,6 +160,12 @@ export function describeError(thrown: unknown): string {
  * that shares the file.
  */
 export const stdoutFd = 1;
+
+/**
+ * File descriptor of the log in a worker. Not stdout: libuv and Node change O_NONBLOCK of the first three descriptors
+ * when a process starts and exits, for all processes that share the file. A write of the primary would then block.
+ */
+export const workerLogFd = 4;
 
 /** Open file for a log. */
 export interface LogTarget {
@@ -292,8 +299,8 @@ function openAgain(fd: number): LogTarget | null {
 }
 
 /**
- * Prepares a socket or a pipe that cannot be opened again. Sets O_NONBLOCK before each write: libuv clears it when a
- * worker starts, and Node when a worker exits.
+ * Prepares a socket or a pipe that cannot be opened again. Sets O_NONBLOCK before each write, because other programs
+ * may clear it.
  */
 function shareStream(fd: number): LogTarget | null {
   try {

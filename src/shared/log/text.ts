@@ -49,6 +49,7 @@ const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   orphans_reaped: ({ processes }) =>
     `Ended ${counted(processes, 'process', 'processes')} of an earlier service that died.`,
   worker_gone: ({ worker, code, signal }) => `Worker ${worker} exited (${signal ?? `code ${code}`}).`,
+  worker_output: ({ worker, text }) => `Worker ${worker}: ${String(text).trimEnd()}`,
   workers_unavailable: ({ reason }) => `The service exits: ${reason}`,
   listen_failed: ({ error }) => String(error),
   breaker_open: ({ reason, model, until }) =>

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, readlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { createLogSocket, createPipe } from '../../support/basics/pipe.js';
@@ -110,6 +110,19 @@ describe.each([
       return log.includes('"shutdown_complete"');
     }, 'the last record');
     expect(await exited).toBe(0);
+  });
+});
+
+describe('A worker whose service logs to a Unix socket', () => {
+  it('has the log at none of its standard streams, because its start and exit would let a write block', async () => {
+    await using reader = await openSocket();
+    await using service = await startAt(reader);
+    const linkOf = (pid: number, fd: number) => readlink(`/proc/${pid}/fd/${fd}`);
+    const log = await linkOf(service.pid, 1);
+    for (const pid of await service.workers()) {
+      const links = await Promise.all([0, 1, 2, 4].map((fd) => linkOf(pid, fd)));
+      expect(links.map((link) => link === log)).toEqual([false, false, false, true]);
+    }
   });
 });
 

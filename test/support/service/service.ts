@@ -143,7 +143,8 @@ export class Service implements AsyncDisposable {
     for (const pid of left) process.kill(pid, 'SIGKILL');
     await rm(this.home, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the service left processes behind: ${left.join(' ')}`);
-    const warnings = this.stderr.filter((line) => /^\(node:\d+\) .*Warning: /.test(line));
+    const outputs = this.logs.flatMap(({ event, text }) => (event === 'worker_output' ? [String(text)] : []));
+    const warnings = [...this.stderr, ...outputs].filter((text) => /^\(node:\d+\) .*Warning: /m.test(text));
     if (warnings.length > 0) throw new Error(`Node warned: ${warnings.join(' ')}`);
     return code;
   }

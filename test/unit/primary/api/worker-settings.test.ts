@@ -34,10 +34,10 @@ describe('The settings of a worker', () => {
   });
 
   it('contain the inherited addresses: the descriptor numbers after its streams and its channel', async () => {
-    expect((await settingsOf({}, 1)).fds).toEqual([4]);
-    expect(await settingsOf({}, 3)).toMatchObject({ fds: [4, 5, 6], ollamaFd: null });
+    expect((await settingsOf({}, 1)).fds).toEqual([5]);
+    expect(await settingsOf({}, 3)).toMatchObject({ fds: [5, 6, 7], ollamaFd: null });
     const ollama = { host: '127.0.0.1', port: 11434 };
-    expect(await settingsOf({}, 2, ollama)).toMatchObject({ fds: [4, 5], ollamaFd: 5 });
+    expect(await settingsOf({}, 2, ollama)).toMatchObject({ fds: [5, 6], ollamaFd: 6 });
   });
 
   it('contain no key in clear text, and no credential of the CLI', async () => {

@@ -36,7 +36,7 @@ async function occupy(): Promise<{ readonly server: Server; readonly port: strin
 
 /** Starts a process that inherits the address and answers with its process ID. */
 async function serve(fd: number) {
-  const worker = fork(workerProgram('serves'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc', fd] });
+  const worker = fork(workerProgram('serves'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc', 'ignore', fd] });
   await once(worker, 'message');
   return worker;
 }
