@@ -18,6 +18,7 @@ import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
 import { gemini } from './gemini.js';
+import { growth } from './growth.js';
 import { hostileBodies } from './hostile-bodies.js';
 import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
@@ -59,6 +60,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'slow-clients': slowClients,
   'hostile-bodies': hostileBodies,
   expanding,
+  growth,
   'largest-bodies': largestBodiesOfAll,
   reading,
   standby,

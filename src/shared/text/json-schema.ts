@@ -120,7 +120,7 @@ function translateEnum(value: unknown, lose: Lose): unknown {
 /** Translates a pattern. It also accepts patterns that are valid only without the flag `u`, or in Python. */
 function translatePattern(value: unknown, lose: Lose): string | undefined {
   if (!isString(value)) return undefined;
-  const pattern = [value, fromPython(value)].find(isPattern);
+  const pattern = [...new Set([value, fromPython(value)])].find(isPattern);
   if (pattern === undefined) lose('pattern', value, `pattern ${quoted(value)} is not a regular expression`);
   return pattern;
 }
@@ -197,10 +197,15 @@ function translateItems(schema: JsonSchema, result: Record<string, unknown>, to:
 
 function translateDependencies({ dependencies }: JsonSchema, result: Record<string, unknown>, to: Translation): void {
   if (!isObject(dependencies)) return;
+  const required: Record<string, unknown> = {};
+  const schemas: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(dependencies)) {
-    const keyword = Array.isArray(value) ? 'dependentRequired' : 'dependentSchemas';
-    const part = Array.isArray(value) ? value.filter(isString) : translate(value, to);
-    result[keyword] = { ...(result[keyword] as JsonSchema | undefined), [name]: part };
+    if (Array.isArray(value)) setOwn(required, name, value.filter(isString));
+    else setOwn(schemas, name, translate(value, to));
+  }
+  for (const [keyword, added] of Object.entries({ dependentRequired: required, dependentSchemas: schemas })) {
+    const before = result[keyword];
+    if (Object.keys(added).length > 0) result[keyword] = { ...(isObject(before) ? before : {}), ...added };
   }
 }
 
@@ -270,7 +275,8 @@ export function unwrappedText(json: string): string {
   return json;
 }
 
-function isJson(text: string): boolean {
+/** Whether a text is JSON. */
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;

@@ -239,15 +239,25 @@ interface PlacedPart extends Pick<Thought, 'at' | 'calls'> {
 /** Thoughts, searches and blocks of an answer. */
 type PlacedBeside = Pick<JobDone, 'thoughts' | 'searches' | 'blocks'>;
 
+function groupedBy<T>(values: readonly T[], keyOf: (value: T) => number): ReadonlyMap<number, readonly T[]> {
+  const groups = new Map<number, T[]>();
+  for (const value of values) {
+    const group = groups.get(keyOf(value));
+    if (group === undefined) groups.set(keyOf(value), [value]);
+    else group.push(value);
+  }
+  return groups;
+}
+
 /** Returns the thoughts and searches of an answer, in order. An answer with searches has no calls. */
 function placedParts({ thoughts = [], searches = [] }: PlacedBeside): PlacedPart[] {
-  const searchesBefore = (from: number, to: number) =>
-    searches.filter(({ thoughts: before }) => before >= from && before < to).map(placedSearch);
+  const searchesBefore = groupedBy(searches, ({ thoughts: before }) => Math.min(before, thoughts.length));
+  const placedBefore = (index: number) => (searchesBefore.get(index) ?? []).map(placedSearch);
   const all = thoughts.flatMap(({ at, calls, ...thought }, index): PlacedPart[] => [
-    ...searchesBefore(index, index + 1),
+    ...placedBefore(index),
     { at, calls, part: { type: 'thought', ...thought } },
   ]);
-  return [...all, ...searchesBefore(thoughts.length, Number.POSITIVE_INFINITY)];
+  return [...all, ...placedBefore(thoughts.length)];
 }
 
 function placedSearch({ at, thoughts: _, ...search }: PlacedSearch): PlacedPart {
@@ -268,10 +278,13 @@ export function slicesOf(text: string, cuts: readonly number[]): string[] {
   return [0, ...cuts].map((from, index) => text.slice(from, cuts[index]));
 }
 
-/** Returns a piece of the text that begins at this position, with the passages that its block cites. */
-function textPart(text: string, { blocks = [] }: PlacedBeside, from: number): AnswerPart {
-  const passages = blocks.filter(({ at }) => at === from).flatMap((block) => block.passages);
-  return { type: 'text', text, ...(passages.length > 0 && { passages }) };
+/** Returns the pieces of the text, each with the passages that its block cites. */
+function textParts(slices: readonly string[], cuts: readonly number[], { blocks = [] }: PlacedBeside): AnswerPart[] {
+  const blocksAt = groupedBy(blocks, ({ at }) => at);
+  return slices.map((text, index) => {
+    const passages = (blocksAt.get(cuts[index - 1] ?? 0) ?? []).flatMap((block) => block.passages);
+    return { type: 'text', text, ...(passages.length > 0 && { passages }) };
+  });
 }
 
 /**
@@ -281,12 +294,15 @@ function textPart(text: string, { blocks = [] }: PlacedBeside, from: number): An
 export function partsIn(output: PlacedBeside, slices: readonly string[], calls: readonly WrittenCall[]): AnswerPart[] {
   const parts: AnswerPart[] = [];
   const cuts = cutsIn(output);
-  const texts = slices.map((text, index) => textPart(text, output, cuts[index - 1] ?? 0));
+  const texts = textParts(slices, cuts, output);
   const made = calls.map((call) => ({ type: 'call', call }) as const);
+  let [textCount, callCount] = [0, 0];
   for (const { at, calls: before, part } of placedParts(output)) {
-    const isBehind = (_: unknown, index: number) => at === null || (cuts[index] ?? Number.POSITIVE_INFINITY) <= at;
-    parts.push(...texts.splice(0, slices.filter(isBehind).length - (slices.length - texts.length)));
-    parts.push(...made.splice(0, before - (calls.length - made.length)), part);
+    const firstText = textCount;
+    while (textCount < texts.length && (at === null || (cuts[textCount] ?? Number.POSITIVE_INFINITY) <= at))
+      textCount++;
+    parts.push(...texts.slice(firstText, textCount), ...made.slice(callCount, before), part);
+    callCount = Math.max(callCount, before);
   }
-  return [...parts, ...texts, ...made];
+  return [...parts, ...texts.slice(textCount), ...made.slice(callCount)];
 }

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { schemaText } from '../../shared/api/ask.js';
+import { checkedJson, schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
@@ -146,6 +146,7 @@ async function checkTools({ tools }: ToolOffer, primary: Primary, client: string
 }
 
 async function answerSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
+  checkedJson(value, path);
   const modern = checkedSchema(value, path);
   if (modern.losses.length > 0) throw invalid(path, `cannot be checked: ${modern.losses.slice(0, 3).join('; ')}`);
   const schema = schemaText(modern.schema, path);

@@ -302,9 +302,9 @@ export type WithoutText = 'nothing' | 'a-note' | 'refused';
 
 /** Returns parts that the model can read, or null if the part must be refused. */
 export function foreignParts(part: ForeignPart, withoutText: WithoutText): ShownPart[] | null {
-  const text = textsIn(part)
-    .filter((each) => each.trim() !== '')
-    .join('\n\n');
+  const texts: string[] = [];
+  collectTexts(part, texts);
+  const text = texts.filter((each) => each.trim() !== '').join(blankLine);
   if (text !== '') return [{ type: 'text', text: wellFormed(text) }];
   if (withoutText === 'refused') return null;
   return withoutText === 'nothing' ? [] : [{ type: 'text', text: `(${typeForHeader(part.type ?? '')}: not shown)` }];
@@ -324,14 +324,20 @@ const textFields = new Set([
 ]);
 
 /** Collects the readable strings of a value: no ids, encrypted content or files. */
-function textsIn(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(textsIn);
-  if (typeof value !== 'object' || value === null) return [];
+function collectTexts(value: unknown, texts: string[]): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (const each of value) collectTexts(each, texts);
+    return;
+  }
   const { type, data, title, url } = value as ForeignPart;
-  const found = typeof title === 'string' && typeof url === 'string' ? [`${title} (${url})`] : [];
-  if (type === 'text' && typeof data === 'string') found.push(data);
-  const inner = Object.entries(value).filter(([field]) => textFields.has(field));
-  return [...found, ...inner.flatMap(([, part]) => (typeof part === 'string' ? [part] : textsIn(part)))];
+  if (typeof title === 'string' && typeof url === 'string') texts.push(`${title} (${url})`);
+  if (type === 'text' && typeof data === 'string') texts.push(data);
+  for (const [field, part] of Object.entries(value)) {
+    if (!textFields.has(field)) continue;
+    if (typeof part === 'string') texts.push(part);
+    else collectTexts(part, texts);
+  }
 }
 
 /** Returns the unknown types of these parts as `name.type`, each once. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { checkPatterns } from '../../shared/api/ask.js';
 import { invalid } from '../../shared/errors.js';
 import type {
   OptionalWish,
@@ -99,9 +100,9 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
  * is then `none`.
  */
 function narrowed(offer: ToolOffer, allowed: readonly string[], path: string): ToolOffer {
-  const unknown = allowed.find((allowedName) => !offer.tools.some(({ name }) => name === allowedName));
-  if (unknown !== undefined) throw invalid(path, 'must allow only tools of this request');
-  const tools = offer.tools.filter(({ name }) => allowed.includes(name));
+  const names = new Set(allowed);
+  const tools = offer.tools.filter(({ name }) => names.has(name));
+  if (tools.length < names.size) throw invalid(path, 'must allow only tools of this request');
   if (tools.length > 0) return { ...offer, tools };
   if (offer.choice === 'required') throw invalid(path, 'must allow a tool of the client');
   return { ...offer, choice: 'none' };
@@ -148,14 +149,14 @@ export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: s
  */
 function checkSize(sent: readonly SentTool[]): void {
   if (sent.length > maxTools) throw invalid('tools', `must be at most ${maxTools} tools`);
-  const texts = sent.map(({ name, description, schema }) => [name, description, schema]);
-  if (Buffer.byteLength(JSON.stringify(texts)) > maxToolBytes)
-    throw invalid('tools', `must be at most ${maxToolBytes} bytes in total`);
+  const json = JSON.stringify(sent.map(({ name, description, schema }) => [name, description, schema]));
+  if (Buffer.byteLength(json) > maxToolBytes) throw invalid('tools', `must be at most ${maxToolBytes} bytes in total`);
+  checkPatterns(json, 'tools');
 }
 
 function checkNames(tools: readonly Tool[], sent: readonly SentTool[]): void {
-  const names = tools.map(({ name }) => name);
-  const twice = names.findIndex((name, index) => names.indexOf(name) < index);
+  const names = new Set<string>();
+  const twice = tools.findIndex(({ name }) => names.size === names.add(name).size);
   if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be the name of another tool');
 }
 

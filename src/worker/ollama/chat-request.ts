@@ -67,30 +67,67 @@ export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
  */
 function matchCalls(messages: readonly OllamaMessage[]): ReadonlyMap<unknown, string> {
   const results = new Map<OllamaCall, OllamaMessage | null>();
-  let open: OllamaCall[] = [];
+  let open = new OpenCalls();
   for (const [index, message] of messages.entries()) {
     if (message.role === 'assistant') {
-      if (messages[index - 1]?.role !== 'assistant') open = [];
-      open.push(...(message.tool_calls ?? []));
-      for (const made of message.tool_calls ?? []) results.set(made, null);
+      if (messages[index - 1]?.role !== 'assistant') open = new OpenCalls();
+      for (const made of message.tool_calls ?? []) {
+        open.add(made);
+        results.set(made, null);
+      }
     }
-    if (message.role === 'tool') {
-      const [answered] = open.splice(placeOfCall(message, open), 1);
-      if (answered !== undefined) results.set(answered, message);
-    }
+    const answered = message.role === 'tool' ? open.takeFor(message) : undefined;
+    if (answered !== undefined) results.set(answered, message);
   }
   const pairs = [...results].filter(([, result]) => result !== null);
   return new Map(pairs.flatMap((pair, place) => pair.map((each) => [each, callIdAt(place)] as const)));
 }
 
-/** Returns the position of the call that the result belongs to. */
-function placeOfCall(
-  { tool_call_id: id, tool_name: name, name: olderName }: OllamaMessage,
-  open: readonly OllamaCall[],
-) {
-  const byId = open.findIndex((each) => each.id != null && each.id === id);
-  const byName = open.findIndex((each) => each.function.name === (name ?? olderName));
-  return [byId, byName].find((at) => at >= 0) ?? 0;
+/** Calls without a result, in order. Indexed, because a request may have thousands of them. */
+class OpenCalls {
+  readonly #open = new Set<OllamaCall>();
+  readonly #all: CallQueue = { calls: [], first: 0 };
+  readonly #byId = new Map<string, CallQueue>();
+  readonly #byName = new Map<string, CallQueue>();
+
+  add(call: OllamaCall): void {
+    const { id, function: made } = call;
+    this.#open.add(call);
+    this.#all.calls.push(call);
+    if (id != null) queueIn(this.#byId, id).calls.push(call);
+    queueIn(this.#byName, made.name).calls.push(call);
+  }
+
+  /** Removes and returns the call that the result belongs to; undefined if no call is open. */
+  takeFor({ tool_call_id: id, tool_name: name, name: olderName }: OllamaMessage): OllamaCall | undefined {
+    const called = name ?? olderName;
+    const byId = id == null ? undefined : this.#firstIn(this.#byId.get(id));
+    const byName = called == null ? undefined : this.#firstIn(this.#byName.get(called));
+    const call = byId ?? byName ?? this.#firstIn(this.#all);
+    if (call !== undefined) this.#open.delete(call);
+    return call;
+  }
+
+  #firstIn(queue: CallQueue | undefined): OllamaCall | undefined {
+    if (queue === undefined) return undefined;
+    for (; queue.first < queue.calls.length; queue.first++) {
+      const call = queue.calls[queue.first];
+      if (call !== undefined && this.#open.has(call)) return call;
+    }
+    return undefined;
+  }
+}
+
+/** Calls, of which those before `first` have a result. */
+interface CallQueue {
+  readonly calls: OllamaCall[];
+  first: number;
+}
+
+function queueIn(queues: Map<string, CallQueue>, key: string): CallQueue {
+  const queue = queues.get(key) ?? { calls: [], first: 0 };
+  queues.set(key, queue);
+  return queue;
 }
 
 function conversationIn(messages: readonly OllamaMessage[], hasTools: boolean) {

@@ -7,12 +7,13 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 export function itemsOf(answer: CompletedAnswer, status: ItemStatus): object[] {
   const { requestId, parts } = answer;
   const counts = { thought: 0, text: 0, call: 0, search: 0 };
-  return parts.map((part) => {
+  const lastText = parts.findLastIndex(({ type }) => type === 'text');
+  return parts.map((part, index) => {
     const id = itemIds[part.type](requestId, counts[part.type]++);
     if (part.type === 'call') return callItem(id, part.call, 'completed');
     if (part.type === 'thought') return thoughtItem(id, part.text);
     if (part.type === 'search') return searchItem(id, part, 'completed');
-    const isLast = !parts.slice(parts.indexOf(part) + 1).some(({ type }) => type === 'text');
+    const isLast = index === lastText;
     return messageItem(id, part.text, isLast ? status : 'completed', isLast ? annotationsOf(answer) : []);
   });
 }

@@ -36,6 +36,11 @@ describe('A schema of another dialect', () => {
       { dependentRequired: { a: ['b'] }, dependentSchemas: { c: { minProperties: 2 } } },
     ],
     [
+      'adds dependencies to those of the newer keywords, with any name',
+      JSON.parse('{"dependentSchemas":{"a":{}},"dependentRequired":7,"dependencies":{"__proto__":{},"b":["a"]}}'),
+      JSON.parse('{"dependentSchemas":{"a":{},"__proto__":{}},"dependentRequired":{"b":["a"]}}'),
+    ],
+    [
       'adds null to a type',
       { type: 'string', enum: ['a'], nullable: true },
       { type: ['string', 'null'], enum: ['a', null] },

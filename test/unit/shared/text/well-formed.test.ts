@@ -7,10 +7,21 @@ describe('A text that an API must accept', () => {
 
   it('has U+FFFD in place of NUL and lone surrogates, and its numbers are unchanged', () => {
     expect(wellFormedJson('{"a":"\\u0000\\ud83d x","b":"\\ud83d\\ude00","c":9007199254740993}')).toBe(
-      '{"a":"\ufffd\ufffd x","b":"😀","c":9007199254740993}',
+      '{"a":"\ufffd\ufffd x","b":"\\ud83d\\ude00","c":9007199254740993}',
     );
     expect(wellFormedJson('{"a":"\\ud83d')).toBe('{"a":"\\ud83d');
     expect(wellFormed('a\0b\udc00')).toBe('a\ufffdb\ufffd');
+  });
+
+  it.each([
+    [String.raw`{"a":"\\ud83d"}`, String.raw`{"a":"\\ud83d"}`],
+    [String.raw`{"a":"\\ud83d\ude00"}`, String.raw`{"a":"\\ud83d�"}`],
+    [String.raw`{"a":"\\\ud83d\ude00"}`, String.raw`{"a":"\\\ud83d\ude00"}`],
+    [String.raw`{"a":"\\\ud83d\\ude00"}`, String.raw`{"a":"\\�\\ude00"}`],
+    [String.raw`{"a":"\uD83D\uD83D\uDE00\uDE00"}`, String.raw`{"a":"�\uD83D\uDE00�"}`],
+    [String.raw`{"\udc00":"\u0000"}`, '{"�":"�"}'],
+  ])('has U+FFFD only in place of real escapes: %s', (json, expected) => {
+    expect(wellFormedJson(json)).toBe(expected);
   });
 });
 

@@ -45,6 +45,13 @@ describe('The tools of a request', () => {
     expect(parsedTools([declared], { ...free, choice: 'none' }).search).toBeUndefined();
   });
 
+  it('are refused if their patterns take long to read', () => {
+    const classes = (count: number) => ({ properties: { a: { pattern: `[${String.raw`\p{L}`.repeat(count)}]` } } });
+    expect(parsedTools([sent('a', { schema: classes(100) })], free).offer?.tools).toHaveLength(1);
+    const two = [sent('a', { schema: classes(50) }), sent('b', { schema: classes(51) })];
+    expect(() => parsedTools(two, free)).toThrow(String.raw`tools: must have at most 100 \p{…} in its patterns`);
+  });
+
   it('may accept text, or belong to a namespace: their calls are converted back', () => {
     const tools = [sent('run', { kind: 'custom' }), sent('add', { namespace: 'crm' }), sent('plain')];
     const { offer, forms } = parsedTools(tools, free);

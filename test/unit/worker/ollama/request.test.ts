@@ -83,6 +83,22 @@ describe('Tool results in the Ollama API', () => {
     expect(resultsOf(...sent)).toEqual(ids.map((id, index) => [id, `said ${index}`]));
   });
 
+  it('belong to calls that other results have left open, in any order', () => {
+    const made = ['a', 'b', 'a', 'c', 'b'].map((name, index) => called(name, `id${index}`));
+    const messages = [hi, assistant('', { tool_calls: made })];
+    const marks = [
+      { tool_name: 'b' },
+      { tool_call_id: 'id0' },
+      { tool_name: 'a' },
+      { tool_name: 'b' },
+      { tool_name: 'b' },
+    ];
+    const { job } = chat({ tools: [weather], messages: [...messages, ...marks.map((mark) => tool('x', mark))] });
+    const [calls] = job.history?.slice(-1) ?? [];
+    const names = new Map(calls?.calls?.map(({ id, name }) => [id, name]));
+    expect(job.results?.map(({ id }) => names.get(id))).toEqual(['b', 'a', 'a', 'b', 'c']);
+  });
+
   it('are text if there are more of them than calls, as are calls without a result', () => {
     const three = ['a', 'b', 'c'].map((content) => tool(content, { tool_name: 'time' }));
     const { job } = chat({ tools: [weather], messages: [hi, calling, ...three] });

@@ -129,7 +129,7 @@ function decoder(): Decoder<DecoderEvent> {
     if (data.type === 'turn-end') return [calls.length === 0 ? data : { ...data, calls: calls.splice(0) }];
     if (data.type === 'thought') return [{ type: 'thought-delta', text: data.text }, { type: 'thought-end' }];
     if (data.type !== 'call') return [data];
-    calls = [...calls, data.call];
+    calls.push(data.call);
     const { id, name, input } = data.call;
     return [
       { type: 'call-start', id, name },

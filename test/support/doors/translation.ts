@@ -1,0 +1,119 @@
+import type { z } from 'zod';
+import { promptBlocks } from '../../../src/primary/cli/adapters/acp/session.js';
+import { ClaudeWriter } from '../../../src/primary/cli/adapters/claude/writer.js';
+import { strictSchema } from '../../../src/primary/cli/adapters/codex/adapter.js';
+import { itemsOf } from '../../../src/primary/cli/adapters/codex/input.js';
+import { promptOf } from '../../../src/primary/cli/adapters/common/transcript.js';
+import { demoAdapter } from '../../../src/primary/cli/adapters/demo/adapter.js';
+import type { Turn } from '../../../src/primary/cli/contract/adapter.js';
+import { replayable } from '../../../src/primary/cli/process/replay.js';
+import { withoutEcho } from '../../../src/primary/jobs/echo.js';
+import { emulated, withoutTools } from '../../../src/primary/jobs/emulated-tools.js';
+import { askRequest } from '../../../src/shared/api/ask.js';
+import { chatRequest } from '../../../src/shared/api/chat.js';
+import { RelayError } from '../../../src/shared/errors.js';
+import { Inbox, Outbox, type PeerMessage } from '../../../src/shared/ipc/packets.js';
+import { type JobRequest, jobRequest } from '../../../src/shared/job.js';
+import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
+import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
+import {
+  messagesRequest,
+  parseCountedMessages,
+  parseMessages,
+} from '../../../src/worker/anthropic/messages-request.js';
+import { readJsonText } from '../../../src/worker/http/body.js';
+import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
+import { message } from '../../../src/worker/mcp/messages.js';
+import { ollamaChatRequest, parseOllamaChat } from '../../../src/worker/ollama/chat-request.js';
+import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/worker/ollama/generate-request.js';
+import { chatCompletionRequest, parseChat } from '../../../src/worker/openai/chat-request.js';
+import { responsesRequest } from '../../../src/worker/openai/responses-input.js';
+import { repeatedOf } from '../../../src/worker/openai/responses-repeated.js';
+import { parseResponses } from '../../../src/worker/openai/responses-request.js';
+import { FakePrimary } from '../jobs/fake-primary.js';
+
+/** Parses a body of one API. Returns null for a body that asks for no job. */
+type Parse = (text: string) => ParsedRequest['job'] | null;
+
+function parser<T>(schema: z.ZodType<T>, parse: (body: T) => Pick<ParsedRequest, 'job'> | null): Parse {
+  return (text) => parse(readJsonText(text, schema))?.job ?? null;
+}
+
+const native = { operation: 'ask', isEffortNeeded: true, stream: false } as const;
+
+const parsers: Readonly<Record<string, Parse>> = {
+  '/v1/chat/completions': parser(chatCompletionRequest, parseChat),
+  '/v1/responses': parser(responsesRequest, (body) => {
+    repeatedOf(body);
+    return parseResponses(body);
+  }),
+  '/v1/messages': parser(messagesRequest, (body) => {
+    parseCountedMessages(body);
+    return parseMessages(body);
+  }),
+  '/api/chat': parser(ollamaChatRequest, parseOllamaChat),
+  '/api/generate': parser(ollamaGenerateRequest, parseOllamaGenerate),
+  '/mcp': parser(message, () => null),
+  '/ask': parser(askRequest, ({ prompt: text, schema: value }) => ({
+    job: { ...native, text, schema: value && { path: 'schema', value } },
+  })),
+  '/chat': parser(chatRequest, ({ message: text }) => ({ job: { ...native, text } })),
+};
+
+const source = { locals: { requestId: 'r', trace: null, client: 'key a', groups: [] }, req: { get: () => undefined } };
+const primary = new FakePrimary({ schemaFault: { fault: null }, toolFault: { wrong: null } }).asPrimary;
+
+/**
+ * Does the work that a body causes in a worker, on the channel and in the primary, without HTTP and without a model. A
+ * refused body causes only a part of it.
+ */
+export async function translate(path: string, body: string): Promise<void> {
+  const parse = parsers[path];
+  if (parse === undefined) throw new Error(`no API is at ${path}`);
+  try {
+    const job = parse(body);
+    if (job !== null) await workInPrimary(jobRequest.parse(await overChannel(await requestOf(job, primary, source))));
+  } catch (error) {
+    if (!(error instanceof RelayError)) throw error;
+  }
+}
+
+/** Sends a request over the channel of a cluster. */
+async function overChannel(request: JobRequest): Promise<unknown> {
+  const inbox = new Inbox();
+  const received = await new Promise<PeerMessage>((resolve, reject) => {
+    const outbox = new Outbox(
+      (packet, done) => {
+        const [whole] = inbox.read(JSON.parse(JSON.stringify(packet)));
+        if (whole !== undefined) resolve(whole);
+        done(null);
+      },
+      (_, cause) => reject(cause),
+      reject,
+    );
+    outbox.send({ kind: 'call', id: 1, name: 'run', request });
+  });
+  return received.kind === 'call' ? received.request : null;
+}
+
+const demoWriter = demoAdapter(['demo'])
+  .learn(async () => ({ stdout: '', stderr: '', code: 0 }))
+  .then(({ protocol }) => protocol().writer);
+
+/** Counts the request, and writes it for each kind of program. */
+async function workInPrimary(request: JobRequest): Promise<void> {
+  const { text, images, results, offer, history, model, system, schema } = request;
+  const options = { ...(results && { results }), ...(offer && { offer }) };
+  const turn: Turn = replayable({ text, images, history, model, system, schema, effort: null, ...options });
+  requestBytes(request);
+  bytesOfMessages(history);
+  sampleForTokens(history.flatMap(messageTexts));
+  withoutEcho('a line of stderr\n', history.flatMap(messageTexts));
+  new ClaudeWriter(new Set(['system', 'schema', 'model', 'effort', 'tools'])).write(turn, 1);
+  (await demoWriter).write(turn, 1);
+  JSON.stringify(history.flatMap(itemsOf));
+  if (schema !== null) strictSchema(schema);
+  promptBlocks(turn, true);
+  promptOf(withoutTools(turn));
+  if (offer !== undefined) emulated(turn, offer, schema);
+}
