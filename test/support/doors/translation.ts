@@ -62,6 +62,7 @@ const parsers: Readonly<Record<string, Parse>> = {
 
 const source = { locals: { requestId: 'r', trace: null, client: 'key a', groups: [] }, req: { get: () => undefined } };
 const primary = new FakePrimary({ schemaFault: { fault: null }, toolFault: { wrong: null } }).asPrimary;
+const parts = { primary, documents: { inspectJob: async <Job>(job: Job) => job } };
 
 /**
  * Does the work that a body causes in a worker, on the channel and in the primary, without HTTP and without a model. A
@@ -72,7 +73,7 @@ export async function translate(path: string, body: string): Promise<void> {
   if (parse === undefined) throw new Error(`no API is at ${path}`);
   try {
     const job = parse(body);
-    if (job !== null) await workInPrimary(jobRequest.parse(await overChannel(await requestOf(job, primary, source))));
+    if (job !== null) await workInPrimary(jobRequest.parse(await overChannel(await requestOf(job, parts, source))));
   } catch (error) {
     if (!(error instanceof RelayError)) throw error;
   }
