@@ -21,7 +21,7 @@ import {
   parseCountedMessages,
   parseMessages,
 } from '../../../src/worker/anthropic/messages-request.js';
-import { readJsonText } from '../../../src/worker/http/body.js';
+import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { message } from '../../../src/worker/mcp/messages.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../src/worker/ollama/chat-request.js';
@@ -33,10 +33,10 @@ import { parseResponses } from '../../../src/worker/openai/responses-request.js'
 import { FakePrimary } from '../jobs/fake-primary.js';
 
 /** Parses a body of one API. Returns null for a body that asks for no job. */
-type Parse = (text: string) => ParsedRequest['job'] | null;
+type Parse = (bytes: Buffer) => Promise<ParsedRequest['job'] | null>;
 
 function parser<T>(schema: z.ZodType<T>, parse: (body: T) => Pick<ParsedRequest, 'job'> | null): Parse {
-  return (text) => parse(readJsonText(text, schema))?.job ?? null;
+  return async (bytes) => parse(await readJsonBytes(bytes, schema))?.job ?? null;
 }
 
 const native = { operation: 'ask', isEffortNeeded: true, stream: false } as const;
@@ -72,7 +72,7 @@ export async function translate(path: string, body: string): Promise<void> {
   const parse = parsers[path];
   if (parse === undefined) throw new Error(`no API is at ${path}`);
   try {
-    const job = parse(body);
+    const job = await parse(Buffer.from(body));
     if (job !== null) await workInPrimary(jobRequest.parse(await overChannel(await requestOf(job, parts, source))));
   } catch (error) {
     if (!(error instanceof RelayError)) throw error;
