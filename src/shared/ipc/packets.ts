@@ -6,8 +6,11 @@ import { wireError } from '../errors.js';
 const id = z.int().nonnegative();
 
 /** Path of a long text in its message. The text itself was sent before, in pieces. */
-const textPath = z.array(z.union([z.string(), z.int()])).readonly();
-type TextPath = z.infer<typeof textPath>;
+type TextPath = readonly (string | number)[];
+/** Checked by a function, because a message may have thousands of paths. */
+const textPath = z.custom<TextPath>(
+  (value) => Array.isArray(value) && value.every((key) => typeof key === 'string' || Number.isInteger(key)),
+);
 const textPaths = z.array(textPath).readonly().optional();
 
 /**
@@ -37,8 +40,9 @@ const packetSchema = z.array(messageSchema);
 
 /** Maximum size of a packet, in UTF-16 units. The other side parses it within one or two milliseconds. */
 const packetUnits = 256 * 1024;
-/** Length above which a text of a long message is sent in pieces. */
+/** Length above which a text of a long message is sent in pieces, and the same for a message with thousands of texts. */
 const longTextUnits = 1024;
+const shortTextUnits = 64;
 /** Maximum size of a message without its long texts. V8 limits a JSON text to 512 Mi units. */
 const maxUnits = 32 * 1024 * 1024;
 
@@ -193,9 +197,9 @@ function unitsOf(value: unknown): number {
 
 /** Returns the packets of a long message: its long texts in pieces, then the message without these texts. */
 function packetsOf(message: PeerMessage): Sent[][] {
-  const texts: { readonly path: TextPath; readonly text: string }[] = [];
-  const shortened = withoutLongTexts(message, (path, text) => texts.push({ path, text })) as PeerMessage;
-  const units = unitsOf(shortened);
+  const byLongTexts = shortenedMessage(message, longTextUnits);
+  const { texts, shortened, units } =
+    byLongTexts.units > packetUnits ? shortenedMessage(message, shortTextUnits) : byLongTexts;
   if (units > maxUnits) throw new Error(`a message of ${units} characters is too large for the channel`);
   const isCall = message.kind === 'call';
   const packets: Sent[][] = [];
@@ -214,16 +218,29 @@ function packetsOf(message: PeerMessage): Sent[][] {
   return packets;
 }
 
+interface LongText {
+  readonly path: TextPath;
+  readonly text: string;
+}
+
+/** Returns a message with empty texts in place of those that are longer than `maxUnits`, and these texts. */
+function shortenedMessage(message: PeerMessage, maxUnits: number) {
+  const texts: LongText[] = [];
+  const shortened = withoutLongTexts(message, maxUnits, (path, text) => texts.push({ path, text })) as PeerMessage;
+  return { texts, shortened, units: unitsOf(shortened) };
+}
+
 /**
  * Returns a copy with empty long texts, or the value itself if it has no long text. `path`: path of the value in its
  * message.
  */
 function withoutLongTexts(
   value: unknown,
+  maxUnits: number,
   onText: (path: TextPath, text: string) => void,
   path: (string | number)[] = [],
 ) {
-  if (typeof value === 'string' && value.length > longTextUnits) {
+  if (typeof value === 'string' && value.length > maxUnits) {
     onText([...path], value);
     return '';
   }
@@ -232,7 +249,7 @@ function withoutLongTexts(
   for (const key of Object.keys(value)) {
     const each: unknown = value[key as keyof object];
     path.push(Array.isArray(value) ? Number(key) : key);
-    const short: unknown = withoutLongTexts(each, onText, path);
+    const short: unknown = withoutLongTexts(each, maxUnits, onText, path);
     path.pop();
     if (short === each) continue;
     copy ??= (Array.isArray(value) ? [...value] : { ...value }) as Record<string | number, unknown>;

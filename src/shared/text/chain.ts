@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { yieldToEventLoop } from '../clock.js';
 import { type ContinuedText, isDocument, type Message, type Tool } from '../job.js';
 import { isObject } from './json-schema.js';
 
@@ -34,30 +35,91 @@ export function continuedChain({ hash, start: known }: Pick<ContinuedText, 'hash
  * ignored, too.
  */
 export function chained(before: string, message: Message): string {
+  const steps = chainSteps(before, message);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** Work of one slice, in UTF-16 units: some milliseconds. */
+const sliceUnits = 256 * 1024;
+/** Work for a message in addition to its texts, in UTF-16 units. */
+const messageUnits = 512;
+
+/** Adds messages to a chain like `chained`. Yields to the event loop between slices of the work. */
+export async function chainedInSlices(before: string, messages: readonly Message[]): Promise<string> {
+  let chain = before;
+  let units = 0;
+  for (const message of messages) {
+    const steps = chainSteps(chain, message);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) {
+      units += step.value;
+      if (units >= sliceUnits) await yieldToEventLoop();
+      if (units >= sliceUnits) units = 0;
+    }
+    chain = step.value;
+    units += messageUnits;
+  }
+  return chain;
+}
+
+type Hash = ReturnType<typeof createHash>;
+/** Work in steps. Each step has the UTF-16 units that it has read. */
+type Steps<T = void> = Generator<number, T>;
+
+/** Adds a message to a chain, in steps of at most `pieceLength` units. */
+function* chainSteps(before: string, message: Message): Steps<string> {
   const { role, text, images, calls = [], results = [] } = message;
   const hash = createHash('sha256').update(`${before}\0${role}\0`);
   for (const result of results.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-    hash.update(JSON.stringify([result.id, result.isError, result.text.trim()]));
-    addImages(hash, result.images);
+    yield* addJson(hash, [result.id, result.isError], result.text.trim());
+    yield* addImages(hash, result.images);
   }
-  addImages(hash, images);
-  if (role === 'assistant') for (const bytes of collapsedBlanks(text)) hash.update(bytes);
-  else hash.update(text);
-  for (const { id, name, input } of calls) hash.update(`\0${JSON.stringify([id, name, canonical(input)])}`);
+  yield* addImages(hash, images);
+  yield* role === 'assistant' ? addCollapsed(hash, text) : addText(hash, text);
+  for (const { id, name, input } of calls) {
+    hash.update('\0');
+    yield* addJson(hash, [id, name], canonical(input));
+  }
   return hash.digest('hex');
 }
 
-function addImages(hash: ReturnType<typeof createHash>, images: Message['images'] = []): void {
+function* addImages(hash: Hash, images: Message['images'] = []): Steps {
   for (const image of images) {
-    const { mediaType, at } = image;
-    hash
-      .update(`${mediaType}\0${at}\0`)
-      .update(isDocument(image) ? image.digest : image.data)
-      .update('\0');
+    const { mediaType, at, data } = image;
+    hash.update(`${mediaType}\0${at}\0`);
+    yield* addText(hash, data);
+    hash.update('\0');
     if (!isDocument(image)) continue;
     if (image.citations) hash.update('cited\0');
     if (image.context !== undefined) hash.update(`context\0${image.context}\0`);
   }
+}
+
+function* addText(hash: Hash, text: string): Steps {
+  for (const piece of piecesOf(text)) {
+    hash.update(piece);
+    yield piece.length;
+  }
+}
+
+function* addCollapsed(hash: Hash, text: string): Steps {
+  for (const bytes of collapsedBlanks(text)) {
+    hash.update(bytes);
+    yield bytes.length;
+  }
+}
+
+/** Adds the JSON of a list that ends with a text. */
+function* addJson(hash: Hash, head: readonly [unknown, unknown], text: string): Steps {
+  hash.update(`${JSON.stringify(head).slice(0, -1)},"`);
+  for (const piece of piecesOf(text)) {
+    hash.update(JSON.stringify(piece).slice(1, -1));
+    yield piece.length;
+  }
+  hash.update('"]');
 }
 
 /** Returns an id for a call if the client does not send ids: its position among all calls of the conversation. */
@@ -106,9 +168,14 @@ for (const byte of [0x20, 9, 10, 11, 12, 13, 0xc2, 0xe1, 0xe2, 0xe3, 0xef]) blan
  */
 export function* collapsedBlanks(text: string): Generator<Uint8Array> {
   const state = { isAfterText: false, isAfterBlank: false };
+  for (const piece of piecesOf(text)) yield collapse(Buffer.from(piece), state);
+}
+
+/** Splits a text. No surrogate pair is split. */
+function* piecesOf(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const end = endOfPiece(text, at);
-    yield collapse(Buffer.from(text.slice(at, end)), state);
+    yield text.slice(at, end);
     at = end;
   }
 }

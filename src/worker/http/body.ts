@@ -35,11 +35,10 @@ export async function readBody<T>(
   checkCodings(req);
   if (expectsContinue(req)) res.writeContinue();
   const bytes = await readBytes(req, res, memory);
-  if (bytes.length > smallBytes) await memory.takeTurn();
+  const turn = bytes.length > smallBytes ? () => memory.takeTurn() : null;
+  await turn?.();
   res.locals.idempotent?.read(bytes);
-  const body = parse(bytes, res.locals.structure?.hasLongNumber === true);
-  checkJsonTexts(res, body, '');
-  return check(body, schema);
+  return parseInTurns(bytes, res, schema, turn);
 }
 
 /** Bytes that are counted in one turn of the event loop. */
@@ -53,9 +52,26 @@ export async function readJsonBytes<T>(bytes: Buffer, schema: z.ZodType<T>): Pro
     if (fault !== null) throw invalid('body', fault);
     if (bytes.length > smallBytes) await yieldToEventLoop();
   }
-  const body = parse(bytes, structure.hasLongNumber);
-  checkJsonTexts({ locals: { structure } }, body, '');
-  return check(body, schema);
+  return parseInTurns(bytes, { locals: { structure } }, schema, bytes.length > smallBytes ? yieldToEventLoop : null);
+}
+
+/** Parses and checks a body. Each step for a large body has a turn of the event loop; a small body has no `turn`. */
+async function parseInTurns<T>(
+  bytes: Buffer,
+  counted: CountedReply,
+  schema: z.ZodType<T>,
+  turn: (() => Promise<void>) | null,
+): Promise<T> {
+  const text = await textIn(bytes, turn);
+  await turn?.();
+  const body = parse(text);
+  await turn?.();
+  if (counted.locals.structure?.hasLongNumber === true && bytes.length <= maxExactBytes) restoreInputs(body, text);
+  checkJsonTexts(counted, body, '');
+  await turn?.();
+  const checked = check(body, schema);
+  await turn?.();
+  return checked;
 }
 
 function tooLarge(limitBytes: number): RelayError {
@@ -165,13 +181,26 @@ const mustBeJson = 'must be valid JSON';
 /** Error messages for a body that is not valid JSON. */
 export const notJson: readonly string[] = [mustBeUtf8, mustBeJson];
 
-function parse(bytes: Buffer, hasLongNumber: boolean): unknown {
+/** Bytes that are decoded in one turn: Chinese text takes some milliseconds. */
+const decodedBytes = 1024 * 1024;
+
+/** Decodes a body, with a turn before each further piece. */
+async function textIn(bytes: Buffer, turn: (() => Promise<void>) | null): Promise<string> {
   if (!isUtf8(bytes)) throw invalid('body', mustBeUtf8);
+  const pieces: string[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (at > 0) await turn?.();
+    let end = Math.min(at + decodedBytes, bytes.length);
+    while (end < bytes.length && ((bytes[end] as number) & 0xc0) === 0x80) end--; // the start of a character
+    pieces.push(bytes.toString('utf8', at, end));
+    at = end;
+  }
+  return pieces.join('');
+}
+
+function parse(text: string): unknown {
   try {
-    const text = bytes.toString('utf8');
-    const body: unknown = JSON.parse(text);
-    if (hasLongNumber && bytes.length <= maxExactBytes) restoreInputs(body, parseExactly(text));
-    return body;
+    return JSON.parse(text);
   } catch {
     throw invalid('body', mustBeJson); // the parser's message would quote the body
   }
@@ -180,16 +209,16 @@ function parse(bytes: Buffer, hasLongNumber: boolean): unknown {
 type JsonFields = Readonly<Record<string, unknown>>;
 
 /**
- * Replaces the inputs of earlier calls that are objects by those of the same body as `parseExactly` reads it, so that the
- * model gets the numbers that were sent.
+ * Replaces the inputs of earlier calls that are objects by those that `parseExactly` reads from the text of the body, so
+ * that the model gets the numbers that were sent.
  */
-function restoreInputs(body: unknown, exact: unknown): void {
+function restoreInputs(body: unknown, text: string): void {
   const inputsOf = (value: unknown) =>
     listIn(value, 'messages').flatMap((message) => [
       ...listIn(message, 'content').map((block) => ({ holder: block, key: 'input' })),
       ...listIn(message, 'tool_calls').map((call) => ({ holder: fieldsOf(call.function), key: 'arguments' })),
     ]);
-  const sent = inputsOf(exact);
+  const sent = inputsOf(parseExactly(text));
   for (const [index, { holder, key }] of inputsOf(body).entries()) {
     const isCall = key === 'arguments' || holder.type === 'tool_use';
     if (isCall && typeof holder[key] === 'object') Object.assign(holder, { [key]: sent[index]?.holder[key] });

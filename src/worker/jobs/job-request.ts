@@ -18,7 +18,7 @@ import type {
   ToolResult,
   WebSearch,
 } from '../../shared/job.js';
-import { chained, chainStart, continuedChain } from '../../shared/text/chain.js';
+import { chainedInSlices, chainStart, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { DocumentInspector } from './document-inspector.js';
@@ -104,7 +104,7 @@ export async function requestOf(
   };
   const userTurn = { role: 'user', text, images, ...(results && { results }) } as const;
   const start = startOf({ system, schema, offer, search, earlier });
-  const chain = history === undefined ? null : chainOf(history, userTurn, start);
+  const chain = history === undefined ? null : await chainOf(history, userTurn, start);
   const request = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
@@ -155,9 +155,9 @@ async function answerSchema({ value, path }: RequestedSchema, primary: Primary, 
   return schema;
 }
 
-function chainOf(history: readonly Message[], question: Message, start: string): JobRequest['chain'] {
-  const before = history.reduce(chained, start);
-  return { before, asked: chained(before, question) };
+async function chainOf(history: readonly Message[], question: Message, start: string): Promise<JobRequest['chain']> {
+  const before = await chainedInSlices(start, history);
+  return { before, asked: await chainedInSlices(before, [question]) };
 }
 
 /** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */

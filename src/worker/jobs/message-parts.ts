@@ -111,9 +111,10 @@ export function lastOfUser(
     );
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that has text');
-  const open: Message[] = openCalls.length === 0 ? [] : [{ role: 'assistant', text: '', calls: openCalls }];
-  checkCalls(inTurns([...open, ...messages]), field);
-  const turns = withDistinctIds(inTurns(messages));
+  const merged = inTurns(messages);
+  const open: Message = { role: 'assistant', text: '', calls: openCalls };
+  checkCalls(openCalls.length === 0 ? merged : inTurns([open, ...messages]), field);
+  const turns = withDistinctIds(merged);
   return { question: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 

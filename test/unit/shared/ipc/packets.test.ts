@@ -59,6 +59,14 @@ describe('Packets between worker and primary', () => {
     expect(await left.call('echo', { texts })).toEqual({ texts });
   });
 
+  it('are small, however many short texts a message has', async () => {
+    const { left, sizes, faults } = connect();
+    const texts = Array.from({ length: 5000 }, (_, index) => `${index} ${'x'.repeat(900)}`);
+    expect(await left.call('echo', { texts })).toEqual({ texts });
+    expect(Math.max(...sizes)).toBeLessThan(maxPacketUnits);
+    expect(faults).toEqual([]);
+  });
+
   it('transfer the items of a stream in order, including long ones', async () => {
     const { left } = connect();
     const items: string[] = [];

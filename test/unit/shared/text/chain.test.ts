@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { Image, Message } from '../../../../src/shared/job.js';
-import { chained, chainId, chainStart, collapsedBlanks } from '../../../../src/shared/text/chain.js';
+import { chained, chainedInSlices, chainId, chainStart, collapsedBlanks } from '../../../../src/shared/text/chain.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const message: Message = { role: 'user', text: 'Hello' };
@@ -80,6 +81,42 @@ describe('A chain of hashes', () => {
     expect(chained('0', user(results))).not.toBe(
       chained('0', user(results.map((each) => ({ ...each, isError: true })))),
     );
+  });
+
+  const long = 'a "quoted" \n漢 😀 \\ '.repeat(100_000);
+  const call = { id: 'c', name: 'a', input: JSON.stringify({ long }) };
+  const result = { id: 'c', text: `x${long}x`, isError: false };
+
+  it('is the hash of the whole texts, however long they are', () => {
+    const parts = [
+      '0\0user\0',
+      JSON.stringify([result.id, result.isError, result.text]),
+      `image/png\0${image.at}\0${long}\0`,
+    ];
+    const asked = createHash('sha256')
+      .update([...parts, long].join(''))
+      .digest('hex');
+    const question: Message = { role: 'user', text: long, results: [result], images: [{ ...image, data: long }] };
+    expect(chained('0', question)).toBe(asked);
+    const answered = `1\0assistant\0${long.replace(/\s+/g, ' ').trim()}\0${JSON.stringify(['c', 'a', call.input])}`;
+    const answer: Message = { role: 'assistant', text: long, calls: [call] };
+    expect(chained('1', answer)).toBe(createHash('sha256').update(answered).digest('hex'));
+  });
+
+  it('is built in slices, between which the event loop handles other events', async () => {
+    const messages = Array.from({ length: 2000 }, (): Message => message);
+    messages.push({ role: 'user', text: long, results: [result] }, { role: 'assistant', text: long, calls: [call] });
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns++;
+      if (!isDone) setImmediate(count);
+    };
+    count();
+    const chain = await chainedInSlices('0', messages);
+    isDone = true;
+    expect(chain).toBe(messages.reduce(chained, '0'));
+    expect(turns).toBeGreaterThan(20);
   });
 
   it('treats the tools as a set', () => {

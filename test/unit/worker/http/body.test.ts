@@ -44,6 +44,25 @@ describe('A body', () => {
     expect(await answerTo(jsonPost('/', text))).toMatchObject({ status: 400, body });
   });
 
+  it('is read in several turns of the event loop if it is large, and no character is split', async () => {
+    const prompt = 'aé漢😀'.repeat(400_000);
+    let turns = 0;
+    let isRead = false;
+    const count = () => {
+      if (!isRead) setImmediate(count);
+      turns++;
+    };
+    const read: AsyncHandler = async (req, res) => {
+      req.once('end', count);
+      const { prompt: text } = await readBody(req, res, new BodyMemory(10_000_000, systemClock), schema);
+      isRead = true;
+      res.json({ isSame: text === prompt });
+    };
+    const answer = await answerOf([read], jsonPost('/', JSON.stringify({ prompt })));
+    expect(answer).toMatchObject({ status: 200, body: { isSame: true } });
+    expect(turns).toBeGreaterThanOrEqual(5); // for 4 MB, the parser and the check
+  });
+
   it('preserves the inputs of earlier calls exactly, and reads other numbers as JavaScript does', async () => {
     const big = '12345678901234567890';
     const text = `{"prompt":"a","n":${big},"messages":[
