@@ -8,6 +8,7 @@ import { storeUpkeep } from './api/purge-client.js';
 import { ownerWarnings } from './cli/accounts.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
+import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
 import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
@@ -26,9 +27,11 @@ const budgetRefreshMs = 5000;
 /** Service as `main.ts` controls it. */
 export class Service {
   readonly #parts: Parts;
+  readonly #firstStart: FirstStart;
 
   constructor(input: StartInput) {
     this.#parts = compose(input);
+    this.#firstStart = new FirstStart(input.config.firstStartFile, input.host.clock.now());
   }
 
   /**
@@ -37,7 +40,7 @@ export class Service {
    */
   async restore(): Promise<void> {
     const { conversations, sizes, usageJournal, store } = this.#parts;
-    await sizes.load();
+    await Promise.all([sizes.load(), this.#firstStart.load()]);
     conversations.isRestored = false;
     if (store.kind !== 'memory') usageJournal.start();
     await store.restore(() => this.#takeOver());
@@ -68,7 +71,7 @@ export class Service {
     const { clients } = this.#parts;
     for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...nameWarnings(clients)])
       host.log.warn('config_warning', { warning });
-    workers.start(workerProgram, handlersOf(this.#parts));
+    workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
@@ -146,9 +149,9 @@ export class Service {
 }
 
 /** Returns the handlers of the calls of the workers. */
-function handlersOf(parts: Parts) {
+function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, accounts, usage, usageJournal } = parts;
-  const { conversations, replica, journaledConversations, catalog, store } = parts;
+  const { conversations, replica, journaledConversations, catalog, store, firstStart } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
   // Reports show the command without its arguments, which may include secrets.
@@ -159,7 +162,10 @@ function handlersOf(parts: Parts) {
     ...parts,
     phase: () => supervisor.phase,
     drainSecondsLeft: () => supervisor.drainSecondsLeft,
-    workerSettings: () => workerSettings(config, clients.workerKeys, addresses, host, supervisor.phase),
+    workerSettings: () => {
+      const state = { phase: supervisor.phase, firstStartMs: firstStart.ms, hasBatches: parts.files.isOn };
+      return workerSettings(config, clients.workerKeys, addresses, host, state);
+    },
     conversations: replica ?? conversations,
     journaledConversations: replica ?? journaledConversations,
     connections: new UserConnections(),

@@ -49,10 +49,10 @@ export const cliReasons = [
 export type CliReason = (typeof cliReasons)[number];
 
 /**
- * Values of `reason` in an error body: for `cli_error`, for the 400 of an unusable conversation, or for the 429 of an
- * exhausted budget.
+ * Values of `reason` in an error body: for `cli_error`, for the 400 of an unusable conversation, for the 404 of an
+ * unknown response that a request continues, or for the 429 of an exhausted budget.
  */
-export const errorReasons = [...cliReasons, 'conversation_unknown', 'budget'] as const;
+export const errorReasons = [...cliReasons, 'conversation_unknown', 'previous_response_not_found', 'budget'] as const;
 export type ErrorReason = (typeof errorReasons)[number];
 
 /**

@@ -79,7 +79,14 @@ import {
 } from './ollama/models.js';
 import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
 import { postChatCompletions } from './openai/chat.js';
-import { cancelResponse, deleteResponse, getResponse, getResponseInput, postResponses } from './openai/responses.js';
+import {
+  cancelResponse,
+  deleteResponse,
+  getResponse,
+  getResponseInput,
+  postResponses,
+  refuseWebSocket,
+} from './openai/responses.js';
 
 export interface AppParts extends ExchangeParts, JobParts {
   readonly settings: WorkerSettings;
@@ -160,6 +167,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   const capped = rateCap(rateWindows(primary, settings));
   const throughDoor = [mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary)];
   addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
+  app.get('/v1/responses', atRoute('/v1/responses'), refuseWebSocket);
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
   addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
@@ -170,9 +178,9 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   });
   addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
-  addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
+  addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings)] });
   // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.
-  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
+  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings)] }, '/v1/models/*id');
   addOllamaRoutes(app, parts, throughDoor);
   addFileRoutes(app, parts, throughDoor);
 }
@@ -249,7 +257,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
   addRoute(app, '/health/history', { get: [getHistory(primary, seesPids)] });
   addRoute(app, '/version', { get: [getVersion(primary, clock)] });
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
-  addRoute(app, '/models', { get: [getModels(primary)] });
+  addRoute(app, '/models', { get: [getModels(primary, settings)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
   addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, seesPids)] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });

@@ -66,7 +66,7 @@ export function workerSettings(
   keys: WorkerKeys,
   addresses: Pick<Addresses, 'fds' | 'ollama'>,
   { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
-  phase: Phase,
+  state: Pick<WorkerSettings, 'phase' | 'firstStartMs' | 'hasBatches'>,
 ): WorkerSettings {
   const fds = addresses.fds.map((_, index) => firstInheritedFd + index);
   return {
@@ -88,7 +88,7 @@ export function workerSettings(
     sampler: config.spanExport?.sampler ?? null,
     logStyle,
     isCapped: config.rateMaxRequests > 0,
-    phase,
+    ...state,
     drainUnreadMs: Math.max(minUnreadMs, config.drainMs * unreadShare),
     runtimePlaces,
   };

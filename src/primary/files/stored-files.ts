@@ -37,11 +37,17 @@ export class StoredFiles {
     this.#clock = clock;
   }
 
+  /** Whether this service stores files, which batches need. */
+  get isOn(): boolean {
+    const { files } = this.#settings;
+    return files === 'memory' || (files === 'store' && this.#store.isDurable);
+  }
+
   /** Throws `not_found` if this service stores no files. */
   checkOn(): void {
-    const { files } = this.#settings;
-    if (files === 'off') throw new RelayError('not_found', 'this service stores no files (MODEL_API_FILES is off)');
-    if (files === 'memory' || this.#store.isDurable) return;
+    if (this.isOn) return;
+    if (this.#settings.files === 'off')
+      throw new RelayError('not_found', 'this service stores no files (MODEL_API_FILES is off)');
     const advice = 'set MODEL_API_STORE, or MODEL_API_FILES=memory if a restart may lose them';
     throw new RelayError('not_found', `this service stores no files, because it has no durable store: ${advice}`);
   }

@@ -8,7 +8,7 @@ export const errorBody = z
     request_id: z.string(),
     reason: z.enum(errorReasons).optional().meta({
       description:
-        'The reason of a `cli_error`; `conversation_unknown` for a conversation that cannot be used; `budget` with `rate_limited` for a key whose budget is used up.',
+        'The reason of a `cli_error`; `conversation_unknown` for a conversation that cannot be used; `previous_response_not_found` for an unknown `previous_response_id`; `budget` with `rate_limited` for a key whose budget is used up.',
     }),
     retry_after_seconds: z.int().positive().optional(),
     details: z

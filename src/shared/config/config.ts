@@ -73,6 +73,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     sharedBudgets,
     madeKeys,
     madeKeysFile: madeKeysFileOf(env, values),
+    firstStartFile: stateFile(env, values, 'first-start'),
     modelSizesFile: stateFile(env, values, 'model-sizes.json'),
     personLines,
     needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,

@@ -118,15 +118,19 @@ export const noOrigin = 'null';
 /** Whether a text is an origin in the spelling that browsers send. Any scheme is possible. */
 function isOrigin(value: string): boolean {
   if (value === noOrigin) return true;
+  if (everyHost.test(value)) return new URL(value).origin === noOrigin && value !== 'file://*';
   const [, scheme = '', host = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*]*)$/.exec(value) ?? [];
   if (scheme === '' || (host === '' && scheme !== 'file') || !URL.canParse(value)) return false;
   const { origin } = new URL(value);
   return origin === noOrigin ? value === value.toLowerCase() : origin === value;
 }
 
+/** Matches all origins of one scheme, such as those of a browser extension that has another id in each installation. */
+const everyHost = /^[a-z][a-z0-9+.-]*:\/\/\*$/;
+
 export const origins = list.refine(
   (items) => items.every(isOrigin),
-  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null',
+  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null, or * after a scheme other than http, https and file, such as moz-extension://*',
 );
 
 /** Headers that clients, browsers or the service itself use for something else. */
@@ -177,12 +181,19 @@ export const modelName = z
 export const maxChoices = 8;
 
 /** Schema of a model, or of several separated by commas: the next one answers if those before it cannot. */
-export const modelChoices = z
-  .string('must be a string')
-  .regex(
-    /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}(,[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}){0,7}$/,
-    `must be a model name: letters, digits and . _ : / @ [ ] -, or up to ${maxChoices} of them separated by commas`,
-  );
+export const modelChoices = choicesOf(
+  /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}(,[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}){0,7}$/,
+);
+
+/** Schema of `modelChoices`, or of an empty text, which some clients send for the default model. */
+export const optionalModelChoices = choicesOf(
+  /^$|^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}(,[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}){0,7}$/,
+);
+
+function choicesOf(pattern: RegExp) {
+  const names = `letters, digits and . _ : / @ [ ] -, or up to ${maxChoices} of them separated by commas`;
+  return z.string('must be a string').regex(pattern, `must be a model name: ${names}`);
+}
 
 export const modelNames = list.refine(
   (items) => items.every((item) => modelNamePattern.test(item)),

@@ -88,6 +88,10 @@ export const workerSettingsSchema = z.object({
   /** Descriptor of the address for Ollama clients; null if no such address is open. */
   ollamaFd: z.int().nullable(),
   bodyLimitBytes: z.int(),
+  /** First start of the service, milliseconds since the epoch. */
+  firstStartMs: z.number(),
+  /** Whether clients may create batches. */
+  hasBatches: z.boolean(),
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),

@@ -14,7 +14,6 @@ import {
   sdkRequest,
 } from '../jobs/job-request.js';
 import {
-  askedModel,
   type CallForm,
   type CallOrResult,
   callsOfResults,
@@ -32,8 +31,9 @@ import {
   stopSequences,
   textAt,
   type WithoutText,
+  wantedModel,
 } from '../jobs/message-parts.js';
-import { type ParsedTools, parsedTools, type SentTool, temperature, topP } from '../jobs/tool-offer.js';
+import { type ParsedTools, parsedTools, type SentTool, temperature, tokenLimit, topP } from '../jobs/tool-offer.js';
 import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { attachmentOf, wantsCitations } from './attachments.js';
 import { cacheIn } from './cache-control.js';
@@ -62,7 +62,7 @@ const tool = z.looseObject({
 const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });
 
 export const messagesRequest = z.looseObject({
-  model: askedModel,
+  model: wantedModel,
   messages: z.array(message, 'must be a list'),
   system: blockContent.nullish(),
   stream: z.boolean('must be true or false').nullish(),
@@ -76,7 +76,7 @@ export const messagesRequest = z.looseObject({
     })
     .nullish(),
   /** 0 means that the model writes nothing. */
-  max_tokens: z.int('must be a whole number').min(0, 'must be at least 0').nullish(),
+  max_tokens: tokenLimit.nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
@@ -180,7 +180,7 @@ function requestIn(body: MessagesRequest, tools: ParsedTools, conversation: SdkR
     known,
     conversation,
     tools,
-    sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null },
+    sampling: { temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens },
     job: { schema, effort: effort.value, stop, cache: cache?.breakpoint, thinking, stream: body.stream === true },
     wishFields: {
       temperature: 'temperature',

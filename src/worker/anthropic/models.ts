@@ -3,8 +3,13 @@ import { anthropicPrefix } from '../../shared/config/values.js';
 
 /** Models in the form of Anthropic's API. */
 
-/** Placeholder of Anthropic's API for a model without a date. */
-const noDate = '1970-01-01T00:00:00Z';
+/** Facts about the service that its lists of models contain. */
+export interface ModelsContext {
+  /** First start of the service, milliseconds since the epoch: the date of a model whose name has none. */
+  readonly firstStartMs: number;
+  /** Whether clients may create batches. */
+  readonly hasBatches: boolean;
+}
 
 /** Claude Code shows only these names of a gateway, and drops all others. */
 const shownByClaudeCode = /claude|anthropic/i;
@@ -15,14 +20,14 @@ function anthropicId(id: string): string {
 }
 
 /** Returns the entry of a model with this id. */
-export function anthropicModel(model: ModelEntry, id = model.id): AnthropicModel {
+export function anthropicModel(model: ModelEntry, context: ModelsContext, id = model.id): AnthropicModel {
   const { name, description, alias_of: target = id === model.id ? undefined : model.id } = model;
   return {
     type: 'model',
     id,
     display_name: name,
-    created_at: releaseDay(model.alias_of ?? model.id)?.toISOString() ?? noDate,
-    capabilities: model.capabilities === undefined ? null : capabilitiesOf(model.capabilities),
+    created_at: createdAt(model, context).toISOString(),
+    capabilities: model.capabilities === undefined ? null : capabilitiesOf(model.capabilities, context),
     max_input_tokens: model.max_input_tokens ?? null,
     max_tokens: model.max_tokens ?? null,
     lifecycle: 'active',
@@ -34,10 +39,10 @@ export function anthropicModel(model: ModelEntry, id = model.id): AnthropicModel
   };
 }
 
-export function anthropicList(models: readonly ModelEntry[]): AnthropicModels {
+export function anthropicList(models: readonly ModelEntry[], context: ModelsContext): AnthropicModels {
   const data = models.map((model) => ({ model, id: anthropicId(model.id) }));
   return {
-    data: data.map(({ model, id }) => anthropicModel(model, id)),
+    data: data.map(({ model, id }) => anthropicModel(model, context, id)),
     has_more: false,
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
@@ -47,29 +52,24 @@ export function anthropicList(models: readonly ModelEntry[]): AnthropicModels {
 /** Date at the end of a model's name, as in `claude-opus-4-5-20251101` and `gpt-4o-2024-08-06`. */
 const namedDay = /[-@](20\d\d)-?([01]\d)-?([0-3]\d)(?=$|[-:[])/;
 
-/** Returns the day on which a model was released, if its name contains the day; otherwise null. */
-export function releaseDay(name: string): Date | null {
-  const [, year, month, day] = namedDay.exec(name) ?? [];
-  if (year === undefined) return null;
+/** Returns the day on which a model was released, if its name contains the day; else that of the first start. */
+export function createdAt({ id, alias_of: target }: ModelEntry, { firstStartMs }: ModelsContext): Date {
+  const [, year, month, day] = namedDay.exec(target ?? id) ?? [];
   const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
-  return Number.isNaN(date.getTime()) ? null : date;
+  return Number.isNaN(date.getTime()) ? new Date(firstStartMs) : date;
 }
 
 const absent = { supported: false };
 
 /** Requests may have every level of an effort; the levels above `high` count as `high`. */
-function capabilitiesOf({
-  images,
-  schema = false,
-  pdf = false,
-  citations = false,
-  effort,
-  thinking = false,
-}: ModelCapabilities): Record<string, unknown> {
+function capabilitiesOf(
+  { images, schema = false, pdf = false, citations = false, effort, thinking = false }: ModelCapabilities,
+  { hasBatches }: ModelsContext,
+): Record<string, unknown> {
   const works = { supported: effort };
   const thinks = { supported: thinking };
   return {
-    batch: absent,
+    batch: { supported: hasBatches },
     citations: { supported: citations },
     code_execution: absent,
     context_management: {

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import { anthropicList, anthropicModel, releaseDay } from '../anthropic/models.js';
+import { anthropicList, anthropicModel, createdAt, type ModelsContext } from '../anthropic/models.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
@@ -141,42 +141,42 @@ export function speakAsClient(): Handler {
 const knownQuery: ReadonlySet<string> = new Set(['beta']);
 
 /** Lists the models for both SDKs, the default model first. The list has one page. */
-export function getDoorModels(primary: Primary): AsyncHandler {
+export function getDoorModels(primary: Primary, context: ModelsContext): AsyncHandler {
   return async (req, res) => {
     setIgnoredQuery(req, res, knownQuery);
     const { models } = await primary.call('models', {});
-    sendJson(res, speaksAnthropic(req) ? anthropicList(sorted(models)) : openAiList(models));
+    sendJson(res, speaksAnthropic(req) ? anthropicList(sorted(models), context) : openAiList(models, context));
   };
 }
 
-export function openAiList(models: readonly ModelEntry[]): { object: 'list'; data: OpenAiModel[] } {
-  return { object: 'list', data: sorted(models).map(openAiModel) };
+export function openAiList(
+  models: readonly ModelEntry[],
+  context: ModelsContext,
+): { object: 'list'; data: OpenAiModel[] } {
+  return { object: 'list', data: sorted(models).map((model) => openAiModel(model, context)) };
 }
 
 function sorted(models: readonly ModelEntry[]): ModelEntry[] {
   return models.toSorted((a, b) => Number(b.default) - Number(a.default));
 }
 
-export function getDoorModel(primary: Primary): AsyncHandler {
+export function getDoorModel(primary: Primary, context: ModelsContext): AsyncHandler {
   return async (req, res) => {
     const { model: found } = await primary.call('model', { name: [req.params.id].flat().join('/') });
     if (found === null) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
-    sendJson(res, modelIn(req, found));
+    sendJson(res, speaksAnthropic(req) ? anthropicModel(found, context) : openAiModel(found, context));
   };
 }
 
 const modelDetail = { path: 'model', message: 'no such model' };
 
-function modelIn(req: Request, model: ModelEntry): object {
-  return speaksAnthropic(req) ? anthropicModel(model) : openAiModel(model);
-}
-
-function openAiModel({ id, alias_of: target, capabilities, ...model }: ModelEntry): OpenAiModel {
+function openAiModel(model: ModelEntry, context: ModelsContext): OpenAiModel {
+  const { id, alias_of: target, capabilities } = model;
   const { max_input_tokens: input, max_tokens: output } = model;
   return {
     id,
     object: 'model',
-    created: (releaseDay(target ?? id)?.getTime() ?? 0) / 1000,
+    created: Math.floor(createdAt(model, context).getTime() / 1000),
     owned_by: 'prompt-relay',
     ...(target !== undefined && { alias_of: target }),
     ...(capabilities !== undefined && { capabilities }),

@@ -8,6 +8,7 @@ import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
+import type { ModelsContext } from '../anthropic/models.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
@@ -61,10 +62,10 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
 }
 
 /** Lists the models, also in the form of OpenAI's SDKs, because a base URL without /v1 leads to this route. */
-export function getModels(primary: Primary): AsyncHandler {
+export function getModels(primary: Primary, context: ModelsContext): AsyncHandler {
   return async (_req, res) => {
     const { count, models } = await primary.call('models', {});
-    const body: ModelsBody = { count, models, ...openAiList(models) };
+    const body: ModelsBody = { count, models, ...openAiList(models, context) };
     sendJson(res, body);
   };
 }

@@ -37,7 +37,7 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
         'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS',
       );
     if (origin === undefined || isSameOrigin(origin, authority)) return next();
-    if (!origins.has(origin))
+    if (!origins.has(origin) && !origins.has(everyOriginLike(origin)))
       throw new RelayError('forbidden', 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
     if (!isPreflight(req)) return next();
@@ -49,6 +49,11 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
       res.set('Access-Control-Allow-Private-Network', 'true'); // asked by browsers for public pages
     res.set('Access-Control-Max-Age', '600').status(204).end();
   };
+}
+
+/** Returns the entry that allows all origins of this origin's scheme. */
+function everyOriginLike(origin: string): string {
+  return origin.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^\s/?#@]+$/, '$1*');
 }
 
 /** Allows every well-formed requested header: SDKs and apps send custom ones, and newer versions add more. */

@@ -35,6 +35,8 @@ export class Connection {
   #ignored = 0;
   #isHeld = false;
   #isFinishing = false;
+  /** Time of the check that first found no request after an answer; null while there is one. */
+  #idleSinceMs: number | null = null;
   #hasSaidClose = false;
 
   /** `sayLast` refuses bytes that never became a request, and closes the socket. */
@@ -83,8 +85,14 @@ export class Connection {
    * unread answer uses memory, and may block a slot. Called a few times a second.
    */
   check(nowMs: number, maxUnreadMs: number): void {
+    this.#idleSinceMs = this.isIdle && this.#newest !== null ? (this.#idleSinceMs ?? nowMs) : null;
     if (this.unreadMs(nowMs) >= maxUnreadMs) return this.giveUp();
     if (this.isAnsweringJob && this.#isDeaf) this.giveUp();
+  }
+
+  /** Returns how long the connection has been idle after an answer, milliseconds; 0 if it is not. */
+  idleMs(nowMs: number): number {
+    return this.#idleSinceMs === null || !this.isIdle ? 0 : nowMs - this.#idleSinceMs;
   }
 
   get unsentBytes(): number {
@@ -184,6 +192,7 @@ export class Connection {
 
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
+    this.#idleSinceMs = null;
     this.#socket.setTimeout(0); // Node clears its timeout between requests, but not between pipelined ones
     dropUnread(exchange.req, exchange.res, this.#pace);
     exchange.res.on('close', () => this.#next(exchange.res));

@@ -16,6 +16,7 @@ export interface HttpRefusal {
 }
 
 const code: PublicCode = 'validation_error';
+const upgradeRequired = 426;
 
 export const refusals = {
   malformed: { status: brokenHttp.malformed, code, message: 'the request is not valid HTTP' },
@@ -25,6 +26,11 @@ export const refusals = {
     status: httpStatusOf.concurrency_limited,
     code: 'concurrency_limited',
     message: 'too many requests wait on this connection: send them again on a new connection',
+  },
+  webSocket: {
+    status: upgradeRequired,
+    code: 'method_not_allowed',
+    message: 'this service speaks HTTP here, and no WebSocket: send a POST request',
   },
   tooManyConnections: {
     status: httpStatusOf.concurrency_limited,
@@ -105,6 +111,7 @@ function answerOf(
     'X-Request-Id': requestId,
     ...commonHeaders,
     ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // empty: the target is no resource
+    ...(status === upgradeRequired && { Upgrade: 'HTTP/1.1' }), // RFC 9110 requires the name of a protocol
     ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': String(retryAfter('connection')) }),
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),

@@ -9,7 +9,11 @@ import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusa
 const httpLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
-  keepAliveMs: 5_000,
+  /** Longer than the pools of most clients and proxies, which therefore close an idle connection first. */
+  keepAliveMs: 75_000,
+  /** Idle connections of a listening address that stay open for longer than `minIdleMs`. */
+  maxIdle: 500,
+  minIdleMs: 5_000,
   /** Maximum time in which a client reads nothing of its answer. */
   unreadMs: 60_000,
   checkEveryMs: 2_000,
@@ -94,6 +98,7 @@ export class HttpServer {
     this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
       const nowMs = clock.monotonicMs();
       for (const connection of this.#connections.values()) connection.check(nowMs, this.#maxUnreadMs);
+      this.#boundIdle(nowMs);
       this.#boundUnsent(nowMs);
     });
     return listenOn(this.#server, fd);
@@ -121,15 +126,18 @@ export class HttpServer {
   }
 
   /**
-   * Stops like `stop`, but leaves idle connections to their keep-alive limit: closing one could lose a request that is
-   * on its way.
+   * Stops like `stop`, but closes idle connections only after `minIdleMs`: closing one could lose a request that is on
+   * its way.
    */
   async retire(limitMs: number): Promise<boolean> {
-    const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
+    const stopTimers = [
+      this.#parts.clock.after(limitMs, () => this.#cut()),
+      this.#eachAfter(this.#limits.minIdleMs, (connection) => connection.closeIfIdle()),
+    ];
     await closeGently(this.#server);
     // The callback runs just before the last sockets close, and an exchange ends with its socket.
     await Promise.all([...this.#connections.keys()].map(closed));
-    stopTimer();
+    for (const stopTimer of stopTimers) stopTimer();
     this.#stopWatch();
     return !this.#hasCut;
   }
@@ -138,6 +146,17 @@ export class HttpServer {
     return this.#parts.clock.after(ms, () => {
       for (const connection of this.#connections.values()) act(connection);
     });
+  }
+
+  /** Closes the connections that have been idle for longest, until their number is within the limit. */
+  #boundIdle(nowMs: number): void {
+    const { maxIdle, minIdleMs } = this.#limits;
+    if (this.#connections.size <= maxIdle) return;
+    const idle = [...this.#connections.values()].filter((connection) => connection.idleMs(nowMs) > minIdleMs);
+    const excess = idle.length - maxIdle;
+    if (excess <= 0) return;
+    const longestFirst = idle.sort((a, b) => b.idleMs(nowMs) - a.idleMs(nowMs));
+    for (const connection of longestFirst.slice(0, excess)) connection.closeIfIdle();
   }
 
   /** Gives up the clients that have read nothing for longest, until the unsent bytes are within the limit. */
@@ -210,7 +229,7 @@ export class Listeners {
 
   /**
    * Closes all servers, at the latest after `limitMs`. Resolves with whether every job's answer was sent. With
-   * `retire`, idle connections are left to their keep-alive limit.
+   * `retire`, idle connections stay open for some seconds.
    */
   async close(how: 'stop' | 'retire', limitMs: number): Promise<boolean> {
     this.#closing.abort();

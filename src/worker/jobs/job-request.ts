@@ -265,10 +265,13 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
   return { job, model, ...nothing, effortField: null, imageField: null, documentField: null, schemaWish: null };
 }
 
+/** Name in answers for the model of a request that names none, until the model CLI has reported its name. */
+const defaultModel = 'default';
+
 /** Request body of an SDK's API, with its parts translated. */
 export interface SdkRequest
   extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'schemaWish' | keyof AttachmentFields> {
-  readonly body: SentFields & { readonly model: string };
+  readonly body: SentFields & { readonly model?: string | null | undefined };
   /** Fields of the body that the service supports, or that `ignored` has. */
   readonly known: ReadonlySet<string>;
   readonly conversation: Pick<RequestedJob, 'system' | 'history'> & { readonly question: Message };
@@ -285,7 +288,7 @@ export interface SdkRequest
  * support it.
  */
 export function sdkRequest({ body, known, conversation, tools, sampling, job, ...fields }: SdkRequest): ParsedRequest {
-  const { model } = body;
+  const model = body.model || undefined;
   const { system, history, question } = conversation;
   const { text, images, results } = question;
   const { offer, forms, dropped, search } = tools;
@@ -297,7 +300,7 @@ export function sdkRequest({ body, known, conversation, tools, sampling, job, ..
   return {
     ...fields,
     job: { operation: 'ask', ...prompt, ...job, model, isEffortNeeded: false },
-    model,
+    model: model ?? defaultModel,
     forms,
     droppedTools: dropped,
     ignored,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { imageFault, imageType } from '../../shared/api/ask.js';
-import { modelChoices } from '../../shared/config/values.js';
+import { modelChoices, optionalModelChoices } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Attachment, Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
 import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
@@ -41,10 +41,15 @@ export const stopSequence = z
   .max(maxStopLength, `must be at most ${maxStopLength} characters`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be at most ${maxStops} texts`);
 
-export const askedModel = modelChoices.meta({
-  description:
-    'The model to ask, as GET /v1/models lists it, or `default`. After it, separated by commas, models that answer if it cannot.',
-});
+const modelMeaning =
+  'The model to ask, as GET /v1/models lists it, or `default`. After it, separated by commas, models that answer if it cannot.';
+
+export const askedModel = modelChoices.meta({ description: modelMeaning });
+
+/** Schema of the model in requests of SDKs. It may be missing, null or empty, which means the default model. */
+export const wantedModel = optionalModelChoices
+  .meta({ description: `${modelMeaning} Without a name, the default model answers.` })
+  .nullish();
 
 /** Whether the error says that the model does not exist, rather than that the field is missing or not a string. */
 export function isOfUnknownModel({ code, details }: RelayError): boolean {

@@ -237,12 +237,15 @@ export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
 
 export const temperature = z.number('must be a number').min(0, 'must be 0 to 2').max(2, 'must be 0 to 2');
 export const topP = z.number('must be a number').min(0, 'must be 0 to 1').max(1, 'must be 0 to 1');
-export const maxTokens = z.int('must be a whole number').min(1, 'must be at least 1');
+/** Limit of output tokens. A number below 1 means that there is no limit, as for several local servers. */
+export const tokenLimit = z.int('must be a whole number').min(-1, 'must be at least 1, or -1 for no limit');
 
 /** Returns undefined if the request sets nothing. */
 export function samplingOf(
   settings: { readonly [wish in keyof Sampling]?: number | null | undefined },
 ): Sampling | undefined {
-  const sent = Object.entries(settings).filter(([, value]) => value != null);
+  const sent = Object.entries(settings).filter(
+    ([wish, value]) => value != null && (wish !== 'maxTokens' || value >= 1),
+  );
   return sent.length === 0 ? undefined : (Object.fromEntries(sent) as Sampling);
 }

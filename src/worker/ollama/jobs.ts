@@ -24,18 +24,18 @@ export function postOllamaGenerate(parts: JobParts): AsyncHandler {
 }
 
 /** Reads the body. Any content type is accepted, because clients such as curl send none or that of a form. */
-async function bodyOf<T extends { readonly model: string }>(
+async function bodyOf<T extends Pick<LoadRequest, 'model'>>(
   req: Request,
   res: Reply,
   { bodies, primary }: JobParts,
   schema: z.ZodType<T>,
 ): Promise<T> {
   const body = await readBody(req, res, bodies, schema, 'any type');
-  return { ...body, model: await resolvedName(primary, body.model) };
+  return body.model ? { ...body, model: await resolvedName(primary, body.model) } : body;
 }
 
 interface LoadRequest {
-  readonly model: string;
+  readonly model?: string | null | undefined;
   readonly keep_alive?: unknown;
 }
 
@@ -44,7 +44,7 @@ function answering(parts: JobParts, endpoint: 'chat' | 'generate', format: Answe
   return async <T extends LoadRequest>(res: Reply, body: T, parse: (body: T) => ParsedRequest | null) => {
     const parsed = parse(body);
     if (parsed !== null) return answerWithJob(parts, res, parsed, format);
-    const { id } = await listedModel(parts.primary, body.model);
+    const { id } = await listedModel(parts.primary, body.model || 'default');
     const isUnload = body.keep_alive === 0 || /^0[a-z]*$/.test(String(body.keep_alive));
     sendJson(res, loadedBody(endpoint, id, isUnload, parts.clock));
   };

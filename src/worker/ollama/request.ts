@@ -2,19 +2,26 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { type Effort, imageTypes, type ThinkingForm } from '../../shared/job.js';
 import { fieldsOf, ignoredIn, type RequestedSchema } from '../jobs/job-request.js';
-import { askedModel, imageOf, imageOfUrl, type ShownPart, stopSequence, stopSequences } from '../jobs/message-parts.js';
-import { maxTokens, temperature, topP } from '../jobs/tool-offer.js';
+import {
+  imageOf,
+  imageOfUrl,
+  type ShownPart,
+  stopSequence,
+  stopSequences,
+  wantedModel,
+} from '../jobs/message-parts.js';
+import { temperature, topP } from '../jobs/tool-offer.js';
 
 /** Fields that both endpoints for answers share. */
 
 const mustBeBoolean = 'must be true or false';
 
 /** Limit of tokens. A number below 1 means that there is no limit: -1 is infinite, -2 fills the context. */
-const numPredict = z.int('must be a whole number').transform((count) => (count < 1 ? null : count));
+const numPredict = z.int('must be a whole number');
 
 const options = z.looseObject(
   {
-    num_predict: numPredict.pipe(maxTokens.nullable()).nullish(),
+    num_predict: numPredict.nullish(),
     temperature: temperature.nullish(),
     top_p: topP.nullish(),
     stop: z
@@ -30,7 +37,7 @@ const format = z.union([z.literal(''), z.literal('json'), jsonSchema], 'must be 
 export const images = z.array(z.string('must be base64'), 'must be a list');
 
 export const commonFields = {
-  model: askedModel.meta({ description: 'The model to ask, as GET /api/tags lists it, or `default`.' }),
+  model: wantedModel,
   /** true by default. */
   stream: z.boolean(mustBeBoolean).nullish(),
   format: format.nullish(),

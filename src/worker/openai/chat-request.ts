@@ -3,7 +3,6 @@ import { maxChoices } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
-import { mustBeSent } from '../http/body.js';
 import type { FileForms } from '../jobs/file-references.js';
 import {
   type AttachmentFields,
@@ -31,15 +30,16 @@ import {
   stopSequence,
   stopSequences,
   textAt,
+  wantedModel,
 } from '../jobs/message-parts.js';
 import {
   callInput,
-  maxTokens,
   type ParsedTools,
   parsedTools,
   type SentTool,
   type ToolWish,
   temperature,
+  tokenLimit,
   topP,
   withoutTextFormat,
   wrappedText,
@@ -86,9 +86,10 @@ const allowedTools = z.looseObject({
   mode: z.enum(['auto', 'required']),
   tools: z.array(z.looseObject({ type: z.string(), function: namedTool.optional(), custom: namedTool.optional() })),
 });
+/** Choice of tools. vLLM, Mistral and llama.cpp have `any` for `required`. */
 const toolChoice = z.union(
   [
-    z.enum(['none', 'auto', 'required']),
+    z.enum(['none', 'auto', 'required', 'any']),
     z.looseObject({ type: z.literal('allowed_tools'), allowed_tools: allowedTools }),
     z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
     z.looseObject({ type: z.literal('custom'), custom: z.looseObject({ name: z.string() }) }),
@@ -113,7 +114,7 @@ const stop = z.union(
 );
 
 export const chatCompletionRequest = z.looseObject({
-  model: askedModel.optional(),
+  model: wantedModel,
   models: z.array(askedModel, 'must be a list').max(maxChoices, `must be at most ${maxChoices} models`).nullish(),
   messages: z.array(message, 'must be a list'),
   stream: streamField,
@@ -128,8 +129,8 @@ export const chatCompletionRequest = z.looseObject({
   parallel_tool_calls: z.boolean('must be true or false').nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
-  max_tokens: maxTokens.nullish(),
-  max_completion_tokens: maxTokens.nullish(),
+  max_tokens: tokenLimit.nullish(),
+  max_completion_tokens: tokenLimit.nullish(),
   functions: z.array(offered, 'must be a list').nullish(),
   function_call: functionCall.nullish(),
   response_format: responseFormat.nullish(),
@@ -347,11 +348,10 @@ const schemaWish =
 
 /**
  * Returns the models of a request, joined by commas: `model`, then the models that answer if it cannot. `models` is a
- * field of OpenRouter. Throws `validation_error`.
+ * field of OpenRouter. Returns '' if the request names none. Throws `validation_error`.
  */
 function modelsIn({ model, models }: ChatCompletionRequest): string {
-  const names = [...new Set([...(model === undefined ? [] : model.split(',')), ...(models ?? [])])];
-  if (names.length === 0) throw invalid('model', mustBeSent);
+  const names = [...new Set([...(model ? model.split(',') : []), ...(models ?? [])])];
   if (names.length > maxChoices) throw invalid('models', `must be at most ${maxChoices} models, with model`);
   return names.join(',');
 }
@@ -468,6 +468,7 @@ function sentFunction(sent: z.infer<typeof offered>, path: string): SentTool {
 }
 
 function choiceIn(choice: ChatCompletionRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
+  if (choice === 'any') return { choice: 'required' };
   if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
   if (choice.type === 'function') return { choice: { name: choice.function.name } };
   if (choice.type === 'custom') return { choice: { name: choice.custom.name } };

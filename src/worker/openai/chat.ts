@@ -147,7 +147,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     const annotations = annotationsOf(answer);
     const links = annotations === undefined ? '' : this.#choice({ annotations });
     const last = this.#choice({}, finishOf(answer, this.#manner.isLegacyCall));
-    const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(answer) }) : '';
+    const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [] }, usageOf(answer)) : '';
     return `${this.#callEnd()}${links}${last}${usage}data: [DONE]\n\n`;
   }
 
@@ -176,9 +176,11 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     return this.#chunk({ choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }] });
   }
 
-  #chunk(content: object): string {
+  /** `usage`: null in all chunks but the last, if the client wants the usage. */
+  #chunk(content: object, usage: object | null = null): string {
     const [id, model] = [idOf(this.#opening.requestId), this.#model];
-    const chunk = { id, object: 'chat.completion.chunk', created: this.#created, model, ...content };
+    const last = this.#manner.wantsUsage && { usage };
+    const chunk = { id, object: 'chat.completion.chunk', created: this.#created, model, ...content, ...last };
     return `data: ${JSON.stringify(chunk)}\n\n`;
   }
 }

@@ -4,7 +4,6 @@ import type { ContinuedText } from '../../shared/job.js';
 import type { FileForms } from '../jobs/file-references.js';
 import { type AttachmentFields, ignoredIn } from '../jobs/job-request.js';
 import {
-  askedModel,
   type CallForm,
   type CallOrResult,
   callsOfResults,
@@ -19,8 +18,9 @@ import {
   type SentPiece,
   type ShownPart,
   textAt,
+  wantedModel,
 } from '../jobs/message-parts.js';
-import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
+import { callInput, nameOf, temperature, tokenLimit, topP, wrappedText } from '../jobs/tool-offer.js';
 import {
   attachmentFieldsOf,
   content,
@@ -89,7 +89,7 @@ const toolChoice = z.union(
 const format = z.looseObject({ type: stringField, schema: jsonSchema.nullish() });
 
 export const responsesRequest = z.looseObject({
-  model: askedModel,
+  model: wantedModel,
   input: z.union([z.string(), z.array(item)], 'must be text, or a list of items'),
   instructions: stringField.nullish(),
   stream: streamField,
@@ -100,7 +100,7 @@ export const responsesRequest = z.looseObject({
   parallel_tool_calls: z.boolean('must be true or false').nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
-  max_output_tokens: maxTokens.nullish(),
+  max_output_tokens: tokenLimit.refine((limit) => limit !== 0, 'must be at least 1, or -1 for no limit').nullish(),
   background: z.boolean('must be true or false').nullish(),
   store: z.boolean('must be true or false').nullish(),
   previous_response_id: z.string('must be a string').nullish(),

@@ -16,7 +16,7 @@ export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
   const shortText = (value: unknown) => (typeof value === 'string' ? short<string | null>(value, null) : null);
   return {
     instructions: shortText(instructions),
-    max_output_tokens: body.max_output_tokens ?? null,
+    max_output_tokens: Number(body.max_output_tokens) >= 1 ? body.max_output_tokens : null,
     metadata: short(Object(metadata) === metadata ? metadata : {}, {}),
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
     temperature: body.temperature ?? 1,

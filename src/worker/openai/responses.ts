@@ -10,7 +10,8 @@ import { chained, chainStart } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { checkJsonTexts, queryOf, readBody } from '../http/body.js';
-import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
+import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
+import { answerRefusal, refusals } from '../http/refusal.js';
 import { jsonType, sendBody, sendJson, untilGone, write } from '../http/responses.js';
 import { acceptJob, leaveJob, storedBody } from '../jobs/background.js';
 import { senderOf } from '../jobs/file-references.js';
@@ -61,9 +62,16 @@ export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandl
   };
 }
 
+/** Refuses a WebSocket with 426, after which codex sends its requests over HTTP. */
+export const refuseWebSocket: Handler = (req, res, next) => {
+  const isWebSocket = /\bwebsocket\b/i.test(req.headers.upgrade ?? '');
+  if (isWebSocket) answerRefusal(res, refusals.webSocket);
+  else next();
+};
+
 const storedId = /^resp_(.+)$/;
 
-/** Returns the stored response that the request continues, or null. Rejects with `not_found`. */
+/** Returns the stored response that the request continues, or null. Rejects with `not_found`, which names the field. */
 async function continuedBy(
   { previous_response_id: previous }: ResponsesRequest,
   primary: Primary,
@@ -71,7 +79,18 @@ async function continuedBy(
 ): Promise<ContinuedText | null> {
   if (previous == null) return null;
   const id = storedId.exec(previous)?.[1] ?? '';
-  return primary.call('continuedText', { id, client: res.locals.client });
+  return primary.call('continuedText', { id, client: res.locals.client }).catch((error: unknown) => {
+    throw isMissing(error) ? previousMissing() : error;
+  });
+}
+
+/** Returns the error by which clients know that they must send the whole conversation. */
+function previousMissing(): RelayError {
+  const message = 'no such response: send the whole conversation as input';
+  return new RelayError('not_found', `previous_response_id: ${message}`, {
+    reason: 'previous_response_not_found',
+    details: [{ path: 'previous_response_id', message }],
+  });
 }
 
 type BodyReader = (
@@ -325,8 +344,12 @@ function ownId(req: Request, res: Reply) {
 }
 
 function nullIfMissing(error: unknown): null {
-  if (error instanceof RelayError && error.code === 'not_found') return null;
+  if (isMissing(error)) return null;
   throw error;
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof RelayError && error.code === 'not_found';
 }
 
 async function send(primary: Primary, res: Reply, job: JobView): Promise<void> {

@@ -1,3 +1,4 @@
+import { delay, systemClock } from '../../../src/shared/clock.js';
 import { jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
 import { answerTo, expectCommon, expectSound, failure } from '../../support/doors/door.js';
 import { type Service, startService } from '../../support/service/service.js';
@@ -21,6 +22,19 @@ afterAll(async () => {
   await service.stop();
 });
 
+/** Sends two requests on one connection. Returns the status of the second; null if the connection was closed. */
+async function answerAfter(pauseMs: number): Promise<number | null> {
+  using connection = await open();
+  connection.send(request('GET /version'));
+  await connection.answer();
+  await delay(systemClock, pauseMs);
+  connection.send(request('GET /version'));
+  return await connection.answer().then(
+    ({ status }) => status,
+    () => null,
+  );
+}
+
 describe('The time limits', () => {
   // The connections exist at the same time; the test with its name waits for each.
   let silent: RawConnection;
@@ -39,10 +53,13 @@ describe('The time limits', () => {
     for (const connection of [silent, dribbling, idle]) connection[Symbol.dispose]();
   });
 
-  it('close a connection that is idle for 5 s after an answer', async () => {
-    expect((await idle.answer()).headers['keep-alive']).toBe('timeout=5');
-    expectAbout(await idle.closed(), 5000);
-    expect(idle.hasMore).toBe(false);
+  it('keep a connection open for 75 s after an answer', async () => {
+    expect((await idle.answer()).headers['keep-alive']).toBe('timeout=75');
+  });
+
+  it('reset none of 240 connections whose next request comes after a pause of 4 to 7 s', async () => {
+    const ends = await Promise.all(Array.from({ length: 240 }, (_, index) => answerAfter(4000 + 12.5 * index)));
+    expect(ends.filter((end) => end !== 200)).toEqual([]);
   });
 
   it.each([

@@ -38,6 +38,8 @@ const models = [
   { id: 'eliza', name: 'Eliza', default: true },
 ];
 
+export const modelsContext = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
+
 export interface DoorOptions {
   /** Handlers that run before the API, like the checks of the service. */
   readonly before?: readonly Handler[];
@@ -73,13 +75,13 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/ask': postAsk(parts),
     '/chat': postChat(parts),
-    '/v1/models': getDoorModels(parts.primary),
+    '/v1/models': getDoorModels(parts.primary, modelsContext),
     '/v1/responses': postResponses(parts),
     '/v1/chat/completions': postChatCompletions(parts),
     '/v1/messages': postMessages(parts),
     '/v1/messages/count_tokens': postCountTokens(parts),
   };
-  const one = getDoorModel(parts.primary);
+  const one = getDoorModel(parts.primary, modelsContext);
   const route: Handler = (req, res, next) => {
     req.params = { id: req.path.slice('/v1/models/'.length) };
     (handlers[req.path] ?? one)(req, res, next).catch(next);

@@ -22,7 +22,7 @@ async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ol
     { keys, personLines: [] },
     { fds: Array(addressCount).fill(9), ollama },
     { runtimePlaces, logStyle: 'plain' },
-    'starting',
+    { phase: 'starting', firstStartMs: 1, hasBatches: true },
   );
 }
 

@@ -541,6 +541,7 @@ describe('The configuration', () => {
       sharedBudgets: [],
       madeKeys: [],
       madeKeysFile: null,
+      firstStartFile: null,
       modelSizesFile: null,
       auditFile: null,
       personLines: [],

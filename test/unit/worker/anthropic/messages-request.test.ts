@@ -173,6 +173,7 @@ describe('A request to the Messages API', () => {
       },
     ],
     ['a wish for few tokens', { max_tokens: 1 }, { sampling: { maxTokens: 1 } }],
+    ['no limit of tokens', { max_tokens: -1 }, { sampling: undefined }],
     ['wishes that say nothing', { temperature: null, top_p: null, max_tokens: null }, { sampling: undefined }],
     ['a format', { output_config: { format } }, { schema: { path: 'output_config.format.schema', value: ofCity } }],
     [
@@ -488,7 +489,7 @@ describe('A request to the Messages API', () => {
     ['stop_sequences.0', { stop_sequences: ['x'.repeat(501)] }],
     ['stop_sequences', { stop_sequences: Array.from({ length: 17 }, () => 'x') }],
     ['tools', { tools: {} }],
-    ['max_tokens', { max_tokens: -1 }],
+    ['max_tokens', { max_tokens: -2 }],
     ['max_tokens', { max_tokens: 1.5 }],
     ['temperature', { temperature: 2.1 }],
     ['top_p', { top_p: -0.1 }],

@@ -1,6 +1,7 @@
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { anthropicList, anthropicModel } from '../../../../src/worker/anthropic/models.js';
 
+const context = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
 const model: ModelEntry = { id: 'claude-opus-4-5-20251101', name: 'Opus', default: true };
 
 describe("A model in the form of Anthropic's API", () => {
@@ -15,10 +16,10 @@ describe("A model in the form of Anthropic's API", () => {
       tools: 'native',
     } as const;
     const sizes = { max_input_tokens: 200_000, max_tokens: 64_000 };
-    expect(anthropicModel({ ...model, ...sizes, capabilities, description: 'Slow' })).toMatchObject({
+    expect(anthropicModel({ ...model, ...sizes, capabilities, description: 'Slow' }, context)).toMatchObject({
       ...{ id: model.id, display_name: 'Opus', description: 'Slow', created_at: '2025-11-01T00:00:00.000Z', ...sizes },
       capabilities: {
-        batch: { supported: false },
+        batch: { supported: true },
         image_input: { supported: true },
         pdf_input: { supported: true },
         citations: { supported: true },
@@ -31,13 +32,13 @@ describe("A model in the form of Anthropic's API", () => {
 
   it.each([
     ['claude-opus-4-5-20251101', 'claude-opus-4-5-20251101', '2025-11-01T00:00:00.000Z'],
-    ['us.anthropic.claude-next', 'us.anthropic.claude-next', '1970-01-01T00:00:00Z'],
+    ['us.anthropic.claude-next', 'us.anthropic.claude-next', '2026-01-02T00:00:00.000Z'],
     ['codex/gpt-4o-2024-08-06', 'anthropic/codex/gpt-4o-2024-08-06', '2024-08-06T00:00:00.000Z'],
-    ['opus', 'anthropic/opus', '1970-01-01T00:00:00Z'],
-    ['x-20259999', 'anthropic/x-20259999', '1970-01-01T00:00:00Z'],
+    ['opus', 'anthropic/opus', '2026-01-02T00:00:00.000Z'],
+    ['x-20259999', 'anthropic/x-20259999', '2026-01-02T00:00:00.000Z'],
   ])('has an id that Claude Code shows: %s', (id, shown, created) => {
     const alias = id === shown ? undefined : id;
-    const [listed] = (anthropicList([{ ...model, id }]) as { data: object[] }).data;
+    const [listed] = (anthropicList([{ ...model, id }], context) as { data: object[] }).data;
     expect(listed).toMatchObject({ id: shown, created_at: created });
     expect(listed).toHaveProperty('capabilities', null);
     expect((listed as { alias_of?: string }).alias_of).toBe(alias);

@@ -1,11 +1,16 @@
-import { always, sdkDoor } from '../../../support/doors/sdk-door.js';
+import { always, modelsContext, sdkDoor } from '../../../support/doors/sdk-door.js';
 
 const anthropic = { 'anthropic-version': '2023-06-01' };
 
 describe('The list of models', () => {
   it('is sent to OpenAI SDKs, the default first', async () => {
     await using door = await sdkDoor(always());
-    const eliza = { id: 'eliza', object: 'model', created: 0, owned_by: 'prompt-relay' };
+    const eliza = {
+      id: 'eliza',
+      object: 'model',
+      created: modelsContext.firstStartMs / 1000,
+      owned_by: 'prompt-relay',
+    };
     expect((await door.get('/v1/models')).body).toEqual({ object: 'list', data: [eliza, { ...eliza, id: 'echo' }] });
     expect((await door.get('/v1/models/eliza')).body).toEqual(eliza);
   });
@@ -13,7 +18,7 @@ describe('The list of models', () => {
   it('is sent to Anthropic SDKs', async () => {
     await using door = await sdkDoor(always());
     const unknown = { capabilities: null, max_input_tokens: null, max_tokens: null, line: null };
-    const times = { created_at: '1970-01-01T00:00:00Z', deprecated_at: null, retires_at: null };
+    const times = { created_at: '2026-01-02T00:00:00.000Z', deprecated_at: null, retires_at: null };
     const eliza = { type: 'model', id: 'eliza', display_name: 'Eliza', lifecycle: 'active', ...times, ...unknown };
     const { headers, body } = await door.get('/v1/models', anthropic);
     const shown = { ...eliza, id: 'anthropic/eliza', alias_of: 'eliza' };

@@ -13,7 +13,7 @@ import { countsIn } from '../../../support/doors/express-server.js';
 
 const limits = {
   ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },
-  ...{ unsentBytes: 64 * 1024 * 1024, unsentMs: 100 },
+  ...{ unsentBytes: 64 * 1024 * 1024, unsentMs: 100, maxIdle: 500, minIdleMs: 100 },
 };
 /** More than the kernel buffers for a client that does not read. */
 const largeBytes = 16 * 1024 * 1024;
@@ -266,6 +266,20 @@ describe('A connection', () => {
     connection.send(get('/1'));
     await connection.answer();
     expect(await connection.closed()).toBeGreaterThan(limits.keepAliveMs);
+  });
+
+  it('is closed before the keep-alive time if more connections are idle than the limit allows', async () => {
+    await using bounded = await start({ keepAliveMs: 60_000, maxIdle: 1 });
+    using first = await RawConnection.open(bounded.port);
+    using second = await RawConnection.open(bounded.port);
+    for (const each of [first, second]) {
+      each.send(get('/1'));
+      await each.answer();
+      await delay(systemClock, 2 * limits.watchEveryMs);
+    }
+    expect(await first.closed()).toBeGreaterThan(limits.minIdleMs);
+    second.send(get('/2'));
+    expect((await second.answer()).text).toBe('/2');
   });
 });
 

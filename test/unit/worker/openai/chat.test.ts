@@ -105,7 +105,7 @@ describe('A streamed chat completion', () => {
   it('contains its usage if requested', () => {
     const stream = chatCompletionFormat(7, true).stream(opening);
     expect(streamed(stream.end(told()))).toEqual([
-      chunk({}, 'stop'),
+      { ...chunk({}, 'stop'), usage: null },
       { ...chunk({}), choices: [], usage: toldUsage },
       'data: [DONE]',
     ]);

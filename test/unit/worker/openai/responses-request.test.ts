@@ -216,7 +216,6 @@ const [part, imageUrl] = ['input[0].content[0].type', 'input[0].content[0].image
 
 describe('A response is rejected, with the field named,', () => {
   it.each<[object, string, string]>([
-    [{ model: undefined }, 'model', 'must be sent'],
     [{ input: undefined }, 'input', 'must be text, or a list of items'],
     [
       items({ ...moreTools, tools: [{ ...time, name: 'a b' }] }, hi),
