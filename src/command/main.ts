@@ -13,6 +13,7 @@ import { LoginFile } from './base/login-file.js';
 import { Terminal } from './base/terminal.js';
 import { commands, parseCommandLine } from './command-line.js';
 import { commandHelp, programHelp } from './render/help.js';
+import { reportsCosts } from './verbs/serve.js';
 
 const terminal = new Terminal(process.env);
 const login = new LoginFile(process.env);
@@ -41,6 +42,7 @@ async function main(): Promise<number | null> {
     storeSettings: (flag) => storeSettings(flag, process.env),
     keysFilePath,
     accountsFilePath,
+    reportsCosts: () => reportsCosts(process.env),
     loginEnvironment: () => {
       const { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE } =
         process.env;

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
+import { applicableLines } from '../shared/config/keys-file.js';
 import type { RemovalCause } from '../shared/conversation.js';
 import type { ReadinessEntry } from '../shared/health.js';
 import type { JobRequest } from '../shared/job.js';
@@ -10,15 +11,16 @@ import { Signals } from '../shared/signals.js';
 import { AuditLog } from './access/audit-log.js';
 import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
+import { FileFaults } from './access/file-faults.js';
 import { KeyAttempts } from './access/key-attempts.js';
-import { WatchedFile, watchKeysFile } from './access/keys-file.js';
+import { watchKeysFile } from './access/keys-file.js';
 import { MadeKeys } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { SearchQuota } from './access/search-quota.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
-import { type AccountsSource, accountsListener, CliAccounts, ownerWarnings } from './cli/accounts.js';
+import { type AccountsSource, CliAccounts, ownerWarnings, watchAccountsFile } from './cli/accounts.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
   type CliContext,
@@ -228,9 +230,11 @@ function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
 }
 
 /** Creates what decides which client may send a request. */
-function createAccess({ config, host, store }: StartInput) {
+function createAccess({ config, host, names, store }: StartInput) {
   const { clock, log } = host;
   const clients = new Clients(config);
+  clients.replaceNamedKeys(applicableLines(config, names.reportCosts));
+  const fileFaults = new FileFaults();
   const ratesOf = (client: string) => clients.ratesOf(client);
   const rateLimit =
     store.windows === null ? new RateLimit(ratesOf, clock) : new SharedRateLimit(ratesOf, store.windows);
@@ -239,7 +243,7 @@ function createAccess({ config, host, store }: StartInput) {
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), budgets, clock);
   const audit = new AuditLog(config.auditFile, clock, log);
-  return { clients, rateLimit, keyAttempts, redactor, budgets, searches, audit };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, budgets, searches, audit };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -295,13 +299,15 @@ function createThreads({ host: { clock, log } }: StartInput) {
 /** Creates the model CLIs, and what chooses among them. */
 function createModels(
   { config, host, names, accountsSource }: StartInput,
-  { clients, redactor }: Access,
+  { clients, fileFaults, redactor }: Access,
   { metrics, banner }: Observation,
   signals: PartSignals,
 ) {
   const { clock, log } = host;
   const seenClients = new SeenClients();
-  const shared = accountsSource?.first.find(({ cli, line }) => cli === names.clis[0].name && line.owners.length === 0);
+  const shared = accountsSource?.first.accounts.find(
+    ({ cli, line }) => cli === names.clis[0].name && line.owners.length === 0,
+  );
   const onChecked = (entry: ReadinessEntry) => {
     metrics.readiness.recordCheck(entry);
     if (entry.cli === names.clis[0].name && entry.account === shared?.line.name) banner.showCheck(entry);
@@ -331,15 +337,7 @@ function createModels(
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
-  const accountsFile =
-    accountsSource === null
-      ? null
-      : new WatchedFile(
-          accountsSource.path,
-          accountsListener(accounts, accountsSource, onChange, log),
-          clock,
-          accountsSource.read,
-        );
+  const accountsFile = accountsSource && watchAccountsFile(accounts, accountsSource, onChange, fileFaults, host);
   return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, sizes, knownModels, pdfs };
 }
 
@@ -420,7 +418,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, names, addresses, clients, audit, metrics, scrape, store } = parts;
+  const { config, host, names, addresses, clients, fileFaults, audit, metrics, scrape, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
@@ -437,10 +435,11 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   };
   const workers = new Workers(settings, observer, clock, log);
   const sendKeys = () => workers.callAll((peer) => peer.call('keys', clients.workerKeys));
-  const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
+  const keysParts = { clients, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
+  const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
   const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile);
   const madeKeys = new MadeKeys({
-    ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, clock, log },
+    ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, fileFaults, clock, log },
     reportsCosts: names.reportCosts,
   });
   return { workers, keysFile, madeKeys };

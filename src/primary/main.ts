@@ -120,6 +120,12 @@ export async function inspectSetup(
   }
 }
 
+/** Resolves with whether each model CLI of these settings reports what a job costs. Rejects with a ConfigFault. */
+export async function reportsCosts(env: Environment): Promise<boolean> {
+  const { names } = await chooseAdapters(await readConfig(env), env, adapterLoader(systemClock));
+  return names.reportCosts;
+}
+
 /** Signal that came before the service was built, and the service afterwards. */
 interface PendingSignal {
   signal: NodeJS.Signals | null;
@@ -173,7 +179,8 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, startEnvironment, logging, 'service', end);
-  const { names, accountsSource, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const choice = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, accountsSource, warnings, lineFaults } = choice;
   const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
@@ -181,6 +188,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...config.warnings,
     ...startEnvironment.warnings,
     ...warnings,
+    ...lineFaults.map((fault) => `${fault}: the service refuses this line`),
     ...isolationWarnings(accountsSource, host, names.clis),
     ...host.termination.warnings,
     ...host.systemd.warnings,

@@ -75,6 +75,11 @@ export interface CommandContext {
   keysFilePath(path: string | undefined): string;
   /** Returns `path`, or the path of the configured accounts file if undefined. Throws a CommandError. */
   accountsFilePath(path: string | undefined): string;
+  /**
+   * Resolves with whether each model CLI of the service in this environment reports what a job costs; null if the
+   * environment names no model CLI, or has faults.
+   */
+  reportsCosts(): Promise<boolean | null>;
   /** Returns the environment for the login of a model CLI, without HOME. */
   loginEnvironment(): Readonly<Record<string, string | undefined>>;
   /** Reads the keys file at `path`, or the configured one if undefined. Throws a CommandError. */

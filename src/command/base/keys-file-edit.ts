@@ -35,14 +35,15 @@ export function editKeysFile(
   clock: Clock,
   mayMake: boolean,
   edit: (text: string) => string,
-): Promise<void> {
+): Promise<readonly string[]> {
   return editLines(keysFile, path, clock, mayMake, edit);
 }
 
 /**
  * Atomically replaces the text of a file by the result of `edit`, and preserves its owner, group and mode.
  * Serializes the edits of several commands. Follows a symbolic link. Throws a CommandError and changes nothing if the
- * text before or after the edit has a fault. If `mayMake` is true, a missing file is created.
+ * edit adds a fault. If `mayMake` is true, a missing file is created. Resolves with the faults of other lines: they must
+ * not prevent that a key is revoked.
  */
 export async function editLines(
   kind: LineFile,
@@ -50,7 +51,7 @@ export async function editLines(
   clock: Clock,
   mayMake: boolean,
   edit: (text: string) => string,
-): Promise<void> {
+): Promise<readonly string[]> {
   const { command } = kind;
   try {
     const place = await realpath(path).catch((error: NodeJS.ErrnoException) => {
@@ -58,7 +59,10 @@ export async function editLines(
       throw error;
     });
     using _ = await lockSoon(command, place, clock);
-    for (let edits = 0; edits < maxEdits; edits++) if (await replace(kind, place, mayMake, edit)) return;
+    for (let edits = 0; edits < maxEdits; edits++) {
+      const faults = await replace(kind, place, mayMake, edit);
+      if (faults !== null) return faults;
+    }
   } catch (error) {
     throw error instanceof CommandError ? error : refused(command, fileFault(path, error as NodeJS.ErrnoException));
   }
@@ -73,28 +77,27 @@ async function lockSoon(command: string, path: string, clock: Clock): Promise<Di
   }
 }
 
-/** Resolves with false if another program has changed the file. */
+/** Resolves with the faults of other lines; with null if another program has changed the file. */
 async function replace(
   kind: LineFile,
   path: string,
   mayMake: boolean,
   edit: (text: string) => string,
-): Promise<boolean> {
+): Promise<readonly string[] | null> {
   const { command } = kind;
   const before = await readBefore(command, path, mayMake);
-  checkFaults(kind, before.text, 'has faults');
   const edited = edit(before.text);
-  checkFaults(kind, edited, 'would have faults');
+  const faults = checkedFaults(kind, before.text, edited);
   const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
     await write(kind, draft, edited, before.stats);
-    if (looksOf(await statOf(path)) !== looksOf(before.stats)) return false;
+    if (looksOf(await statOf(path)) !== looksOf(before.stats)) return null;
     await rename(draft, path);
   } finally {
     await unlink(draft).catch(() => {});
   }
   await sync(dirname(path));
-  return true;
+  return faults;
 }
 
 interface Before {
@@ -161,9 +164,18 @@ async function sync(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-function checkFaults({ command, faultsOf }: LineFile, text: string, what: string): void {
-  const [fault] = faultsOf(text);
-  if (fault !== undefined) throw refused(command, `the file ${what}, so it stays as it is: ${fault}`);
+/** Returns the faults of the edited text. Throws if the edit has added one. */
+function checkedFaults({ command, faultsOf }: LineFile, before: string, edited: string): readonly string[] {
+  const faults = faultsOf(edited);
+  const known = new Set(faultsOf(before).map(withoutNumbers));
+  const added = faults.find((fault) => !known.has(withoutNumbers(fault)));
+  if (added !== undefined) throw refused(command, `the file would have a new fault, so it stays as it is: ${added}`);
+  return faults;
+}
+
+/** Removes the numbers of lines from a fault, which an edit may change. */
+function withoutNumbers(fault: string): string {
+  return fault.replace(/\bline \d+/g, '');
 }
 
 function refused(command: string, message: string): CommandError {
@@ -181,9 +193,19 @@ export function withNewKey(text: string, name: string, line: string): string {
   throw refused('keys', `the file already has a key of ${name}: "prompt-relay keys rotate ${name}" changes its value`);
 }
 
-/** Throws a CommandError if no key has this name. */
+/** Removes each line of a key, also with a fault. Throws a CommandError if no key has this name. */
 export function withoutKey(text: string, name: string): string {
-  return withKeyLine(text, name, () => []);
+  let rest = withKeyLine(text, name, () => []);
+  while (lineOfKey(rest.split('\n'), name) >= 0) rest = withKeyLine(rest, name, () => []);
+  return rest;
+}
+
+/** Returns the names of other keys with a digest that a removed line of the key had: they work with the same key. */
+export function namesWithSameKey(before: string, after: string, name: string): string[] {
+  const lines = before.split('\n').filter((line) => isLineOfKey(line, name));
+  const digests = lines.flatMap((line) => line.match(/\b[0-9a-f]{64}\b/gi) ?? []).map((digest) => digest.toLowerCase());
+  const twins = after.split('\n').filter((line) => digests.some((digest) => line.toLowerCase().includes(digest)));
+  return twins.flatMap((line) => /^\s*([^\s:#]+):/.exec(line)?.[1] ?? []);
 }
 
 /**
@@ -199,9 +221,22 @@ export function withDigest(text: string, name: string, digest: string, oldUntil:
   });
 }
 
+function lineOfKey(lines: readonly string[], name: string): number {
+  return lines.findIndex((line) => isLineOfKey(line, name));
+}
+
+function isLineOfKey(line: string, name: string): boolean {
+  return (
+    line
+      .replace(/^\uFEFF/, '')
+      .trimStart()
+      .startsWith(`${name}:`) && !/^sso:(?!sha256:)/.test(line)
+  );
+}
+
 function withKeyLine(text: string, name: string, change: (line: string) => readonly string[]): string {
   const lines = text.split('\n');
-  const at = lines.findIndex((line) => readKeysFile(line).keys[0]?.name === name);
+  const at = lineOfKey(lines, name);
   if (at < 0) throw new CommandError(exitCodes.usage, `keys: the file has no key named ${name}`);
   return lines.toSpliced(at, 1, ...change(lines[at] ?? '')).join('\n');
 }

@@ -140,11 +140,13 @@ const actions: Readonly<Record<string, AccountAction>> = {
     const path = context.accountsFilePath(args.value('file'));
     let removed: AccountLine | null = null;
     await editLines(accountsFile, path, context.clock, false, (text) => {
-      removed = readAccountsFile(text).accounts.find((account) => account.name === name) ?? null;
-      if (removed === null) throw unknownAccount(name, []);
+      const { accounts: known, closed } = readAccountsFile(text);
+      removed = known.find((account) => account.name === name) ?? null;
+      const lines = [...known, ...closed].filter((account) => account.name === name).map(({ line }) => line - 1);
+      if (lines.length === 0) throw unknownAccount(name, []);
       return text
         .split('\n')
-        .toSpliced(removed.line - 1, 1)
+        .filter((_, index) => !lines.includes(index))
         .join('\n');
     });
     if (args.has('json')) await context.terminal.writeJson({ name, removed: true });

@@ -3,18 +3,28 @@ import { dayQuery } from '../../shared/api/usage.js';
 import {
   type Budget,
   digestOf,
+  isRefused,
   type KeyOptions,
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
-import { optionTexts, readKeysFile, searchText } from '../../shared/config/keys-file.js';
+import { optionTexts, searchText } from '../../shared/config/key-options.js';
+import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
-import { editKeysFile, importedLines, withDigest, withLines, withNewKey, withoutKey } from '../base/keys-file-edit.js';
+import {
+  editKeysFile,
+  importedLines,
+  namesWithSameKey,
+  withDigest,
+  withLines,
+  withNewKey,
+  withoutKey,
+} from '../base/keys-file-edit.js';
 import type { Terminal } from '../base/terminal.js';
 
 /** Options of a new key, with the names that the keys file uses. */
@@ -59,7 +69,7 @@ export const keys: Command = {
   notes: [
     'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
     '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
-    'An edit replaces the file atomically and preserves its owner, mode and comments. A file with a fault is not changed. A new key is printed once, to stdout; all other output goes to stderr.',
+    'An edit replaces the file atomically and preserves its owner, mode and comments. An edit never adds a fault; the faults of other lines are printed. A new key is printed once, to stdout; all other output goes to stderr.',
   ],
   examples: [
     'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
@@ -99,9 +109,16 @@ const actions: Readonly<Record<string, Action>> = {
   },
   revoke: async (name, args, context) => {
     if (name === undefined) throw usageError('keys', 'revoke: name the holder of the key');
-    const path = await edit(args, context, (text) => withoutKey(text, name));
+    let twins: readonly string[] = [];
+    const path = await edit(args, context, (text) => {
+      const after = withoutKey(text, name);
+      twins = namesWithSameKey(text, after, name);
+      return after;
+    });
     if (args.has('json')) await context.terminal.writeJson({ name, revoked: true });
     context.terminal.sentences(`The key of ${name} was removed from ${path}. ${noRestart}`);
+    if (twins.length > 0)
+      context.terminal.sentences(`The same key still works, because it is also in the line of ${twins.join(', ')}.`);
     return exitCodes.ok;
   },
   rotate: async (name, args, context) => {
@@ -124,7 +141,9 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
-    const { keys, personLines, budgets, faults } = readKeysFile(await context.readKeysFile(file));
+    const { keys: read, personLines: lines, budgets: all, faults } = await readFor(file, context);
+    const [keys, personLines] = [read.filter(isValid), lines.filter(isValid)];
+    const budgets = all.filter(({ isClosed }) => isClosed !== true);
     const found = [...keys, ...personLines.map((line) => ({ ...line, name: `sso:${line.name}` }))];
     const { terminal, clock } = context;
     if (args.has('json')) await terminal.writeJson({ keys: found.map(keyJson), budgets: budgets.map(budgetJson) });
@@ -132,8 +151,9 @@ const actions: Readonly<Record<string, Action>> = {
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
-    const { keys: found, personLines, faults } = readKeysFile(await context.readKeysFile(file));
-    const people = personLines.length;
+    const { keys: read, personLines, faults } = await readFor(file, context);
+    const found = read.filter(isValid);
+    const people = personLines.filter(isValid).length;
     if (args.has('json')) await context.terminal.writeJson({ keys: found.length, people, faults });
     else if (faults.length === 0)
       await context.terminal.writeLine(
@@ -142,6 +162,18 @@ const actions: Readonly<Record<string, Action>> = {
     return showFaults(faults, context.terminal);
   },
 };
+
+/** Reads a keys file like the service, which cannot obey a budget in dollars if a model CLI reports no costs. */
+async function readFor(file: string | undefined, { readKeysFile: read, reportsCosts }: CommandContext) {
+  const content = readKeysFile(await read(file));
+  const { faults } = refuseCosts(content);
+  const hasCosts = faults.length > content.faults.length;
+  return hasCosts && (await reportsCosts()) === false ? refuseCosts(content) : content;
+}
+
+function isValid(options: KeyOptions): boolean {
+  return !isRefused(options);
+}
 
 const editors = ['add', 'revoke', 'rotate', 'import'];
 const noRestart = 'A running service reads the file within a second.';
@@ -175,7 +207,8 @@ async function showKey(name: string, key: string, message: string, args: Command
 async function edit(args: CommandArguments, context: CommandContext, change: (text: string) => string) {
   const [action = '', , file] = args.positionals;
   const path = context.keysFilePath(file);
-  await editKeysFile(path, context.clock, action === 'add' || action === 'import', change);
+  const faults = await editKeysFile(path, context.clock, action === 'add' || action === 'import', change);
+  showFaults(faults, context.terminal);
   return path;
 }
 

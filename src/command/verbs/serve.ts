@@ -88,6 +88,16 @@ export const serve: Command = {
   },
 };
 
+/**
+ * Resolves with whether each model CLI of a service with this environment reports what a job costs; null if the
+ * environment names no model CLI, or has faults.
+ */
+export async function reportsCosts(env: Readonly<Record<string, string | undefined>>): Promise<boolean | null> {
+  if (!env.MODEL_API_CLI && !env.MODEL_API_CLIS) return null;
+  const { reportsCosts: readCosts } = await import('../../primary/main.js');
+  return readCosts(env).catch(() => null);
+}
+
 /** Command that reads the configuration of the service and tests its model CLI, without starting the service. */
 export const check: Command = {
   name: 'check',

@@ -72,6 +72,7 @@ export class Budgets {
   }
 
   #check(budget: LimitedUse): void {
+    if (budget.isClosed) throw closed(budget);
     const { tokens, costUsd } = this.#useOf(budget);
     for (const [use, amounts] of [
       [tokens, tokens && `${tokens.used} of its ${tokens.max} tokens`],
@@ -137,6 +138,17 @@ export class Budgets {
     const resetsAt = timestamp(periodEnd(period, this.#clock.now()));
     return { max, used: usedIn(this.#periods[period]), period, resets_at: resetsAt };
   }
+}
+
+/** Time after which a client may try again, because the operator may have repaired the line. */
+const closedMs = 60_000;
+
+function closed(budget: LimitedUse): RelayError {
+  const message = `the budget of ${subjectOf(budget)} has a fault in the keys file, so its requests are refused: tell the operator`;
+  return new RelayError('rate_limited', message, {
+    reason: 'budget',
+    retryAfterSeconds: retryAfter('budget', closedMs),
+  });
 }
 
 function subjectOf({ name, holders }: LimitedUse): string {

@@ -47,6 +47,8 @@ export type ClientSettings = Pick<
 
 /** A budget, with those whose usage counts for it. */
 export interface LimitedUse extends Budget {
+  /** Whether its line in the keys file has a fault, so that the requests that it limits are refused. */
+  readonly isClosed?: true;
   /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
   readonly name: string;
   /** Clients whose usage counts, and the usage of a group; null for all clients. See `spendersOf`. */

@@ -12,13 +12,14 @@ import {
   type MadeKey,
   plainOptions,
 } from '../../shared/config/api-keys.js';
-import { dayText, keyNamePattern, OptionFault, optionTexts, readOptionTexts } from '../../shared/config/keys-file.js';
+import { dayText, keyNamePattern, OptionFault, optionTexts, readOptionTexts } from '../../shared/config/key-options.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
 import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
+import type { FileFaults } from './file-faults.js';
 import { exceededOption } from './key-bounds.js';
 
 /** Texts of the options to set, and null for options to remove. */
@@ -31,6 +32,7 @@ export interface MadeKeysParts {
   /** Sends the keys to the workers. */
   readonly onChange: () => void;
   readonly audit: Pick<AuditLog, 'record'>;
+  readonly fileFaults: FileFaults;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
   readonly clock: Pick<Clock, 'now'>;
@@ -52,8 +54,6 @@ export class MadeKeys {
   readonly #parts: MadeKeysParts;
   /** Changes run one after the other, so that each sees the keys of the one before it. */
   readonly #inLine = inLine();
-  /** Whether the keys that are stored at present cannot be read. */
-  #isDamaged = false;
 
   constructor(parts: MadeKeysParts) {
     this.#parts = parts;
@@ -202,16 +202,15 @@ export class MadeKeys {
 
   /** Activates the keys in the store if another host has changed them. Rejects with `store_unavailable`. */
   async #read(): Promise<void> {
-    const { store, log } = this.#parts;
+    const { store, fileFaults, log } = this.#parts;
     try {
       const keys = await store?.read();
       if (keys) this.#activate(keys);
-      this.#isDamaged = false;
+      fileFaults.replace('made_keys', []);
     } catch (error) {
       if (error instanceof RelayError) throw error;
-      const { message } = error as Error;
-      if (!this.#isDamaged) log.error('keys_rejected', { error: `the content of made-keys ${message}` });
-      this.#isDamaged = true;
+      const fault = `the content of made-keys ${(error as Error).message}`;
+      if (fileFaults.replace('made_keys', [fault])) log.error('keys_rejected', { error: fault });
       throw storeUnavailable('the stored keys cannot be read');
     }
   }

@@ -1,10 +1,10 @@
 import type { CheckReport, TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
-import type { Config } from '../../shared/config/config.js';
+import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
 import { CliAccounts, isolationWarnings } from '../cli/accounts.js';
-import { adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
+import { type AdapterChoice, adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
 import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
@@ -16,11 +16,12 @@ import { cliMetrics } from '../observe/cli-metrics.js';
 import { setupReportOf } from '../observe/status.js';
 
 /**
- * Runs a readiness check of each model CLI and returns the set-up. With `asks`, the default model also answers a
+ * Runs a readiness check of each model CLI and returns the set-up. Rejects with a ConfigFault for lines that the service
+ * would refuse. With `asks`, the default model also answers a
  * question.
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
-  const { names, accountsSource: source, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, accountsSource: source, warnings } = await chooseWithoutFaults(config, host);
   const digests = new Set([...config.apiKeys, ...config.namedKeys, ...config.madeKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
@@ -68,6 +69,12 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     ],
   });
   return trial === undefined ? report : { ...report, asked: trial };
+}
+
+async function chooseWithoutFaults(config: Config, host: Host): Promise<AdapterChoice> {
+  const choice = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  if (choice.lineFaults.length > 0) throw new ConfigFault(choice.lineFaults, [...config.warnings, ...choice.warnings]);
+  return choice;
 }
 
 export const trialQuestion = 'Say hello in one short sentence.';

@@ -1,8 +1,10 @@
 import { optionHolder, readClientId } from '../../shared/client.js';
-import type { AccountLine } from '../../shared/config/accounts-file.js';
+import type { AccountLine, AccountsFileContent, ClosedAccount } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
+import { type FileFaults, shownFaults } from '../access/file-faults.js';
+import { type FileListener, WatchedFile } from '../access/watched-file.js';
 import { eligibleAccounts, pickAccount } from './account-choice.js';
 import type { Adapter } from './contract/adapter.js';
 import { type CliContext, type CliHost, ModelCli, sharedProgram } from './model-cli.js';
@@ -31,10 +33,11 @@ export interface PreparedAccount {
 }
 
 /** Accounts of a text of the accounts file, and the faults of the file. */
-export interface PreparedAccounts {
+export interface PreparedAccounts extends Omit<AccountsFileContent, 'accounts'> {
   readonly accounts: readonly PreparedAccount[];
-  readonly faults: readonly string[];
 }
+
+export const noAccounts: PreparedAccounts = { accounts: [], closed: [], isCutOff: false, faults: [] };
 
 type PrepareAccounts = (text: string) => Promise<PreparedAccounts>;
 
@@ -43,7 +46,7 @@ export interface AccountsSource {
   readonly path: string;
   /** Reads the file. Rejects if it is not a small file. */
   readonly read: () => Promise<string>;
-  readonly first: readonly PreparedAccount[];
+  readonly first: PreparedAccounts;
   readonly prepare: PrepareAccounts;
 }
 
@@ -87,6 +90,8 @@ export class CliAccounts {
   readonly #parts: AccountParts;
   readonly #accountsOf: (client: string) => readonly string[] | null;
   #named: ReadonlyMap<string, NamedAccount> = new Map();
+  /** Accounts whose lines have faults. */
+  #closed: readonly ClosedAccount[] = [];
   /** Removed accounts, whose jobs may still run. */
   #retired: ModelCli[] = [];
   readonly #programs = new Map<string, CliProgram>();
@@ -100,7 +105,7 @@ export class CliAccounts {
     serviceClis: AtLeastOne<ModelCli>,
     parts: AccountParts,
     accountsOf: (client: string) => readonly string[] | null,
-    first: readonly PreparedAccount[] = [],
+    first: PreparedAccounts = noAccounts,
   ) {
     this.#serviceClis = serviceClis;
     this.#parts = parts;
@@ -151,15 +156,21 @@ export class CliAccounts {
     await Promise.all(Array.from({ length: maxChecks }, checkNext));
   }
 
-  /** Replaces the accounts. An account with the same login keeps its processes and its state. */
-  replace(accounts: readonly PreparedAccount[]): void {
+  /**
+   * Replaces the accounts. An account with the same login keeps its processes and its state. A closed account serves
+   * nobody: neither the owners that it names, nor those that it had.
+   */
+  replace({ accounts, closed }: Pick<PreparedAccounts, 'accounts' | 'closed'>): void {
     const before = this.#named;
+    this.#closed = closed.map((each) => this.#withOldOwners(each));
     const hasNewPlaces = this.#parts.host.fence?.replacePlaces(this.#placesWith(accounts)) === true;
     this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
     const named = this.named;
     const inUse = this.#serviceClis.flatMap((cli) => {
       const accountsOfCli = named.filter(({ name }) => name === cli.name);
-      const hasOpen = accountsOfCli.some(({ account }) => account?.owners.length === 0);
+      const isOpen = ({ owners }: Pick<AccountLine, 'owners'>) => owners.length === 0;
+      const closedOfCli = this.#closed.filter((each) => this.#mayBeOf(each, cli));
+      const hasOpen = accountsOfCli.some(({ account }) => account && isOpen(account)) || closedOfCli.some(isOpen);
       cli.isServing = !hasOpen;
       cli.pool.keepsNoSessions = hasOpen;
       return hasOpen ? accountsOfCli : [cli, ...accountsOfCli];
@@ -203,13 +214,26 @@ export class CliAccounts {
   #eligible(cli: ModelCli, client: string): readonly ModelCli[] {
     const keyAccounts = this.#accountsOf(client);
     const accounts = this.clis.filter(({ name }) => name === cli.name);
-    if (this.#named.size === 0 && keyAccounts === null) return accounts;
+    if (this.#named.size + this.#closed.length === 0 && keyAccounts === null) return accounts;
     const isElsewhere = (name: string) => {
       const named = this.#named.get(name);
       return named !== undefined && named.cli.name !== cli.name;
     };
     const owned = accounts.map((each) => ({ cli: each, name: each.accountName, owners: each.account?.owners ?? [] }));
-    return eligibleAccounts(client, owned, keyAccounts, isElsewhere).map((each) => each.cli);
+    const closed = this.#closed.filter((each) => this.#mayBeOf(each, cli)).map((each) => ({ ...each, cli: null }));
+    return eligibleAccounts(client, [...owned, ...closed], keyAccounts, isElsewhere).flatMap((each) => each.cli ?? []);
+  }
+
+  /** Whether a closed account may be one of this CLI: it names it by its name or its kind, or no CLI of this service. */
+  #mayBeOf({ cli: named }: ClosedAccount, { name, adapter }: ModelCli): boolean {
+    const isCli = (cli: ModelCli) => named === cli.name || named === cli.adapter.name;
+    return named === name || named === adapter.name || !this.#serviceClis.some(isCli);
+  }
+
+  #withOldOwners(closed: ClosedAccount): ClosedAccount {
+    const before = this.#named.get(closed.name)?.prepared.line.owners ?? [];
+    const older = this.#closed.find(({ name }) => name === closed.name)?.owners ?? [];
+    return { ...closed, owners: [...new Set([...closed.owners, ...before, ...older])] };
   }
 
   #instanceOf(prepared: PreparedAccount, before: ReadonlyMap<string, NamedAccount>): NamedAccount {
@@ -259,7 +283,7 @@ export function isolationWarnings(
   { fence }: Pick<CliHost, 'fence'>,
   clis: readonly Pick<ModelCli, 'name'>[],
 ): string[] {
-  const first = source?.first ?? [];
+  const first = source?.first.accounts ?? [];
   if (first.length === 0) return [];
   if (fence === undefined)
     return [
@@ -313,47 +337,57 @@ function accountLog(log: Logger, account: string): Logger {
   };
 }
 
-/** Receives the text of the accounts file, see `WatchedFile`. */
-interface AccountsListener {
-  read(text: string): Promise<void>;
-  unreadable(error: Error): void;
-}
-
 /**
- * Applies the accounts of a changed file. A file with any fault leaves the accounts unchanged. `onChange` gets the
- * removed accounts.
+ * Applies the accounts of a changed file. An account whose line has a fault serves nobody. A half-written file changes
+ * nothing. `onChange` gets the removed accounts.
  */
 export function accountsListener(
   accounts: CliAccounts,
   { path, first, prepare }: AccountsSource,
   onChange: (removed: readonly ModelCli[]) => void,
+  fileFaults: FileFaults,
   log: Logger,
-): AccountsListener {
-  let isBroken = false;
+): FileListener {
   let known = signatureOf(first);
-  const refuse = (fault: string) => {
-    isBroken = true;
-    log.error('accounts_rejected', { error: fault });
+  const report = (faults: readonly string[]) => {
+    if (fileFaults.replace('accounts', faults) && faults.length > 0)
+      log.error('accounts_rejected', { error: shownFaults(faults) });
   };
   return {
     read: async (text) => {
-      const { accounts: prepared, faults } = await prepare(text);
-      if (faults.length > 0) return refuse(faults.join('; '));
-      const signature = signatureOf(prepared);
-      if (signature !== known) {
+      const prepared = await prepare(text);
+      const { faults, isCutOff } = prepared;
+      const signature = isCutOff ? known : signatureOf(prepared);
+      const hasChanged = signature !== known;
+      if (hasChanged) {
         const before = accounts.named;
         accounts.replace(prepared);
         onChange(before.filter((cli) => !accounts.named.includes(cli)));
       }
-      if (signature !== known || isBroken) log.info('accounts_loaded', { accounts: prepared.length });
+      const isRepaired = faults.length === 0 && fileFaults.counts.accounts > 0;
+      report(faults);
+      if (hasChanged || isRepaired) log.info('accounts_loaded', { accounts: prepared.accounts.length });
       known = signature;
-      isBroken = false;
+      return faults.length === 0;
     },
-    unreadable: (error) => refuse(fileFault(path, error)),
+    unreadable: (error) => report([fileFault(path, error)]),
   };
 }
 
+/** Creates the watch of the accounts file, which is not started yet. */
+export function watchAccountsFile(
+  accounts: CliAccounts,
+  source: AccountsSource,
+  onChange: (removed: readonly ModelCli[]) => void,
+  fileFaults: FileFaults,
+  { clock, log }: Pick<CliHost, 'clock' | 'log'>,
+): WatchedFile {
+  const listener = accountsListener(accounts, source, onChange, fileFaults, log);
+  return new WatchedFile(source.path, listener, clock, source.read);
+}
+
 /** Returns a text that differs if anything of the accounts does, except comments. */
-function signatureOf(accounts: readonly PreparedAccount[]): string {
-  return JSON.stringify(accounts.map(({ line: { line: _, ...account }, env, token }) => [account, env.HOME, token]));
+function signatureOf({ accounts, closed }: PreparedAccounts): string {
+  const open = accounts.map(({ line: { line: _, ...account }, env, token }) => [account, env.HOME, token]);
+  return JSON.stringify([open, closed.map(({ name, cli, owners }) => [name, cli, owners])]);
 }

@@ -2,6 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
 import { metricPrefix } from '../../shared/metrics.js';
 import type { Phase } from '../../shared/phase.js';
+import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
@@ -91,6 +92,7 @@ export interface GaugeSources {
   readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
+  readonly fileFaults: Pick<FileFaults, 'counts'>;
   readonly spans: Pick<SpanExporter, 'counts'> | null;
   readonly webhooks: Pick<Webhooks, 'counts'> | null;
 }
@@ -113,6 +115,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('stored_responses', 'Stored responses.', () => responses.counts.count);
   gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
   gauge('store_up', '1 while the store accepts data.', () => (store.isUp ? 1 : 0));
+  const faults = 'Faults of the files with keys and accounts, whose lines with faults are refused.';
+  addGauge(registry, 'config_file_faults', faults, () => sources.fileFaults.counts, 'file');
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   const exported = () => sources.spans?.counts ?? { exported: 0, dropped: 0 };
   addCounter(registry, 'trace_spans_total', 'Trace spans, by result of their export.', exported, 'result');

@@ -1,5 +1,5 @@
 import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
-import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
+import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
 import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
@@ -8,10 +8,9 @@ import { holderOf, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/values.js';
-import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
+import type { ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
-import type { ModelNames } from '../cli/route.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
@@ -19,15 +18,15 @@ import type { JobRunner } from '../jobs/job-runner.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
-import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
+import { degradedReasons, isPersonal, type ReasonSources } from './degraded.js';
 import type { LastHour } from './last-hour.js';
 import type { PrimaryMetrics } from './primary-metrics.js';
 
 /** Content of GET /health, /status, /setup and /version, in sections from which each route selects. */
 
 /** Parts of the service whose state is shown. */
-export interface StatusSources {
+export interface StatusSources extends ReasonSources {
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'totalRequests'>;
@@ -36,9 +35,6 @@ export interface StatusSources {
   readonly clientJobs: Pick<ClientJobs, 'idOf'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
-  readonly clis: AtLeastOne<ModelCli>;
-  readonly names: Pick<ModelNames, 'choice' | 'defaultRoute'>;
-  readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
@@ -376,97 +372,4 @@ function nameOf(client: string, withNames: boolean): string | null {
 
 function timeOrNull(at: number | null): string | null {
   return at === null ? null : timestamp(at);
-}
-
-/** Whether an account belongs to a client, so that its failure does not concern the others. */
-function isPersonal({ account }: Pick<ModelCli, 'account'>): boolean {
-  return (account?.owners ?? []).length > 0;
-}
-
-/** Parts of the service that can be degraded. */
-export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { readonly host: Pick<Host, 'defects'> };
-
-/** Returns why the service is degraded; empty if it is not. No other code decides this. */
-export function degradedReasons({ clis, names, store, host }: ReasonSources): ReasonBody[] {
-  const cliReasons = clis
-    .filter((cli) => !isPersonal(cli))
-    .flatMap((cli) => {
-      const open = openCircuits(cli, names);
-      return [...reasonsOfCli(cli, open), ...(open.length === 0 ? shortageOf(cli) : [])];
-    });
-  const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
-  const storeReasons: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
-  return [...cliReasons, ...storeReasons, ...reasonOfDefect(host.defects.lastAt)];
-}
-
-function reasonOfDefect(lastAt: number | null): ReasonBody[] {
-  if (lastAt === null) return [];
-  const message = `the service had an exception that nothing caught, the last time at ${timestamp(lastAt)}: the log has it as internal_error`;
-  return [{ part: 'service', name: 'primary', message }];
-}
-
-/** Open circuit. `model` is null for the whole account. */
-type OpenCircuit = Pick<CircuitStatus, 'model' | 'until'> & { readonly reason: BreakerReason };
-
-/** Returns the open circuits that block all jobs of a CLI, or jobs without a model name. */
-function openCircuits(cli: ModelCli, { choice, defaultRoute }: ReasonSources['names']): readonly OpenCircuit[] {
-  const isDefault = (model: string) =>
-    model === '' || (cli.name === defaultRoute.cli.name && model === defaultRoute.model);
-  const publicName = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
-  return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
-    if (state !== 'open' || reason === null || !(model === null || isDefault(model))) return [];
-    return [{ model: model === null ? null : publicName(model), reason, until }];
-  });
-}
-
-/**
- * Returns the reasons of one CLI. A check that failed only because of an open circuit is omitted, because the circuit
- * is listed.
- */
-function reasonsOfCli(cli: ModelCli, open: readonly OpenCircuit[]): ReasonBody[] {
-  const entry = cli.health.checks.current;
-  const circuits = open.map((circuit) => reasonOfCircuit(cli, circuit));
-  const isSaid = entry.status === 'ready' || (entry.isHeld === true && circuits.length > 0);
-  return isSaid ? circuits : [reasonOfCheck(cli, entry), ...circuits];
-}
-
-/**
- * Returns the reason that a provider limits requests or is overloaded; empty if it does neither. The reason has no
- * `until`, because jobs are still started.
- */
-function shortageOf(cli: ModelCli): ReasonBody[] {
-  const { shortage } = cli.health;
-  if (shortage === null) return [];
-  const { reason, until } = shortage;
-  const what = reason === 'quota' ? 'limits requests' : 'is overloaded';
-  const message = `the provider of ${subjectOf(cli)} ${what}: jobs wait or fail until ${timestamp(until)}`;
-  return [{ part: reason, name: nameOfCli(cli), message }];
-}
-
-function reasonOfCheck(cli: ModelCli, { status, error }: ReadinessEntry): ReasonBody {
-  const verdict = status === 'unknown' ? 'has not been checked yet' : 'is not ready';
-  const why = error === null ? '' : `: ${error}`;
-  return { part: 'cli', name: nameOfCli(cli), message: `${subjectOf(cli)} ${verdict}${why}` };
-}
-
-function reasonOfCircuit(cli: ModelCli, { model, reason, until }: OpenCircuit): ReasonBody {
-  const ends = until === null ? {} : { until: timestamp(until) };
-  const name = model ?? nameOfCli(cli);
-  if (reason === 'auth')
-    return { part: 'cli', name, message: `the credential of ${subjectOf(cli)} is refused`, ...ends };
-  const what = model === null ? 'its quota' : `its quota for ${model}`;
-  return { part: 'quota', name, message: `${accountWords(cli)} has used up ${what}`, ...ends };
-}
-
-/** Returns the name of a CLI, with its account if that has a name. */
-function nameOfCli({ name, accountName }: ModelCli): string {
-  return accountName ? `${name}@${accountName}` : name;
-}
-
-function subjectOf(cli: ModelCli): string {
-  return cli.accountName ? accountWords(cli) : `the model CLI ${cli.name}`;
-}
-
-function accountWords({ name, accountName }: ModelCli): string {
-  return accountName ? `the account ${accountName} of the model CLI ${name}` : `the account of the model CLI ${name}`;
 }

@@ -61,17 +61,17 @@ export const breakerBody = z
 export type BreakerBody = z.infer<typeof breakerBody>;
 
 /** Parts of the service that can be degraded, and causes. */
-const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'service'] as const;
+const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'keys', 'accounts', 'service'] as const;
 
 export const reasonBody = z
   .strictObject({
     part: z.enum(reasonParts).meta({
       description:
-        '`cli`: a model CLI cannot be used; `store`: the store cannot be written; `quota`: an account has used up its quota; `overloaded`: the provider of a model has too many requests; `service`: a defect, in the last ten minutes.',
+        '`cli`: a model CLI cannot be used; `store`: the store cannot be written; `quota`: an account has used up its quota; `overloaded`: the provider of a model has too many requests; `keys`, `accounts`: a file with API keys or accounts has a fault; `service`: a defect, in the last ten minutes.',
     }),
     name: z.string().meta({
       description:
-        'Name of the CLI, or the kind of the store; `primary` for `service`; for `quota` and `overloaded` the CLI or the model whose jobs are blocked.',
+        'Name of the CLI, or the kind of the store; `primary` for `service`; `keys_file`, `made_keys` or `accounts_file` for a file; for `quota` and `overloaded` the CLI or the model whose jobs are blocked.',
     }),
     message: z.string().meta({ description: 'One sentence for people.' }),
     until: time.optional().meta({ description: 'No job is started before this time.' }),

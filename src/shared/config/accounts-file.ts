@@ -21,9 +21,23 @@ export interface AccountLine {
   readonly line: number;
 }
 
+/** Account whose line has a fault. It serves nobody, and no other account replaces it. */
+export interface ClosedAccount {
+  readonly name: string;
+  /** Name or kind of its model CLI; null if the line has none. */
+  readonly cli: string | null;
+  /** Clients that the line names. */
+  readonly owners: readonly string[];
+  /** Number of the line in the file. */
+  readonly line: number;
+}
+
 /** Accounts in the order of the file, and all faults of the file, each with the number of its line. */
 export interface AccountsFileContent {
   readonly accounts: readonly AccountLine[];
+  readonly closed: readonly ClosedAccount[];
+  /** Whether the line break at the end is missing, as in a half-written file. */
+  readonly isCutOff: boolean;
   readonly faults: readonly string[];
 }
 
@@ -31,6 +45,7 @@ export interface AccountsFileContent {
 const maxAccounts = 100;
 /** Largest accounts file, and largest file with a token. */
 export const maxAccountsFileBytes = 256 * 1024;
+const tooMany = `the file must have at most ${maxAccounts} accounts`;
 const maxRunningJobs = 1024;
 export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 export const accountNameForm = 'the name must be 1 to 32 letters, digits and . _ -';
@@ -43,23 +58,43 @@ const ownerPattern = /^(key|made|user):([A-Za-z0-9_][\w.@/~-]{0,128})$/;
  */
 export function readAccountsFile(text: string): AccountsFileContent {
   const accounts: AccountLine[] = [];
+  const closed: ClosedAccount[] = [];
   const faults: string[] = [];
+  let hasTooMany = false;
   const lines = text.replace(/^\uFEFF/, '').split('\n');
   for (const [index, line] of lines.entries()) {
     if (/^\s*(#|$)/.test(line)) continue;
     try {
-      if (accounts.length >= maxAccounts) throw new Error(`the file must have at most ${maxAccounts} accounts`);
+      if (accounts.length >= maxAccounts) throw new Error(tooMany);
       const account = readAccount(line.trim(), index + 1);
       if (index === lines.length - 1)
         throw new Error('the line break at its end is missing, as in a half-written file');
       checkUnique(account, accounts);
       accounts.push(account);
     } catch (error) {
-      faults.push(`line ${index + 1}: ${(error as Error).message}`);
-      if (accounts.length >= maxAccounts) break;
+      const { message } = error as Error;
+      if (message !== tooMany || !hasTooMany) faults.push(`line ${index + 1}: ${message}`);
+      hasTooMany ||= message === tooMany;
+      closed.push(closedAccountIn(line, index + 1));
     }
   }
-  return { accounts, faults };
+  return { accounts, closed, isCutOff: !/^\s*(#|$)/.test(lines.at(-1) ?? ''), faults };
+}
+
+/** Finds what can be read of a line with a fault. */
+function closedAccountIn(line: string, number: number): ClosedAccount {
+  const [name = '', cli = ''] = line.trim().split(/\s+/);
+  const owners = (line.match(/\b(?:key|user|sso):[\w.@/-]+/g) ?? []).flatMap(ownersIn);
+  return { name, cli: /^[\w-]+$/.test(cli) ? cli : null, owners, line: number };
+}
+
+/** Returns the owner in an array; an empty array if the text is none. */
+function ownersIn(text: string): string[] {
+  try {
+    return [readOwner(text)];
+  } catch {
+    return [];
+  }
 }
 
 type AccountOptions = Pick<AccountLine, 'home' | 'tokenFile' | 'owners' | 'maxRunning'>;

@@ -31,6 +31,8 @@ export const wholeService = '*';
 /** Budget that all keys and people of a group share, or with the name `*` all clients of the service. */
 export interface SharedBudget extends Budget {
   readonly name: string;
+  /** Whether its line has a fault, so that the requests of its group are refused. */
+  readonly isClosed?: true;
 }
 
 /** Options of a key. If an option is null, the general setting of the service applies. */
@@ -125,6 +127,17 @@ export const plainOptions: KeyOptions = {
   maxOwnKeys: null,
   previous: null,
 };
+
+/** Expiry of a key or of people whose line in the keys file has a fault. No day begins at this time. */
+const refusedSince = 1;
+
+/** Options of a line with a fault. */
+export const refusedOptions: KeyOptions = { ...plainOptions, scopes: [], expiresAt: refusedSince };
+
+/** Whether a key or people are refused, because their line in the keys file has a fault. */
+export function isRefused({ expiresAt }: Pick<KeyOptions, 'expiresAt'>): boolean {
+  return expiresAt === refusedSince;
+}
 
 /** Minimum length. A shorter key is a fault in production, and if other machines can reach the service. */
 export const minKeyLength = 8;

@@ -58,7 +58,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
-  const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey } = keys;
+  const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey, lineFaults } = keys;
   return frozen({
     ...settingsOf(values),
     conversationTtlMs:
@@ -76,6 +76,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     firstStartFile: stateFile(env, values, 'first-start'),
     modelSizesFile: stateFile(env, values, 'model-sizes.json'),
     personLines,
+    keysFileFaults: lineFaults,
     needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,
     production,
     warnings: [

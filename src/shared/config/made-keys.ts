@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { madeKeyClient, readClientId } from '../client.js';
 import { type MadeKey, plainOptions } from './api-keys.js';
-import { keyNamePattern, optionTexts, readOptionTexts } from './keys-file.js';
+import { keyNamePattern, optionTexts, readOptionTexts } from './key-options.js';
 
 const content = z.strictObject({
   version: z.literal(1),

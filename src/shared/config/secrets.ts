@@ -52,6 +52,8 @@ export interface LoadedKeys {
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
+  /** Faults of lines of the keys file. The service starts without these lines, which are refused. */
+  readonly lineFaults: readonly string[];
   /** Faults about short keys, which are ignored in a trial on a local machine. */
   readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
@@ -71,7 +73,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
   const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, apiKeys, files);
   const isUseless =
     variables.keysFile !== null &&
-    named.faults.length === 0 &&
+    named.faults.length + named.lineFaults.length === 0 &&
     named.keys.length + named.personLines.length + apiKeys.length === 0;
   return {
     apiKeys,
@@ -81,6 +83,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
     personLines: named.personLines,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
     faults: [...faults, ...made.faults, ...named.faults],
+    lineFaults: named.lineFaults,
     tooShort,
     warnings: [
       ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
@@ -98,11 +101,15 @@ interface Loaded {
   readonly budgets: readonly SharedBudget[];
   readonly personLines: readonly PersonLine[];
   readonly faults: readonly string[];
+  readonly lineFaults: readonly string[];
   readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
-const nothing: Loaded = { keys: [], budgets: [], personLines: [], faults: [], tooShort: [], warnings: [] };
+const nothing: Loaded = {
+  ...{ keys: [], budgets: [], personLines: [] },
+  ...{ faults: [], lineFaults: [], tooShort: [], warnings: [] },
+};
 
 /** Source of the keys in clear text: its name for messages, and the key or the path of the file. */
 type KeySource =
@@ -158,9 +165,9 @@ async function loadMade(
 async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
   const name = 'MODEL_API_KEYS_FILE';
   try {
-    const { faults, ...content } = readKeysFile(await files.read(path), otherKeys);
+    const { faults: lineFaults, ...content } = readKeysFile(await files.read(path), otherKeys);
     const warnings = await openOnes(name, path, files);
-    return { ...nothing, ...content, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
+    return { ...nothing, ...content, lineFaults, warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };
   }

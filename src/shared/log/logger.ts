@@ -24,9 +24,10 @@ export const logEvents = {
   key_rotated: 'a client replaced the value of a key over HTTP: name, by',
   audit_failed: 'the audit file cannot be written, so an act of an administrator was refused: error',
   keys_rejected:
-    'the keys file, or the keys made over HTTP that hosts share in Redis, have faults or cannot be read; the old keys stay',
+    'the keys file, or the keys that hosts share in Redis, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
   accounts_loaded: 'a changed accounts file is in force: number of accounts',
-  accounts_rejected: 'the accounts file has faults or cannot be read; the old accounts stay',
+  accounts_rejected:
+    'the accounts file has faults, and lines with faults are refused; or it cannot be read, and the old accounts stay',
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
   tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',

@@ -3,7 +3,7 @@ import { isIP, type Socket } from 'node:net';
 import type { Express, Request } from 'express';
 import { addressClient, ssoClient, subClient, userClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { Scope } from '../../shared/config/api-keys.js';
+import { isRefused, type Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ClientRights, WorkerSettings } from '../../shared/ipc/protocol.js';
 import { isUnixSocket } from '../../shared/node-internals/connections.js';
@@ -93,6 +93,8 @@ function setRights(res: Reply, rights: ClientRights): ClientRights {
 
 function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Scope | null): void {
   const subject = 'digest' in rights ? 'the API key' : `the access of ${rights.name}`;
+  if (isRefused(rights))
+    throw unauthorized(`${subject} is refused, because its line in the keys file has a fault: tell the operator`);
   if (hasExpired(rights, clock)) throw unauthorized(`${subject} has expired: ask the operator for a new one`);
   if (scope === null || rights.scopes.includes(scope)) return;
   const holder = 'digest' in rights ? 'this API key' : subject;

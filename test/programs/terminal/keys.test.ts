@@ -81,6 +81,15 @@ describe('keys list and keys check', () => {
     await writeFile(path, `ada:sha256:${digestOf('ada')}\nbob\n`);
     const { code, stderr } = await runCommand(['check'], { env: { MODEL_API_CLI: 'demo', MODEL_API_KEYS_FILE: path } });
     expect([code, stderr]).toEqual([78, 'fault  MODEL_API_KEYS_FILE: line 2: must begin with name:sha256:\n']);
+    await writeFile(path, '@physics cost=200/month\n');
+    for (const args of [['check'], ['keys', 'check']]) {
+      const env = { MODEL_API_CLI: 'demo', MODEL_API_KEYS_FILE: path };
+      const checked = await runCommand(args, { env });
+      expect([checked.code, checked.stderr]).toEqual([
+        78,
+        expect.stringContaining('the line @physics has the option cost, but'),
+      ]);
+    }
   });
 });
 
@@ -172,7 +181,7 @@ describe('keys add, revoke and rotate', () => {
       ]);
     }));
 
-  it('change nothing if the file has a fault, would have one, or has a hard link', () =>
+  it('change nothing if the file would have a new fault, or has a hard link', () =>
     withFile(async (path, folder) => {
       const fails = async (args: readonly string[], reason: string) => {
         const before = await readFile(path, 'utf8');
@@ -184,13 +193,16 @@ describe('keys add, revoke and rotate', () => {
       expect((await runCommand(['keys', 'add', 'zoe', folder])).stderr).toContain('is not a regular file');
       await link(path, join(folder, 'second'));
       await fails(['add', 'zoe', path], 'has a second name');
-      await writeFile(path, `${started}\nnonsense\n`);
-      for (const args of [
-        ['add', 'zoe', path],
-        ['revoke', 'ada', path],
-        ['rotate', 'ada', path],
-      ])
-        await fails(args, '');
+    }));
+
+  it('revoke each line of a key, and say which faults other lines have', () =>
+    withFile(async (path) => {
+      const [other, broken] = [digestOf('other'), `ada:sha256:${digestOf('ada')}:colour=red`];
+      await writeFile(path, `${broken}\nnonsense\nada:sha256:${other}\nzoe:sha256:${other.toUpperCase()}\n`);
+      const { code, stderr } = await runCommand(['keys', 'revoke', 'ada', path]);
+      expect([code, stderr]).toEqual([0, expect.stringContaining('fault  line 1: must begin with name:sha256:')]);
+      expect(stderr).toContain('also in the line of zoe');
+      expect(await readFile(path, 'utf8')).toBe(`nonsense\nzoe:sha256:${other.toUpperCase()}\n`);
     }));
 
   it('lose no line when ten commands add keys at the same time', () =>

@@ -76,16 +76,19 @@ describe('Accounts', () => {
     await untilJobs(service, 0, 0);
   });
 
-  it('stay as they are if the changed file has a fault, which the log names with its line', async () => {
+  it('are refused alone if their lines have a fault, which the log names with its number', async () => {
     await using lab = await AccountsLab.start({ ada: 'owners=key:ada' }, { ada: '', eve: '' });
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
     expect(responseOf(await lab.ask('eve', 'who'))).toBe('login of the service');
-    await lab.writeText('# all new\nada command home=/elsewhere\neve gpt home=/eve\nlost\n');
+    await lab.writeText(
+      `ada command home=${lab.homeOf('ada')} owners=key:ada\neve gpt home=/eve owners=key:eve\nlost\n`,
+    );
     const { error } = await lab.service.log('accounts_rejected');
     expect(error).toBe(
-      'line 4: lost needs its model CLI, as in: lost claude; line 3: the model CLI gpt of eve is none of this service: command',
+      'line 3: lost needs its model CLI, as in: lost claude; line 2: the model CLI gpt of eve is none of this service: command',
     );
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
+    expect((await lab.ask('eve', 'who')).status).toBe(403);
     await lab.writeAccounts({ ada: 'owners=key:ada', shared: '' });
     expect(await lab.service.log('accounts_loaded')).toMatchObject({ accounts: 2 });
     expect(responseOf(await lab.ask('eve', 'who'))).toBe('login of shared');

@@ -5,7 +5,7 @@ import { runCommand } from '../../support/clients/command.js';
 import { call, send } from '../../support/clients/mcp.js';
 import { metric } from '../../support/documents/exposition.js';
 import { writeBudgetKey } from '../../support/doors/budget-key.js';
-import { failingService, type Service, startService } from '../../support/service/service.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 
@@ -226,10 +226,12 @@ describe('A key with a budget', () => {
     }
   });
 
-  it('in dollars prevents the start if the model CLI reports no cost', async () => {
+  it('in dollars refuses the key if the model CLI reports no cost', async () => {
     await using key = await writeBudgetKey('cost=5/day');
-    const { code, stderr } = await failingService(key.env);
-    expect(code).toBe(78);
-    expect(stderr.join('')).toContain('the key ada has the option cost');
+    await using service = await startService({ env: key.env });
+    expect((await service.log('keys_rejected')).error).toContain('the key ada has the option cost');
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' }, key.headers);
+    expect([status, body.message]).toEqual([401, expect.stringContaining('its line in the keys file has a fault')]);
+    expect((await service.get('/health')).body).toMatchObject({ status: 'degraded', reasons: [{ part: 'keys' }] });
   });
 });

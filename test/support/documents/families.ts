@@ -59,6 +59,7 @@ export const families: Readonly<Record<string, Family>> = {
   stored_responses: gauge(),
   stored_response_bytes: gauge(),
   store_up: gauge(),
+  config_file_faults: gauge({ file: ['keys', 'made_keys', 'accounts'] }),
   store_operation_seconds: unseen('histogram', 'operation'),
   tokens_total: counter({ direction: ['input', 'cache_read', 'cache_write', 'output'] }),
   web_searches_total: counter({ cli }),

@@ -18,10 +18,7 @@ import { realPath } from '../process/login-fence.js';
 /** Creates the adapter of the CLI with this name for another configuration and environment. */
 export type CreateAccountAdapter = (name: string, config: Config, env: Environment) => Promise<Adapter>;
 
-/**
- * Reads the accounts file; null if none is configured. Rejects with a ConfigFault for a file that is unreadable or has
- * a fault.
- */
+/** Reads the accounts file; null if none is configured. Rejects with a ConfigFault if the file is unreadable. */
 export async function accountsSource(
   config: Config,
   env: Environment,
@@ -35,9 +32,7 @@ export async function accountsSource(
   const text = await read().catch((error: NodeJS.ErrnoException) => {
     throw new ConfigFault([`MODEL_API_ACCOUNTS_FILE: ${fileFault(path, error)}`]);
   });
-  const { accounts, faults } = await prepare(text);
-  if (faults.length > 0) throw new ConfigFault(faults.map((fault) => `MODEL_API_ACCOUNTS_FILE: ${fault}`));
-  return { path, read, first: accounts, prepare };
+  return { path, read, first: await prepare(text), prepare };
 }
 
 export interface AccountSettings {
@@ -49,8 +44,9 @@ export interface AccountSettings {
 
 /** Prepares the accounts of a text of the accounts file. Each fault has the number of its line. */
 export async function prepareAccounts(text: string, settings: AccountSettings): Promise<PreparedAccounts> {
-  const { accounts: lines, faults } = readAccountsFile(text);
+  const { accounts: lines, closed, isCutOff, faults } = readAccountsFile(text);
   const accounts: PreparedAccount[] = [];
+  const allClosed = [...closed];
   const allFaults = [...faults];
   const places = await LoginPlaces.startWith(settings);
   for (const line of lines) {
@@ -62,9 +58,10 @@ export async function prepareAccounts(text: string, settings: AccountSettings): 
       accounts.push(account);
     } catch (error) {
       allFaults.push(`line ${line.line}: ${(error as Error).message}`);
+      allClosed.push(line);
     }
   }
-  return { accounts, faults: allFaults };
+  return { accounts, closed: allClosed, isCutOff, faults: allFaults };
 }
 
 /** Places of the logins, without symbolic links. Two accounts with one login would renew it at once. */

@@ -4,10 +4,10 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../shared/clock.js';
 import { type AdapterFile, commandModel, isAdapterFile } from '../../../shared/config/clis.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
-import { budgetFaults } from '../../../shared/config/keys-file.js';
+import { applicableLines } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
-import type { AccountsSource, PreparedAccount } from '../accounts.js';
+import { type AccountsSource, noAccounts, type PreparedAccounts } from '../accounts.js';
 import type { Adapter } from '../contract/adapter.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
@@ -40,6 +40,8 @@ export interface AdapterChoice {
   readonly names: ModelNames;
   /** Hints for the operator about the choice. */
   readonly warnings: readonly string[];
+  /** Faults of lines in the keys file and the accounts file. The service refuses these lines. */
+  readonly lineFaults: readonly string[];
 }
 
 const demoProgram = join(__dirname, '..', '..', '..', 'demo', 'main.js');
@@ -62,17 +64,16 @@ export async function chooseAdapters(
   const names = new ModelNames(config, clis);
   const createFor: CreateAccountAdapter = (name, ...settings) => createNamed(choices.get(name), ...settings, load);
   const source = await accountsSource(config, env, clis, createFor);
-  const budgets = names.reportCosts
-    ? []
-    : budgetFaults({ ...config, keys: config.namedKeys, budgets: config.sharedBudgets }).map(
-        (fault) => `MODEL_API_KEYS_FILE: ${fault}`,
-      );
-  const ruleFaults = fallbackFaults(config, names, source?.first ?? []);
-  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults, ...budgets];
+  const ruleFaults = fallbackFaults(config, names, source?.first ?? noAccounts);
+  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults];
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);
   const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
-  return { names, accountsSource: source, warnings: [...warnings, ...otherWarnings] };
+  const lineFaults = [
+    ...applicableLines(config, names.reportCosts).faults.map((fault) => `MODEL_API_KEYS_FILE: ${fault}`),
+    ...(source?.first.faults ?? []).map((fault) => `MODEL_API_ACCOUNTS_FILE: ${fault}`),
+  ];
+  return { names, accountsSource: source, warnings: [...warnings, ...otherWarnings], lineFaults };
 }
 
 /** Returns warnings about settings of the host that apply to jobs. */
@@ -137,11 +138,12 @@ function modelFaults(config: Config, names: ModelNames): string[] {
 }
 
 /** Returns faults of rules for fallbacks, with a model that no request could use or with an unknown account. */
-function fallbackFaults({ fallbacks }: Config, names: ModelNames, accounts: readonly PreparedAccount[]): string[] {
+function fallbackFaults({ fallbacks }: Config, names: ModelNames, { accounts, closed }: PreparedAccounts): string[] {
   const models = fallbacks.flatMap((rule) => [{ name: rule.model, account: null }, ...rule.fallbacks]);
   return models.flatMap(({ name, account }) => {
     const { cli } = names.split(name);
-    const isKnown = account === null || accounts.some((each) => each.cli === cli.name && each.line.name === account);
+    const isPrepared = accounts.some((each) => each.cli === cli.name && each.line.name === account);
+    const isKnown = account === null || isPrepared || closed.some((each) => each.name === account);
     const wrong = isKnown ? whyNot(name, names) : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
     return wrong === null ? [] : [`MODEL_API_FALLBACKS: ${name} ${wrong}`];
   });

@@ -1,13 +1,14 @@
 import { Clients } from '../../../../src/primary/access/clients.js';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
-import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 
 const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
 const lineOf = (name: string) => `${name}:sha256:${digestOf(name)}\n`;
 
-function createListener(reportsCost = true) {
+function createListener(reportsCosts = true) {
   const clients = new Clients({
     ...uncapped,
     apiKeys: [],
@@ -19,9 +20,11 @@ function createListener(reportsCost = true) {
   });
   const log = new LogBook();
   const told: (string[] | undefined)[] = [];
-  const names = () => clients.workerKeys.keys?.map(({ name }) => name);
-  const listener = keysListener(clients, () => told.push(names()), log, reportsCost);
-  return { listener, log, told, names };
+  const names = () => clients.workerKeys.keys?.filter((key) => !isRefused(key)).map(({ name }) => name);
+  const fileFaults = new FileFaults();
+  const onChange = () => void told.push(names());
+  const listener = keysListener({ clients, onChange, fileFaults, log, reportsCosts });
+  return { listener, log, told, names, fileFaults };
 }
 
 describe('The reload of the keys file', () => {
@@ -46,9 +49,9 @@ describe('The reload of the keys file', () => {
   it('rejects a budget in dollars if the model CLI reports no cost', async () => {
     const { listener, log, names } = createListener(false);
     await listener.read(`${lineOf('bob').trim()}:cost=5/day\n`);
-    expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
+    expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected', 'keys_loaded']);
     expect(JSON.stringify(log.entries)).toContain('the key bob has the option cost');
-    expect(names()).toEqual(['ada']);
+    expect(names()).toEqual([]);
     await listener.read(`${lineOf('bob').trim()}:tokens=5/day\n`);
     expect(names()).toEqual(['bob']);
   });
@@ -69,20 +72,32 @@ describe('The reload of the keys file', () => {
     expect([told, log.entries]).toEqual([[], []]);
   });
 
-  it('leaves the keys unchanged if the file is invalid, and logs the reason', async () => {
-    const { listener, log, told, names } = createListener();
-    await listener.read(`${lineOf('bob')}joe\nmax\n`);
-    listener.unreadable(new Error('EACCES: permission denied'));
-    expect([names(), told]).toEqual([['ada'], []]);
-    expect(log.entries.map(({ level, event, fields }) => [level, event, fields.error])).toEqual([
+  it('refuses a line with a fault and applies the others, and logs the reason once', async () => {
+    const { listener, log, names, fileFaults } = createListener();
+    expect(await listener.read(`${lineOf('bob')}joe\nmax\n`)).toBe(false);
+    expect(await listener.read(`${lineOf('bob')}joe\nmax\n`)).toBe(false);
+    expect([names(), fileFaults.counts.keys]).toEqual([['bob'], 2]);
+    expect(log.entries.map(({ level, event, fields }) => [level, event, fields.error ?? fields.keys])).toEqual([
       ['error', 'keys_rejected', 'line 2: must begin with name:sha256:; line 3: must begin with name:sha256:'],
-      ['error', 'keys_rejected', 'EACCES: permission denied'],
+      ['info', 'keys_loaded', 1],
+    ]);
+    expect(await listener.read(lineOf('bob'))).toBe(true);
+    expect([log.events.at(-1), fileFaults.counts.keys]).toEqual(['keys_loaded', 0]);
+  });
+
+  it('leaves the keys unchanged if the file is unreadable, and logs the reason once', async () => {
+    const { listener, log, told, names, fileFaults } = createListener();
+    listener.unreadable(new Error('EACCES: permission denied'));
+    listener.unreadable(new Error('EACCES: permission denied'));
+    expect([names(), told, fileFaults.counts.keys]).toEqual([['ada'], [], 1]);
+    expect(log.entries.map(({ event, fields }) => [event, fields.error])).toEqual([
+      ['keys_rejected', 'EACCES: permission denied'],
     ]);
   });
 
   it('logs that the file is valid again, even with the same keys as before', async () => {
     const { listener, log } = createListener();
-    await listener.read('joe');
+    await listener.read(`${lineOf('ada')}joe`);
     await listener.read(lineOf('ada'));
     expect(log.events).toEqual(['keys_rejected', 'keys_loaded']);
   });

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { MadeKeys } from '../../../../src/primary/access/made-keys.js';
 import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
 import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
@@ -59,6 +60,7 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       store: store ?? madeKeysFile(file.path),
       clients,
       audit: { record },
+      fileFaults: new FileFaults(),
       reportsCosts,
       clock: new FakeClock(),
       log,

@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { WatchedFile } from '../../../../src/primary/access/keys-file.js';
+import { WatchedFile } from '../../../../src/primary/access/watched-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 import { until } from '../../../support/basics/until.js';
@@ -19,7 +19,7 @@ function open(name = 'keys') {
   const file = new WatchedFile(
     path,
     {
-      read: (text) => seen.push(text),
+      read: async (text) => seen.push(text) > 0,
       unreadable: (error) => seen.push(`unreadable: ${(error as NodeJS.ErrnoException).code}`),
     },
     systemClock,

@@ -1,9 +1,11 @@
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import {
   type AccountsSource,
   accountsListener,
   CliAccounts,
+  noAccounts,
   ownerWarnings,
-  type PreparedAccount,
+  type PreparedAccounts,
 } from '../../../../src/primary/cli/accounts.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
@@ -17,10 +19,9 @@ const named = [echoCli('claude'), echoCli('codex')] as const;
 const never = new AbortController().signal;
 
 /** Prepares accounts without checking their HOMEs. */
-function prepared(text: string): PreparedAccount[] {
-  const { accounts, faults } = readAccountsFile(text);
-  expect(faults).toEqual([]);
-  return accounts.map((line) => ({
+function prepared(text: string): PreparedAccounts {
+  const { accounts: lines, ...content } = readAccountsFile(text);
+  const accounts = lines.map((line) => ({
     line,
     realHome: line.home,
     cli: line.cli,
@@ -30,6 +31,7 @@ function prepared(text: string): PreparedAccount[] {
     token: line.tokenFile === null ? null : 'a-token',
     findFault: async () => (line.name === 'gone' ? 'the HOME does not exist' : null),
   }));
+  return { ...content, accounts };
 }
 
 async function createAccounts(text: string, keyAccounts: Readonly<Record<string, readonly string[]>> = {}) {
@@ -43,6 +45,8 @@ async function createAccounts(text: string, keyAccounts: Readonly<Record<string,
   const router = new ModelRouter(made.names, made.clis, undefined, accounts);
   const labels = () => accounts.clis.map(({ label }) => label);
   const serves = (client: string, model = 'claude') => router.route({ model, client }).cli.label;
+  const job = { sessionId: () => null, circuit: '', account: null };
+  const chosen = (client: string) => accounts.choose(made.clis[0], { ...job, client })?.label ?? 'nobody';
   const dispose = async () => {
     for (const { health, pool } of accounts.all) {
       health.stop();
@@ -50,7 +54,7 @@ async function createAccounts(text: string, keyAccounts: Readonly<Record<string,
     }
     await made[Symbol.asyncDispose]();
   };
-  return { accounts, router, labels, serves, [Symbol.asyncDispose]: dispose };
+  return { accounts, router, labels, serves, chosen, [Symbol.asyncDispose]: dispose };
 }
 
 const ada = 'ada claude home=/a owners=key:ada\n';
@@ -86,7 +90,7 @@ describe('The accounts of the model CLIs', () => {
       'claude@ada',
       'claude@team',
     ]);
-    accounts.replace([]);
+    accounts.replace(noAccounts);
     expect([labels(), serves('key ada')]).toEqual([['claude', 'codex'], 'claude']);
   });
 
@@ -156,33 +160,68 @@ describe('The accounts of the model CLIs', () => {
 });
 
 describe('A changed accounts file', () => {
-  it('is applied, unless it has a fault', async () => {
-    await using made = await createAccounts(ada);
+  const createListener = async (text: string) => {
+    const made = await createAccounts(text);
     const log = new LogBook();
+    const fileFaults = new FileFaults();
     const removals: string[][] = [];
-    const source: AccountsSource = {
-      path: '/accounts',
-      read: async () => '',
-      first: prepared(ada),
-      prepare: async (text) =>
-        text === 'broken'
-          ? { accounts: [], faults: ['line 1: a', 'line 2: b'] }
-          : { accounts: prepared(text), faults: [] },
-    };
+    const prepare = async (changed: string) => prepared(changed);
+    const source: AccountsSource = { path: '/accounts', read: async () => '', first: prepared(text), prepare };
     const onChange = (removed: readonly ModelCli[]) => removals.push(removed.map(({ label }) => label));
-    const listener = accountsListener(made.accounts, source, onChange, log);
+    const listener = accountsListener(made.accounts, source, onChange, fileFaults, log);
+    return { ...made, listener, log, fileFaults, removals };
+  };
+
+  it('is applied, except lines with a fault, and reports a fault once', async () => {
+    await using made = await createListener(ada);
+    const { listener, log, fileFaults } = made;
     await listener.read(`# a comment\n${ada}`);
-    await listener.read('broken');
-    expect(made.serves('key ada')).toBe('claude@ada');
+    expect(await listener.read(`${ada}broken\n`)).toBe(false);
+    expect(await listener.read(`${ada}broken\n`)).toBe(false);
+    expect([made.chosen('key ada'), fileFaults.counts.accounts]).toEqual(['claude@ada', 1]);
     listener.unreadable(new Error('EACCES'));
+    listener.unreadable(new Error('EACCES'));
+    expect(made.chosen('key ada')).toBe('claude@ada');
     await listener.read(team);
     await listener.read(team);
-    expect(made.serves('key ada')).toBe('claude@team');
-    expect(removals).toEqual([['claude@ada']]);
+    expect([made.chosen('key ada'), fileFaults.counts.accounts]).toEqual(['claude@team', 0]);
+    expect(made.removals).toEqual([[], ['claude@ada']]);
     expect(log.entries.map(({ event, fields }) => [event, fields.error ?? fields.accounts])).toEqual([
-      ['accounts_rejected', 'line 1: a; line 2: b'],
+      ['accounts_rejected', 'line 2: broken needs its model CLI, as in: broken claude'],
+      ['accounts_loaded', 1],
       ['accounts_rejected', 'EACCES'],
       ['accounts_loaded', 1],
     ]);
+  });
+
+  it('removes an account and an owner although another line has a fault', async () => {
+    await using made = await createListener(
+      'ada claude home=/a owners=key:ada+key:bob\neve claude home=/e owners=key:eve\n',
+    );
+    await made.listener.read(`${ada}broken claude owners=key:max\n`);
+    expect(['key ada', 'key bob', 'key eve'].map(made.chosen)).toEqual(['claude@ada', 'claude', 'claude']);
+    expect(made.labels()).not.toContain('claude@eve');
+    expect(made.chosen('key max')).toBe('nobody');
+  });
+
+  it('lets no other login serve those whose line has a fault', async () => {
+    await using made = await createListener(ada + team);
+    await made.listener.read(`ada claude home=/a owners=key:ada+nobody\n${team}`);
+    expect(made.chosen('key ada')).toBe('nobody');
+    expect(made.chosen('key bob')).toBe('claude@team');
+    await made.listener.read(`ada claude home=\n${team}`);
+    expect(made.chosen('key ada')).toBe('nobody');
+    await made.listener.read(`${ada}team claude\n`);
+    expect(made.chosen('key ada')).toBe('claude@ada');
+    expect(made.chosen('key bob')).toBe('nobody');
+    await made.listener.read(ada + team);
+    expect([made.chosen('key ada'), made.chosen('key bob')]).toEqual(['claude@ada', 'claude@team']);
+  });
+
+  it('changes nothing if it is half written', async () => {
+    await using made = await createListener(ada + team);
+    await made.listener.read('ada claude home=/a');
+    expect([made.chosen('key ada'), made.chosen('key bob')]).toEqual(['claude@ada', 'claude@team']);
+    expect(made.fileFaults.counts.accounts).toBe(1);
   });
 });

@@ -1,9 +1,11 @@
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
 import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import { Defects } from '../../../../src/primary/lifecycle/defects.js';
-import { breakerBodyOf, countsOf, degradedReasons, historyOf } from '../../../../src/primary/observe/status.js';
+import { degradedReasons } from '../../../../src/primary/observe/degraded.js';
+import { breakerBodyOf, countsOf, historyOf } from '../../../../src/primary/observe/status.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 import { healthOf } from '../../../support/agents/cli-health.js';
@@ -42,8 +44,9 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
     route.cli.health.recordJobEnd({ request, route }, jobFailed('cli_error', { failure }), true);
   };
   const defects = new Defects(clock, new LogBook());
-  const reasons = () => degradedReasons({ clis, names, store, host: { defects } });
-  return { clis, router, useUp, reasons, clock, defects };
+  const fileFaults = new FileFaults();
+  const reasons = () => degradedReasons({ clis, names, store, fileFaults, host: { defects } });
+  return { clis, router, useUp, reasons, clock, defects, fileFaults };
 }
 
 describe('The status of several CLIs', () => {

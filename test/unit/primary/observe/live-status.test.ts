@@ -1,3 +1,4 @@
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
 import { type StatusBody, statusBody } from '../../../../src/shared/api/status.js';
@@ -32,6 +33,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
     supervisor: { phase: 'ready', drainEndsAt: null },
     names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },
     store: { kind: 'redis', isUp: true },
+    fileFaults: new FileFaults(),
     room: {
       ...room,
       waitingClients: [

@@ -1,5 +1,6 @@
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
-import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/status.js';
+import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/degraded.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 
 const until = Date.UTC(2026, 0, 2);
@@ -16,10 +17,16 @@ interface Options {
   readonly checks?: readonly ReadinessEntry[];
   readonly open?: readonly CircuitStatus[];
   readonly store?: ReasonSources['store'];
+  readonly fileFaults?: FileFaults;
 }
 
 /** Returns the reasons. The open circuits belong to the first CLI. */
-function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
+function reasons({
+  checks = [check('claude')],
+  open = [],
+  store = { kind: 'memory', isUp: true },
+  fileFaults,
+}: Options) {
   const clis = checks.map((current, index) => ({
     name: current.cli,
     publicName: (model: string | null) => model,
@@ -32,7 +39,8 @@ function reasons({ checks = [check('claude')], open = [], store = { kind: 'memor
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');
   const names = { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli, model: 'opus' } };
-  return degradedReasons({ clis, names, store, host: { defects: { lastAt: null } } } as unknown as ReasonSources);
+  const sources = { clis, names, store, fileFaults: fileFaults ?? new FileFaults() };
+  return degradedReasons({ ...sources, host: { defects: { lastAt: null } } } as unknown as ReasonSources);
 }
 
 describe('The reasons for a degraded service', () => {
@@ -46,6 +54,18 @@ describe('The reasons for a degraded service', () => {
     expect(reasons({ checks: [check('claude'), broken, check('local')] })).toEqual([
       { part: 'cli', name: 'codex', message: 'the model CLI codex is not ready: nobody is logged in' },
     ]);
+  });
+
+  it('name each file with faults, but nobody in it', () => {
+    const fileFaults = new FileFaults();
+    fileFaults.replace('keys', ['line 2: ada has the same key as bob', 'line 3: must begin with name:sha256:']);
+    fileFaults.replace('accounts', ['line 1: ada needs its model CLI']);
+    const found = reasons({ fileFaults });
+    expect(found.map(({ part, name, message }) => [part, name, message.slice(0, 8)])).toEqual([
+      ['keys', 'keys_file', '2 faults'],
+      ['accounts', 'accounts_file', '1 fault '],
+    ]);
+    expect(JSON.stringify(found)).not.toMatch(/ada|bob/);
   });
 
   it('name a CLI that has not been checked yet', () => {

@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { addServiceGauges, type GaugeSources } from '../../../../src/primary/observe/state-metrics.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { Phase } from '../../../../src/shared/phase.js';
@@ -29,6 +30,7 @@ async function createService(phase: Phase = 'ready') {
     workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
     store: { isUp: phase !== 'stopped' },
+    fileFaults: new FileFaults(),
   };
   addServiceGauges(registry, sources as unknown as GaugeSources);
   return { slots, read: async () => new Exposition(await registry.metrics()) };

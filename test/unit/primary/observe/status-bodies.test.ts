@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import {
   type SetupSources,
   Status,
@@ -58,6 +59,7 @@ function bodiesOf(clis: readonly object[]) {
     clis,
     names: { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli: claude, model: 'opus' } },
     store: { kind: 'sqlite', isUp: false },
+    fileFaults: new FileFaults(),
     config: {
       ...{ strictHealth: false, needsKey: true, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
       ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', path: '/x' } },

@@ -1,3 +1,4 @@
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { healthBody, historyBody } from '../../../../src/shared/api/health.js';
 import { versionBody } from '../../../../src/shared/api/version.js';
@@ -76,6 +77,7 @@ function createStatus({
     clis: [cli],
     names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },
     store: { kind: 'sqlite', isUp: isStoreUp },
+    fileFaults: new FileFaults(),
     config: { strictHealth },
     host: {
       defects: { lastAt: null },

@@ -27,12 +27,14 @@ describe('The accounts file', () => {
           owners: ['key lab/bob@example.org', 'sso bob+lab@example.org', 'user bob'],
         },
       ],
+      closed: [],
+      isCutOff: false,
       faults: [],
     });
   });
 
   it('may be empty', () => {
-    expect(readAccountsFile('\n# nobody yet\n')).toEqual({ accounts: [], faults: [] });
+    expect(readAccountsFile('\n# nobody yet\n')).toEqual({ accounts: [], closed: [], isCutOff: false, faults: [] });
   });
 
   it.each([
@@ -61,7 +63,8 @@ describe('The accounts file', () => {
     ['team claude home=/a owners=address:127.0.0.1', ownerFault()],
     ['team claude home="/a', 'has an open quote or a lone backslash at character 18'],
   ])('reports the fault of the line %s with its number', (line, fault) => {
-    expect(readAccountsFile(`# accounts\n${line}\n`)).toEqual({ accounts: [], faults: [`line 2: ${fault}`] });
+    const { accounts, closed, faults } = readAccountsFile(`# accounts\n${line}\n`);
+    expect([accounts, closed.length, faults]).toEqual([[], 1, [`line 2: ${fault}`]]);
   });
 
   it.each([

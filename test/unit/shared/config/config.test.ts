@@ -98,8 +98,8 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   MODEL_API_KEYS_FILE: {
     key: 'namedKeys',
-    good: { '/named': [expect.objectContaining({ name: 'ada', maxQueued: 3 })] },
-    bad: ['', '/nowhere', '/not-ascii'],
+    good: { '/named': [expect.objectContaining({ name: 'ada', maxQueued: 3 })], '/not-ascii': [] },
+    bad: ['', '/nowhere'],
   },
   MODEL_API_ACCOUNTS_FILE: {
     key: 'accountsFile',
@@ -546,6 +546,7 @@ describe('The configuration', () => {
       auditFile: null,
       personLines: [],
       keysFile: null,
+      keysFileFaults: [],
       accountsFile: null,
       needsKey: false,
       metricsAuth: false,
@@ -876,13 +877,13 @@ describe('The API keys', () => {
 
   it('have one name and one digest each, across all sources', async () => {
     const digest = createHash('sha256').update(goodKey).digest('hex');
-    const faults = await faultsOf(
+    const { keysFileFaults } = await load(
       { MODEL_API_KEY: goodKey, MODEL_API_KEYS_FILE: '/k' },
       { '/k': `default:sha256:${'ab'.repeat(32)}\nada:sha256:${digest}\n` },
     );
-    expect(faults).toEqual([
-      'MODEL_API_KEYS_FILE: line 1: another key already has the name default',
-      'MODEL_API_KEYS_FILE: line 2: ada has the same key as default: each name needs a different key',
+    expect(keysFileFaults).toEqual([
+      'line 1: another key already has the name default',
+      'line 2: ada has the same key as default: each name needs a different key',
     ]);
   });
 

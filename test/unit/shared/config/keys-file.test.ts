@@ -1,5 +1,6 @@
-import { digestOf } from '../../../../src/shared/config/api-keys.js';
-import { optionNames, readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
+import { optionNames } from '../../../../src/shared/config/key-options.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 
 const digest = 'ab'.repeat(32);
 const plain = {
@@ -140,7 +141,7 @@ describe('A line of a keys file', () => {
     ['@é tokens=5/day', 'after @ there must be'],
   ])('is faulty: %s', (line, fault) => {
     const { keys, faults } = readKeysFile(line);
-    expect(keys).toEqual([]);
+    expect(keys.every(isRefused)).toBe(true);
     expect(faults).toHaveLength(1);
     expect(faults[0]).toMatch(`line 1: ${fault}`);
   });

@@ -1,5 +1,5 @@
-import { plainOptions } from '../../../../src/shared/config/api-keys.js';
-import { budgetFaults, readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { isRefused, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { readKeysFile, refuseCosts } from '../../../../src/shared/config/keys-file.js';
 import { PersonLines } from '../../../../src/shared/config/people.js';
 
 const digest = 'a'.repeat(64);
@@ -48,7 +48,7 @@ describe('A line of the keys file for people', () => {
     'sso:ada:unknown=1',
   ])('is refused with the number of the line: %s', (line) => {
     const { personLines, faults } = readKeysFile(`\n${line}`);
-    expect([personLines, faults]).toEqual([[], [expect.stringMatching(/^line 2: /)]]);
+    expect([personLines.every(isRefused), faults]).toEqual([true, [expect.stringMatching(/^line 2: /)]]);
   });
 
   it('may exist once for each name', () => {
@@ -62,7 +62,12 @@ describe('A line of the keys file for people', () => {
 
   it('may not have a budget in dollars if a model CLI reports no cost', () => {
     const content = readKeysFile('sso:*:cost=5/day\nsso:ada:tokens=5/day');
-    expect(budgetFaults(content)).toEqual([expect.stringMatching(/^the line sso:\* has the option cost/)]);
+    const { personLines, faults } = refuseCosts(content);
+    expect(faults).toEqual([expect.stringMatching(/^the line sso:\* has the option cost/)]);
+    expect(personLines.map((line) => [line.name, isRefused(line)])).toEqual([
+      ['*', true],
+      ['ada', false],
+    ]);
   });
 });
 

@@ -1,0 +1,117 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
+
+/** Polling interval, for systems without change notifications, such as a network share. */
+const pollMs = 500;
+/** Time that a file must be unchanged before it is read: many editors empty a file before they write it. */
+const settleMs = 50;
+const maxSettles = 4;
+/** Time after which an unchanged file with a fault is read again: the cause may have passed, such as a full table of descriptors. */
+const retryMs = 10_000;
+
+export interface FileListener {
+  /**
+   * Called with the text of the file at the start and after each change. Calls never overlap. Resolves with whether the
+   * text has no fault.
+   */
+  read(text: string): Promise<boolean>;
+  /** Called for each failed attempt to read the file. */
+  unreadable(error: Error): void;
+}
+
+/** Watches one small file, which may be replaced, removed and created again. */
+export class WatchedFile {
+  readonly #path: string;
+  readonly #listener: FileListener;
+  readonly #clock: Clock;
+  readonly #read: (path: string) => Promise<string>;
+  #watcher: FSWatcher | null = null;
+  #stopPolling: StopTimer = () => {};
+  /** Metadata of the file, or the code of the error, when the file was last read. */
+  #known = '';
+  /** Time from which an unchanged file is read again (monotonic). */
+  #retryAtMs = Number.POSITIVE_INFINITY;
+  #looking: Promise<void> | null = null;
+
+  constructor(
+    path: string,
+    listener: FileListener,
+    clock: Clock,
+    read = (path: string): Promise<string> => readFile(path, 'utf8'),
+  ) {
+    this.#path = path;
+    this.#read = read;
+    this.#listener = listener;
+    this.#clock = clock;
+  }
+
+  start(): void {
+    this.#watcher = this.#watchFolder();
+    this.#stopPolling = this.#clock.every(pollMs, () => void this.look());
+    void this.look();
+  }
+
+  stop(): void {
+    this.#stopPolling();
+    this.#watcher?.close();
+  }
+
+  /** Reads the file if its metadata have changed, or if it had a fault some time ago. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  /** Reads the file even if its metadata are unchanged. */
+  async reread(): Promise<void> {
+    await this.#looking;
+    this.#known = '';
+    await this.look();
+  }
+
+  async #look(): Promise<void> {
+    let looks = await looksOf(this.#path);
+    if (looks === this.#known && this.#clock.monotonicMs() < this.#retryAtMs) return;
+    for (let settles = 0; settles < maxSettles; settles++) {
+      await delay(this.#clock, settleMs);
+      const before = looks;
+      looks = await looksOf(this.#path);
+      if (looks === before) break;
+    }
+    this.#known = looks;
+    const isRight = await this.#read(this.#path)
+      .then((text) => this.#listener.read(text))
+      .catch((error: Error) => {
+        this.#listener.unreadable(error);
+        return false;
+      });
+    this.#retryAtMs = isRight ? Number.POSITIVE_INFINITY : this.#clock.monotonicMs() + retryMs;
+  }
+
+  /** Watches the folder, because a replaced file is a new inode. Returns null if the system has no watch left. */
+  #watchFolder(): FSWatcher | null {
+    const name = basename(this.#path);
+    try {
+      const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
+        if (changed === null || changed === name) void this.look();
+      });
+      return watcher.on('error', () => watcher.close()); // polling still finds changes
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Returns metadata that change with the content of the file, or the code of the error. */
+async function looksOf(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  }
+}
