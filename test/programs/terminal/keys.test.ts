@@ -78,7 +78,7 @@ describe('keys list and keys check', () => {
   it('check reports the same faults as the service', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
-    await writeFile(path, `ada:sha256:${digestOf('ada')}\nbob\n`);
+    await writeFile(path, `ada:sha256:${digestOf('ada')}\nbob\n`, { mode: 0o600 });
     const { code, stderr } = await runCommand(['check'], { env: { MODEL_API_CLI: 'demo', MODEL_API_KEYS_FILE: path } });
     expect([code, stderr]).toEqual([78, 'fault  MODEL_API_KEYS_FILE: line 2: must begin with name:sha256:\n']);
     await writeFile(path, '@physics cost=200/month\n');

@@ -56,7 +56,7 @@ describe('Accounts', () => {
         const pid = pids[Math.floor(random() * pids.length)];
         if (pid !== undefined && random() < 0.7) killIfAlive(pid);
         if (round % 8 === 3) await lab.writeAccounts({ ...accounts, team: `jobs=${1 + Math.floor(random() * 4)}` });
-        if (round % 8 === 5) await lab.writeText('team command\n');
+        if (round % 8 === 5) await lab.writeAccounts({ ...accounts, broken: 'jobs=0' });
         if (round === 12) for (const pid of (await service.workers()).slice(0, 1)) killIfAlive(pid);
       }
     };
@@ -90,14 +90,14 @@ describe('Accounts', () => {
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
     expect((await lab.ask('eve', 'who')).status).toBe(403);
     await lab.writeAccounts({ ada: 'owners=key:ada', shared: '' });
-    expect(await lab.service.log('accounts_loaded')).toMatchObject({ accounts: 2 });
+    await lab.service.log('accounts_loaded', (record) => record.accounts === 2);
     expect(responseOf(await lab.ask('eve', 'who'))).toBe('login of shared');
     await lab.writeText('');
     await lab.service.log('accounts_loaded', (record) => record.accounts === 0);
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of the service');
   });
 
-  it('leave the last good state if the file is removed, unreadable, cut off or too large', async () => {
+  it('leave the good accounts if the file is removed, unreadable, cut off, too large or repeats lines', async () => {
     await using lab = await AccountsLab.start({ ada: 'owners=key:ada', team: '' }, { ada: '', eve: '' });
     const { service } = lab;
     const file = join(lab.folder.path, 'accounts');
