@@ -97,6 +97,9 @@ export class SignOn {
     await users.admitProxy(req);
     for (const header of this.#headers)
       if ((req.headersDistinct[header] ?? []).length > 1) throw invalid(header, 'must not be sent twice');
+    // A client can make a proxy drop a header: it names it in its header Connection.
+    if (this.#groupsHeader !== null && req.headers[this.#groupsHeader] === undefined)
+      throw invalid(this.#groupsHeader, missingGroups);
     if (!personName.test(String(req.headers[this.#userHeader] ?? ''))) throw invalid(this.#userHeader, wrongName);
     const { groups } = this.personOf(req) ?? { groups: [] };
     if (groups.length > maxGroups) throw invalid(this.#groupsHeader ?? '', `must name at most ${maxGroups} groups`);
@@ -110,4 +113,5 @@ export class SignOn {
 
 const wrongName =
   'must name one person by 1 to 120 small letters, digits and . _ @ + -, so that no two names look alike';
+const missingGroups = 'the proxy must send it for each person, and leave it empty for a person without groups';
 const wrongGroups = 'must be names of groups in printable ASCII, separated by commas without blanks';

@@ -9,12 +9,12 @@ import { describeWith } from '../../support/basics/needs.js';
 import { caddy, FrontProxy, nginx, type ProxyKind } from '../../support/service/front-proxy.js';
 import { type Service, startService } from '../../support/service/service.js';
 
-const groups = { ada: 'staff,operators', bob: 'students' } as const;
+const groups = { ada: 'staff,operators', bob: 'students', zoe: null } as const;
 type Name = keyof typeof groups;
 
 /** Returns who has signed on; null for nobody. */
 function personOf({ headers }: IncomingMessage): Name | null {
-  return (/\bsession=(ada|bob)\b/.exec(headers.cookie ?? '')?.[1] as Name | undefined) ?? null;
+  return (/\bsession=(ada|bob|zoe)\b/.exec(headers.cookie ?? '')?.[1] as Name | undefined) ?? null;
 }
 
 /** Forms in which identity providers answer to a proxy. */
@@ -28,7 +28,8 @@ const providers = {
       if (req.url?.startsWith('/oauth2/auth') !== true) return res.writeHead(200).end('the page of the provider');
       if (name === null) return res.writeHead(401).end();
       const headers = { 'X-Auth-Request-User': 'id', 'X-Auth-Request-Email': `${name}@example.org` };
-      return res.writeHead(202, { ...headers, 'X-Auth-Request-Groups': groups[name] }).end();
+      const groupsHeader = groups[name] === null ? {} : { 'X-Auth-Request-Groups': groups[name] };
+      return res.writeHead(202, { ...headers, ...groupsHeader }).end();
     },
   },
   authelia: {
@@ -43,7 +44,7 @@ const providers = {
       if (name === null)
         return res.writeHead(isForward ? 302 : 401, { Location: `https://auth.example.org/?rd=${asked}` }).end();
       const headers = { 'Remote-User': name, 'Remote-Name': 'Some One', 'Remote-Email': `${name}@example.org` };
-      return res.writeHead(200, { ...headers, 'Remote-Groups': groups[name] }).end();
+      return res.writeHead(200, { ...headers, 'Remote-Groups': groups[name] ?? '' }).end();
     },
   },
 };
@@ -105,6 +106,8 @@ for (const [kind, proxyKind, file] of cases) {
       const admin = { client: nameOf('ada'), kind: 'sso', scopes: ['ask', 'chat', 'admin'] };
       expect(await caller(...as('ada'))).toEqual([200, admin]);
       expect(await caller(...as('bob'))).toEqual([200, { client: nameOf('bob'), kind: 'sso', scopes: ['ask'] }]);
+      const zoe = { client: nameOf('zoe'), kind: 'sso', scopes: ['ask', 'chat'] };
+      expect(await caller(...as('zoe'))).toEqual([200, zoe]);
       expect((await proxy.curl(['/setup', ...as('ada')])).status).toBe(200);
       expect((await proxy.curl(['/setup', ...as('bob')])).status).toBe(403);
     });
@@ -121,6 +124,17 @@ for (const [kind, proxyKind, file] of cases) {
         const { status, text } = await proxy.curl([path, '-o', '/dev/null', '-w', '%{redirect_url}\n%{http_code}']);
         expect([status, text]).toEqual([302, expect.stringMatching(portal)]);
       }
+    });
+
+    it('sends each header, whatever the client names in the header Connection', async () => {
+      const added = [...Object.values(env), 'X-Forwarded-For', 'X-Forwarded-Proto', 'Host', 'Cookie-2'];
+      const forms = [...added.flatMap((header) => [header, header.toLowerCase()]), added.join(', ')];
+      for (const header of forms)
+        for (const lines of [[`close, ${header}`], [`keep-alive,${header}`], [header], ['close', header]]) {
+          const connection = lines.flatMap((line) => ['-H', `Connection: ${line}`]);
+          const known = await caller('--http1.1', ...as('bob'), ...connection);
+          expect([header, known]).toEqual([header, [200, { client: nameOf('bob'), kind: 'sso', scopes: ['ask'] }]]);
+        }
     });
 
     it('lets nobody pose as another person', async () => {

@@ -39,9 +39,20 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
 const utf8 = (header: string) => Buffer.from(header).toString('latin1');
 const ada = 'Remote-User: ada@example.org';
 
+/** Serves requests of a proxy, which sends the groups of each person: none if the test names none. */
+async function serveProxy(handlers: Parameters<typeof serveWith>[0]) {
+  const server = await serveWith(handlers);
+  const has = (headers: readonly string[], name: RegExp) => headers.some((header) => name.test(header));
+  const get = (...headers: string[]) => {
+    const isWhole = !has(headers, /^remote-user:/i) || has(headers, /^remote.groups:/i);
+    return server.get(...headers, ...(isWhole ? [] : ['Remote-Groups:']));
+  };
+  return { get, getExactly: server.get, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
 describe('A person whom a trusted proxy has signed on', () => {
   it('is a client, without a key', async () => {
-    await using server = await serveWith(createParts().handlers);
+    await using server = await serveProxy(createParts().handlers);
     expect(await server.get(ada)).toMatchObject({ status: 200, body: { client: 'sso ada@example.org' } });
     expect(await server.get('remote-user: ada', 'Remote-Groups: a,Lab Users,c:d')).toMatchObject({
       body: { client: 'sso ada' },
@@ -49,7 +60,7 @@ describe('A person whom a trusted proxy has signed on', () => {
   });
 
   it('is the client of the key that it sends', async () => {
-    await using server = await serveWith(createParts().handlers);
+    await using server = await serveProxy(createParts().handlers);
     expect(await server.get(ada, 'X-API-Key: key-of-bob')).toMatchObject({ body: { client: 'key bob' } });
     expect(await server.get(ada, 'X-API-Key: wrong-key')).toMatchObject({ status: 401 });
   });
@@ -61,7 +72,7 @@ describe('A person whom a trusted proxy has signed on', () => {
       line('group:a', { scopes: ['chat'] }),
       line('eve'),
     ];
-    await using server = await serveWith(createParts(lines).handlers);
+    await using server = await serveProxy(createParts(lines).handlers);
     const status = async (...headers: string[]) => (await server.get(...headers)).status;
     expect(await status(ada)).toBe(403);
     expect(await status(ada, 'Remote-Groups: a')).toBe(403);
@@ -73,7 +84,7 @@ describe('A person whom a trusted proxy has signed on', () => {
   });
 
   it('is refused from the day on that its line names', async () => {
-    await using server = await serveWith(createParts([line('ada', { expiresAt: 0 })]).handlers);
+    await using server = await serveProxy(createParts([line('ada', { expiresAt: 0 })]).handlers);
     expect(await server.get('Remote-User: ada')).toMatchObject({
       status: 401,
       body: { message: 'the access of ada has expired: ask the operator for a new one' },
@@ -83,7 +94,7 @@ describe('A person whom a trusted proxy has signed on', () => {
 
   it('is reported to the primary with its groups: when they change, and once a minute', async () => {
     const { handlers, primary, clock } = createParts();
-    await using server = await serveWith(handlers);
+    await using server = await serveProxy(handlers);
     await server.get(ada);
     await server.get(ada);
     await server.get(ada, 'Remote-Groups: a,b');
@@ -100,7 +111,7 @@ describe('A person whom a trusted proxy has signed on', () => {
 
 describe('A request without such a header', () => {
   it('needs a key', async () => {
-    await using server = await serveWith(createParts().handlers);
+    await using server = await serveProxy(createParts().handlers);
     expect((await server.get()).status).toBe(401);
     expect(await server.get('X-API-Key: key-of-bob')).toMatchObject({ body: { client: 'key bob' } });
   });
@@ -134,7 +145,7 @@ describe('A header for the sign-on is refused', () => {
     ['with _ instead of -', ['Remote_User: ada']],
     ['with _ instead of -, beside the right one', [ada, 'remote_groups: admins']],
   ])('%s', async (_, headers) => {
-    await using server = await serveWith(createParts().handlers);
+    await using server = await serveProxy(createParts().handlers);
     expect(await server.get(...headers)).toMatchObject(refused);
     expect((await server.get(ada)).status).toBe(200);
   });
@@ -146,12 +157,22 @@ describe('A header for the sign-on is refused', () => {
     ['the user, and the address of the proxy as that of the client', [ada, 'X-Forwarded-For: 10.1.2.3']],
     ['the user, and a key', [ada, 'X-API-Key: key-of-bob']],
   ])('from an address that is no trusted proxy, with %s', async (_, headers) => {
-    await using server = await serveWith(createParts([], { trusted: ['10.0.0.0/8'] }).handlers);
+    await using server = await serveProxy(createParts([], { trusted: ['10.0.0.0/8'] }).handlers);
     expect(await server.get(...headers)).toMatchObject(refused);
   });
 
+  it('without groups, which a client could make the proxy drop', async () => {
+    await using server = await serveProxy(createParts([line('*', { scopes: ['ask'] })]).handlers);
+    expect(await server.getExactly(ada)).toMatchObject({
+      ...refused,
+      body: { details: [{ path: 'remote-groups', message: expect.stringContaining('for each person') }] },
+    });
+    expect((await server.getExactly(ada, 'Remote-Groups:')).status).toBe(200);
+    expect((await server.getExactly(ada, 'Connection: close, Remote-Groups', 'Remote-Groups: a')).status).toBe(200);
+  });
+
   it('from a job of this service', async () => {
-    await using server = await serveWith(createParts([], { isOwnJob: true }).handlers);
+    await using server = await serveProxy(createParts([], { isOwnJob: true }).handlers);
     expect(await server.get(ada)).toMatchObject(refused);
   });
 });
@@ -162,7 +183,7 @@ describe('The sign-on', () => {
   });
 
   it('ignores other headers', async () => {
-    await using server = await serveWith(createParts().handlers);
+    await using server = await serveProxy(createParts().handlers);
     const others = ['Remote-Name: Ada', 'X_Y: z', 'Remote-User2: eve'];
     expect(await server.get(ada, ...others)).toMatchObject({ body: { client: 'sso ada@example.org' } });
   });
