@@ -36,7 +36,7 @@ const checkMs = 5000;
 const leaseMs = 20_000;
 /** Longest attempt, to the head of the answer. */
 const attemptMs = 10_000;
-/** Time for which a receiver gets nothing after a failed attempt. */
+/** Time for which a receiver gets nothing of a client after a failed attempt. */
 const restMs = 5000;
 /** Time for open attempts at the end of the service. */
 const lastMs = 2000;
@@ -47,7 +47,9 @@ const giveUpMs = 24 * 3_600_000;
 /** Deliveries in one round, and notices in memory while the store is unavailable. */
 const maxTaken = 16;
 const maxUnsaved = 100;
-const maxReceivers = 100;
+const maxReceivers = 1000;
+/** Receivers of clients to which attempts are made at once. */
+const maxLanes = 64;
 
 /**
  * Sends notices to their receivers, and tries again for a day. Each notice is stored first, and is delivered at least
@@ -68,6 +70,8 @@ export class Webhooks {
   readonly #requests = new Set<AbortController>();
   /** Receivers whose last attempt has failed, with the end of their rest (monotonic). */
   readonly #resting = new Map<string, number>();
+  /** Receivers to which attempts are made. No receiver waits for another one. */
+  readonly #lanes = new Map<string, Promise<void>>();
 
   constructor(parts: WebhookParts) {
     this.#key = Buffer.from(parts.secret.slice('whsec_'.length), 'base64');
@@ -100,6 +104,7 @@ export class Webhooks {
       for (const request of this.#requests) request.abort(closed);
     });
     await this.#round;
+    await Promise.all(this.#lanes.values());
     stop();
   }
 
@@ -141,17 +146,30 @@ export class Webhooks {
       const due = clock.now() + (this.#mayTakeOver ? leaseMs : 0);
       const leaseEnd = due + leaseMs;
       const taken = await store.take(due, leaseEnd, maxTaken);
-      await Promise.all(this.#byReceiver(taken).map((each) => this.#deliverInOrder(each, leaseEnd)));
+      for (const [lane, deliveries] of this.#byReceiver(taken)) this.#deliverLater(lane, deliveries, leaseEnd);
       hasMore = taken.length === maxTaken;
     }
     this.#mayTakeOver = false;
+  }
+
+  /** Begins the attempts of one receiver when the earlier ones have ended. If there are too many receivers, the lease ends. */
+  #deliverLater(lane: string, deliveries: readonly Delivery[], leaseEnd: number): void {
+    const earlier = this.#lanes.get(lane);
+    const isOperators = deliveries.some(({ url }) => url === null);
+    if (earlier === undefined && this.#lanes.size >= maxLanes && !isOperators) return;
+    const delivering = (earlier ?? Promise.resolve())
+      .then(() => this.#deliverInOrder(deliveries, leaseEnd))
+      .finally(() => {
+        if (this.#lanes.get(lane) === delivering) this.#lanes.delete(lane);
+      });
+    this.#lanes.set(lane, delivering);
   }
 
   /** Makes the attempts of one receiver. Those that would last beyond the lease are left for a later round. */
   async #deliverInOrder(deliveries: readonly Delivery[], leaseEnd: number): Promise<void> {
     const { clock } = this.#parts;
     for (const delivery of deliveries) {
-      const restEndMs = this.#resting.get(this.#receiverOf(delivery)) ?? Number.NEGATIVE_INFINITY;
+      const restEndMs = this.#resting.get(this.#laneOf(delivery)) ?? Number.NEGATIVE_INFINITY;
       const isResting = clock.monotonicMs() < restEndMs;
       if (isResting || this.#closed !== null || clock.now() > leaseEnd - attemptMs) continue;
       await this.#deliver(delivery);
@@ -191,16 +209,16 @@ export class Webhooks {
 
   /** Decides whether a delivery has ended with this attempt, counts it, and logs a change of its receiver. */
   #conclude(delivery: Delivery, result: AttemptResult): Partial<Delivery> {
-    const receiver = this.#receiverOf(delivery);
+    const [lane, receiver] = [this.#laneOf(delivery), this.#receiverOf(delivery)];
     if (result.kind === 'accepted') {
       this.counts.delivered++;
-      if (this.#resting.delete(receiver)) this.#parts.log.info('webhook_back', { receiver });
+      if (this.#resting.delete(lane)) this.#parts.log.info('webhook_back', { receiver });
       return { status: 'delivered', body: '', nextAt: null, error: null };
     }
     const { clock, log, random } = this.#parts;
     const { reason: error } = result;
-    if (!this.#resting.has(receiver)) log.warn('webhook_failed', { receiver, error });
-    setNewest(this.#resting, receiver, clock.monotonicMs() + restMs, maxReceivers);
+    if (!this.#resting.has(lane)) log.warn('webhook_failed', { receiver, error });
+    setNewest(this.#resting, lane, clock.monotonicMs() + restMs, maxReceivers);
     const pauseMs = Math.min(firstPauseMs * 5 ** (delivery.attempts - 1), maxPauseMs) * (1 + random() / 5);
     const lastAt = delivery.createdAt + giveUpMs;
     if (!result.isFinal && clock.now() < lastAt) {
@@ -218,13 +236,21 @@ export class Webhooks {
     return target === null ? '' : originOf(target);
   }
 
-  #byReceiver(deliveries: readonly Delivery[]): (readonly Delivery[])[] {
-    const groups = new Map<string, Delivery[]>();
+  /**
+   * Returns the name of a receiver for one client: what fails for a client must not delay the notices of others to the
+   * same host. The receiver of the configuration is one, whichever client a notice is about.
+   */
+  #laneOf(delivery: Delivery): string {
+    return delivery.url === null ? '' : `${delivery.client} ${this.#receiverOf(delivery)}`;
+  }
+
+  #byReceiver(deliveries: readonly Delivery[]): ReadonlyMap<string, readonly Delivery[]> {
+    const lanes = new Map<string, Delivery[]>();
     for (const delivery of deliveries) {
-      const receiver = this.#receiverOf(delivery);
-      groups.set(receiver, [...(groups.get(receiver) ?? []), delivery]);
+      const lane = this.#laneOf(delivery);
+      lanes.set(lane, [...(lanes.get(lane) ?? []), delivery]);
     }
-    return [...groups.values()];
+    return lanes;
   }
 }
 

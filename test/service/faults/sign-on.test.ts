@@ -125,7 +125,11 @@ describe('A forged header', () => {
   it('after a request of the proxy on the same connection counts for its own request only', async () => {
     using connection = await RawConnection.open(service.port, proxy);
     connection.send(
-      Buffer.concat([request('GET /usage', [ada]), request('GET /usage'), request('GET /usage', ['X-User: eve'])]),
+      Buffer.concat([
+        request('GET /usage', [ada, 'X-Groups:']),
+        request('GET /usage'),
+        request('GET /usage', ['X-User: eve', 'X-Groups:']),
+      ]),
     );
     expect((await connection.answer()).body.caller).toMatchObject({ client: 'ada@example.org' });
     expect((await connection.answer()).status).toBe(401);

@@ -132,14 +132,14 @@ describe('A notice', () => {
     expect(await gone.state()).toEqual([['b', 'failed', 1, 'it answered 410']]);
   });
 
-  it('is cut off after ten seconds without an answer, and other receivers do not wait longer than that', async () => {
+  it('is cut off after ten seconds without an answer, and other receivers do not wait for that', async () => {
     const { webhooks, clock, sent, state, store } = webhooksFor(hangs);
     webhooks.start();
     webhooks.send(notice('a'));
     await settled();
     await store.add(deliveryOf('other', { url: 'https://other.example.org/' }));
     await clock.advance(9999);
-    expect(sent).toHaveLength(1);
+    expect(sent.map(({ url }) => url)).toEqual([receiver, 'https://other.example.org/']);
     await clock.advance(1);
     expect((await state()).find(([id]) => id === 'a')).toEqual(['a', 'pending', 1, 'no answer in 10 s']);
     await clock.advance(5000);
@@ -154,6 +154,37 @@ describe('A notice', () => {
     expect(ids()).toEqual(['a']);
     await clock.advance(60_000);
     expect(ids().toSorted()).toEqual(['a', 'a', 'b', 'c']);
+  });
+
+  it.each<[string, AttemptResult | typeof hangs]>([
+    ['fails', failed],
+    ['hangs', hangs],
+  ])('waits for no client whose callback to the same host %s', async (_, answer) => {
+    const { webhooks, ids } = webhooksFor(answer);
+    const callback = 'https://example.org/hook';
+    webhooks.start();
+    webhooks.send(notice('eve-1', 'key eve'), callback);
+    await settled();
+    webhooks.send(notice('eve-2', 'key eve'), callback);
+    webhooks.send(notice('ada', 'key ada'), callback);
+    webhooks.send(notice('operator'));
+    await settled();
+    expect(ids().toSorted()).toEqual(['ada', 'eve-1', 'operator']);
+  });
+
+  it('of the operator is sent while the callbacks of 100 clients hang', async () => {
+    const { webhooks, clock, ids } = webhooksFor(...Array.from({ length: 100 }, (): typeof hangs => hangs));
+    webhooks.start();
+    for (let number = 0; number < 100; number++)
+      webhooks.send(notice(`job-${number}`, `key n${number}`), `https://host${number}.example.org/`);
+    await settled();
+    webhooks.send(notice('operator'));
+    await settled();
+    expect(ids()).toHaveLength(65);
+    expect(ids()).toContain('operator');
+    const closing = webhooks.close();
+    await clock.advance(2000);
+    await closing;
   });
 
   it('is sent by the next service if this one ends during the attempt', async () => {
