@@ -1,3 +1,4 @@
+import { yieldToEventLoop } from '../../shared/clock.js';
 import { cliError, type RelayError } from '../../shared/errors.js';
 import type { Citation, CitingBlock, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
@@ -56,6 +57,9 @@ export interface AnsweringParts {
   onFirstOutput(): void;
 }
 
+/** Size above which a request is written for its program in another turn of the event loop than its admission. */
+const longRequestBytes = 256 * 1024;
+
 /** Owns one job's answer while it is produced: chooses a strategy and a process, and estimates missing token counts. */
 export class Answering {
   readonly #job: Job;
@@ -111,6 +115,7 @@ export class Answering {
     const { sampling } = this.#parts.memory;
     const { route, request } = this.#job;
     await this.#turns.processes.acquireProcess();
+    if (this.#job.ticket.bytes > longRequestBytes) await yieldToEventLoop();
     checkExtras(this.#turns.extras, this.#job, this.#parts.searchServer !== null);
     const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {

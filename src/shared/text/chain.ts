@@ -12,16 +12,24 @@ import { isObject } from './json-schema.js';
  * Returns the start of a chain: the hash of the input before the first message. `hasSearch`: whether the model may search
  * the web.
  */
-export function chainStart(
-  system: string | null,
-  schema: string | null,
-  tools: readonly Tool[] = [],
-  hasSearch = false,
-): string {
+export function chainStart(...input: StartInput): string {
+  return atOnce(startSteps(...input));
+}
+
+/** Returns the start of a chain like `chainStart`. Yields to the event loop between slices of the work. */
+export function chainStartInSlices(...input: StartInput): Promise<string> {
+  return inSlices(startSteps(...input));
+}
+
+type StartInput = [system: string | null, schema: string | null, tools?: readonly Tool[], hasSearch?: boolean];
+
+function* startSteps(...[system, schema, tools = [], hasSearch = false]: StartInput): Steps<string> {
   const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
-  return createHash('sha256')
-    .update(JSON.stringify([system, schema, ...(sorted.length > 0 ? [sorted] : []), ...(hasSearch ? ['search'] : [])]))
-    .digest('hex');
+  const others = [schema, ...(sorted.length > 0 ? [sorted] : []), ...(hasSearch ? ['search'] : [])];
+  const hash = createHash('sha256').update('[');
+  if (system === null) hash.update('null');
+  else yield* addString(hash, system);
+  return hash.update(`,${JSON.stringify(others).slice(1)}`).digest('hex');
 }
 
 /** Returns the chain over a stored text. A different start, such as other instructions, gives a different chain. */
@@ -35,7 +43,15 @@ export function continuedChain({ hash, start: known }: Pick<ContinuedText, 'hash
  * ignored, too.
  */
 export function chained(before: string, message: Message): string {
-  const steps = chainSteps(before, message);
+  return atOnce(chainSteps(before, message));
+}
+
+/** Adds messages to a chain like `chained`. Yields to the event loop between slices of the work. */
+export function chainedInSlices(before: string, messages: readonly Message[]): Promise<string> {
+  return inSlices(historySteps(before, messages));
+}
+
+function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done === true) return value;
@@ -47,20 +63,23 @@ const sliceUnits = 256 * 1024;
 /** Work for a message in addition to its texts, in UTF-16 units. */
 const messageUnits = 512;
 
-/** Adds messages to a chain like `chained`. Yields to the event loop between slices of the work. */
-export async function chainedInSlices(before: string, messages: readonly Message[]): Promise<string> {
-  let chain = before;
+async function inSlices<T>(steps: Steps<T>): Promise<T> {
   let units = 0;
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    units += value;
+    if (units < sliceUnits) continue;
+    units = 0;
+    await yieldToEventLoop();
+  }
+}
+
+function* historySteps(before: string, messages: readonly Message[]): Steps<string> {
+  let chain = before;
   for (const message of messages) {
-    const steps = chainSteps(chain, message);
-    let step = steps.next();
-    for (; step.done !== true; step = steps.next()) {
-      units += step.value;
-      if (units >= sliceUnits) await yieldToEventLoop();
-      if (units >= sliceUnits) units = 0;
-    }
-    chain = step.value;
-    units += messageUnits;
+    chain = yield* chainSteps(chain, message);
+    yield messageUnits;
   }
   return chain;
 }
@@ -114,12 +133,19 @@ function* addCollapsed(hash: Hash, text: string): Steps {
 
 /** Adds the JSON of a list that ends with a text. */
 function* addJson(hash: Hash, head: readonly [unknown, unknown], text: string): Steps {
-  hash.update(`${JSON.stringify(head).slice(0, -1)},"`);
+  hash.update(`${JSON.stringify(head).slice(0, -1)},`);
+  yield* addString(hash, text);
+  hash.update(']');
+}
+
+/** Adds the JSON of a text. */
+function* addString(hash: Hash, text: string): Steps {
+  hash.update('"');
   for (const piece of piecesOf(text)) {
     hash.update(JSON.stringify(piece).slice(1, -1));
     yield piece.length;
   }
-  hash.update('"]');
+  hash.update('"');
 }
 
 /** Returns an id for a call if the client does not send ids: its position among all calls of the conversation. */

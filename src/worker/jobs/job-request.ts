@@ -18,7 +18,7 @@ import type {
   ToolResult,
   WebSearch,
 } from '../../shared/job.js';
-import { chainedInSlices, chainStart, continuedChain } from '../../shared/text/chain.js';
+import { chainedInSlices, chainStartInSlices, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { DocumentInspector } from './document-inspector.js';
@@ -103,8 +103,8 @@ export async function requestOf(
     ...(refusesFallback(res) ? { fallbacks: [] } : fallbacks.length > 0 && { fallbacks }),
   };
   const userTurn = { role: 'user', text, images, ...(results && { results }) } as const;
-  const start = startOf({ system, schema, offer, search, earlier });
-  const chain = history === undefined ? null : await chainOf(history, userTurn, start);
+  const beginning = { system, schema, offer, search, earlier };
+  const chain = history === undefined ? null : await chainOf(history, userTurn, beginning);
   const request = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
@@ -119,15 +119,12 @@ export function refusesFallback({ req }: Pick<RequestSource, 'req'>): boolean {
   return value === '1';
 }
 
+/** Parts of a request that precede its history. */
+type Beginning = Pick<JobRequest, 'system' | 'schema' | 'offer' | 'search' | 'earlier'>;
+
 /** Returns the start of the hash chain, before the history of the request. */
-function startOf({
-  system,
-  schema,
-  offer,
-  search,
-  earlier,
-}: Pick<JobRequest, 'system' | 'schema' | 'offer' | 'search' | 'earlier'>): string {
-  const start = chainStart(system, schema, offer?.tools, search !== undefined);
+async function startOf({ system, schema, offer, search, earlier }: Beginning): Promise<string> {
+  const start = await chainStartInSlices(system, schema, offer?.tools, search !== undefined);
   return earlier === undefined ? start : continuedChain(earlier, start);
 }
 
@@ -155,8 +152,12 @@ async function answerSchema({ value, path }: RequestedSchema, primary: Primary, 
   return schema;
 }
 
-async function chainOf(history: readonly Message[], question: Message, start: string): Promise<JobRequest['chain']> {
-  const before = await chainedInSlices(start, history);
+async function chainOf(
+  history: readonly Message[],
+  question: Message,
+  beginning: Beginning,
+): Promise<JobRequest['chain']> {
+  const before = await chainedInSlices(await startOf(beginning), history);
   return { before, asked: await chainedInSlices(before, [question]) };
 }
 

@@ -20,6 +20,7 @@ import type { ProcessTree } from '../terminate/process-tree.js';
 import type { CallbackServer, OpenCallback } from './callback-server.js';
 import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
+import { ProgramInput } from './program-input.js';
 import type { Redactor } from './redactor.js';
 import { replayableHistory } from './replay.js';
 
@@ -135,7 +136,7 @@ export class CliProcess {
   #sinceMs: number;
   #tree: Promise<OwnedTree> | null = null;
   #callback: Promise<OpenCallback> | null = null;
-  #running: { readonly tree: OwnedTree; readonly output: ProgramOutput } | null = null;
+  #running: { readonly tree: OwnedTree; readonly input: ProgramInput; readonly output: ProgramOutput } | null = null;
   #exit: Exit | null = null;
   #isPaused = false;
   #turns = 0;
@@ -158,7 +159,7 @@ export class CliProcess {
     this.#state = { name: 'starting', next };
     this.#protocol = parts.programVersion.protocol();
     const reply = (text: string) => {
-      if (this.#refusals <= maxRefusals) this.#running?.tree.child.stdin.write(text);
+      if (this.#refusals <= maxRefusals) this.#running?.input.write(text);
     };
     const requestRefused = (request: RequestKind) => this.#refused(request);
     this.#decoder = withoutAsides(this.#protocol.decoder, { ...parts.observer, reply, requestRefused });
@@ -289,10 +290,10 @@ export class CliProcess {
 
   /** Writes the input and reads until its end. Rejects like `turn`; the process is then being ended. */
   async #exchange(input: TurnInput, sink: TextSink, signal: AbortSignal, limits: TurnLimits): Promise<TurnEnd> {
-    const { tree, output } = this.#running ?? neverStarted();
+    const { input: stdin, output } = this.#running ?? neverStarted();
     const { clock } = this.#parts;
     const program = {
-      stdin: tree.child.stdin,
+      stdin,
       output,
       decoder: this.#decoder,
       onUnexpectedOutput: () => this.#handleUnexpectedOutput(),
@@ -383,10 +384,11 @@ export class CliProcess {
       end: this.#contained((exit: Exit) => this.#exited(exit)),
     };
     const output = new ProgramOutput(tree.child, listener, this.#parts);
-    this.#running = { tree, output };
+    const input = new ProgramInput(tree.child.stdin);
+    this.#running = { tree, input, output };
     const opening = this.#protocol.opening?.(tree.child.workingDirectory, callback);
     if (opening === undefined) return;
-    tree.child.stdin.write(opening);
+    input.write(opening);
     output.read();
   }
 

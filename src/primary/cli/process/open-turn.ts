@@ -20,6 +20,7 @@ import {
 } from '../contract/adapter.js';
 import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
+import type { ProgramInput } from './program-input.js';
 
 export interface TurnLimits {
   /** Longest answer, in bytes: the text, the arguments of calls, and the thoughts that the client gets. */
@@ -69,7 +70,7 @@ export type Decode = (decoder: Decoder) => Iterable<TurnEvent>;
 
 /** Parts of a CLI process that a turn uses. */
 export interface TurnProgram {
-  readonly stdin: NodeJS.WritableStream;
+  readonly stdin: Pick<ProgramInput, 'write' | 'end'>;
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
   /** Called on unexpected output, after which the process must not get another turn. */
@@ -82,7 +83,7 @@ export class OpenTurn implements Disposable {
   readonly #sink: TextSink;
   readonly #maxOutputBytes: number;
   readonly #silence: SilenceLimit;
-  #inputLeft: readonly string[] = [];
+  #inputLeft: Iterator<string, undefined> = [].values();
   #bytes = 0;
   /** Bytes of the thoughts that the client does not get. */
   #hiddenBytes = 0;
@@ -105,7 +106,7 @@ export class OpenTurn implements Disposable {
 
   begin({ text, rest = [], stdin: then }: TurnInput): void {
     const { stdin, output } = this.#program;
-    this.#inputLeft = rest;
+    this.#inputLeft = rest.values();
     stdin.write(text);
     if (then === 'end') stdin.end();
     output.read();
@@ -235,10 +236,9 @@ export class OpenTurn implements Disposable {
   }
 
   #writeNext(): void {
-    const [text, ...rest] = this.#inputLeft;
+    const { value: text } = this.#inputLeft.next();
     if (text === undefined)
       return this.fail(cliError('other', 'the model CLI requested more input than the turn contains'));
-    this.#inputLeft = rest;
     this.#program.stdin.write(text);
   }
 

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Image, Message } from '../../../../src/shared/job.js';
-import { chained, chainedInSlices, chainId, chainStart, collapsedBlanks } from '../../../../src/shared/text/chain.js';
+import {
+  chained,
+  chainedInSlices,
+  chainId,
+  chainStart,
+  chainStartInSlices,
+  collapsedBlanks,
+} from '../../../../src/shared/text/chain.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const message: Message = { role: 'user', text: 'Hello' };
@@ -101,6 +108,15 @@ describe('A chain of hashes', () => {
     const answered = `1\0assistant\0${long.replace(/\s+/g, ' ').trim()}\0${JSON.stringify(['c', 'a', call.input])}`;
     const answer: Message = { role: 'assistant', text: long, calls: [call] };
     expect(chained('1', answer)).toBe(createHash('sha256').update(answered).digest('hex'));
+  });
+
+  it('starts with the hash of the whole system text, however long it is', async () => {
+    const tool = { name: 'a', description: 'b', schema: '{"type":"object"}' };
+    const json = JSON.stringify([long, '{}', [['a', 'b', tool.schema]], 'search']);
+    const start = createHash('sha256').update(json).digest('hex');
+    expect(chainStart(long, '{}', [tool], true)).toBe(start);
+    expect(await chainStartInSlices(long, '{}', [tool], true)).toBe(start);
+    expect(chainStart(null, null)).toBe(createHash('sha256').update('[null,null]').digest('hex'));
   });
 
   it('is built in slices, between which the event loop handles other events', async () => {
