@@ -12,18 +12,18 @@ import { isObject } from './json-schema.js';
  * Returns the start of a chain: the hash of the input before the first message. `hasSearch`: whether the model may search
  * the web.
  */
-export function chainStart(...input: StartInput): string {
+export function chainStart(...input: ChainBeginning): string {
   return atOnce(startSteps(...input));
 }
 
 /** Returns the start of a chain like `chainStart`. Yields to the event loop between slices of the work. */
-export function chainStartInSlices(...input: StartInput): Promise<string> {
+export function chainStartInSlices(...input: ChainBeginning): Promise<string> {
   return inSlices(startSteps(...input));
 }
 
-type StartInput = [system: string | null, schema: string | null, tools?: readonly Tool[], hasSearch?: boolean];
+type ChainBeginning = [system: string | null, schema: string | null, tools?: readonly Tool[], hasSearch?: boolean];
 
-function* startSteps(...[system, schema, tools = [], hasSearch = false]: StartInput): Steps<string> {
+function* startSteps(...[system, schema, tools = [], hasSearch = false]: ChainBeginning): Steps<string> {
   const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
   const others = [schema, ...(sorted.length > 0 ? [sorted] : []), ...(hasSearch ? ['search'] : [])];
   const hash = createHash('sha256').update('[');

@@ -35,18 +35,27 @@ function normalised(
     const renamed = results?.map(renamedBy(ids));
     const known = at === history.length - 1 ? openIds : undefined;
     ids = new Map(calls?.map(({ id }) => [id, known ? (known.get(id) ?? id) : `toolu_replay_${count++}`]));
-    return {
-      role,
-      images,
-      // A conversation decodes its texts on access, and a process that has the history needs none of them.
-      get text() {
-        return saidIn(message);
-      },
+    const tools = {
       ...(calls && { calls: calls.map(legalCall(ids)) }),
       ...(renamed && { results: renamed }),
     };
+    if (isDecoded(message)) return { role, images, text: saidIn(message), ...tools };
+    return {
+      role,
+      images,
+      // A process that has the history needs none of its texts.
+      get text() {
+        return saidIn(message);
+      },
+      ...tools,
+    };
   });
   return { messages, ids };
+}
+
+/** Whether a message has its text. A conversation decodes its texts on access, which takes longer for many messages. */
+function isDecoded(message: Message): boolean {
+  return Object.getOwnPropertyDescriptor(message, 'text')?.value !== undefined;
 }
 
 function renamedBy(ids: CallIds): (result: ToolResult) => ToolResult {
