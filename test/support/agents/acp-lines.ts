@@ -80,6 +80,13 @@ export class PlayedAgent {
     this.#take(this.#protocol.opening?.('/work', callback) ?? '');
   }
 
+  /** Renews the process. Returns whether this is possible. */
+  renews(): boolean {
+    const input = this.#protocol.writer.renew?.() ?? null;
+    this.#take(input?.text ?? '');
+    return input !== null;
+  }
+
   /** Reads lines of the agent. Returns the decoder's events; replies are added to `written`. */
   says(...lines: readonly string[]): readonly DecoderEvent[] {
     const events = Array.from(this.#protocol.decoder.read(lines.join('')));

@@ -54,7 +54,7 @@ export function midTurn(turn: Turn = plainTurn): { readonly thread: CodexThread;
   const decoder = new CodexDecoder(thread);
   thread.write(turn);
   decoder.begin();
-  decoder.read(answers('thread', { result: threadResult }) + codexLines.started);
+  decoder.read(answers('thread 1', { result: threadResult }) + codexLines.started);
   return { thread, decoder };
 }
 

@@ -72,6 +72,7 @@ async function learn(
   const callsTools = tools !== undefined && agentCapabilities?.mcpCapabilities?.http === true;
   return {
     version: agentInfo?.version ?? null,
+    keptParts: [], // each session has a model and tools of its own, and the system text precedes its first message
     extras: {
       thoughts: true,
       ...(agentCapabilities?.promptCapabilities?.image === true && { image: imageBlock }),

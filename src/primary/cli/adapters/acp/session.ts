@@ -11,6 +11,7 @@ import type {
   TurnInput,
   TurnWriter,
 } from '../../contract/adapter.js';
+import { unknownUsage } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
 import {
   type RpcAnswer,
@@ -51,10 +52,11 @@ type SessionState =
 /**
  * State of the turn. `waiting`: the session is not open yet. `choosing`: the agent has not accepted the model yet.
  * `asked`: the agent works on the prompt. `login`: the agent required a login at the prompt, and has not accepted it
- * yet. `held`: the prompt is open, and the agent waits for the result of a call.
+ * yet. `held`: the prompt is open, and the agent waits for the result of a call. `renewing`: no turn, but another session is
+ * being opened for the next question.
  */
 type AskedState =
-  | { readonly name: 'none' }
+  | { readonly name: 'none' | 'renewing' }
   | { readonly name: 'waiting'; readonly input: Turn }
   | AwaitedState
   | { readonly name: 'held'; readonly turn: AcpTurn; readonly id: RpcId };
@@ -90,6 +92,10 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   #hasPrompted = false;
   #model: string | null = null;
   #spentUsd = 0;
+  /** Ids of the sessions of earlier questions. */
+  readonly #earlierSessions = new Set<string>();
+  /** Whether the agent has run a tool of its own, which could leave something behind. */
+  #hasRunTools = false;
 
   constructor(choosesModel: boolean, tools: AgentTools | null) {
     this.#choosesModel = choosesModel;
@@ -124,6 +130,15 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return { text: next.text, stdin: 'keep-open' };
   }
 
+  /** Returns the request for another session, in which the next question runs. */
+  renew(): TurnInput | null {
+    if (this.#state.name !== 'open' || this.#turn.name !== 'none' || this.#hasRunTools) return null;
+    const { opening, session } = this.#state;
+    this.#earlierSessions.add(session.sessionId);
+    this.#turn = { name: 'renewing' };
+    return { text: this.#openAnother(opening, []), stdin: 'keep-open' };
+  }
+
   /** Passes the results of the previous round to the agent, which waits for them. */
   #resume(input: Turn, { turn, id }: Extract<AskedState, { readonly name: 'held' }>): TurnInput {
     turn.resume();
@@ -136,8 +151,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (message.type === 'request') return refused(message);
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
     if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);
-    if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'waiting') return [];
-    if (this.#turn.id !== message.id) return [];
+    if (this.#state.name !== 'open' || !('id' in this.#turn) || this.#turn.id !== message.id) return [];
     return this.#turn.name === 'held' ? unexpectedOutput : [this.#answered(message, this.#turn, this.#state)];
   }
 
@@ -145,16 +159,28 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const step = opening.readAnswer(answer);
     if (step === null || step.type === 'reply') return step === null ? [] : [step];
     const waiting = this.#turn.name === 'waiting' ? this.#turn : null;
+    if (this.#turn.name === 'renewing' && step.type === 'open') return this.#renewed(step.session, opening);
     if (step.type === 'closed') {
       this.#state = { name: 'closed', failure: step.failure };
       this.#turn = noTurn;
       return [step.failure(waiting && this.#startedFor(waiting.input))];
     }
-    this.#state = { name: 'open', session: step.session, opening };
-    this.#lastId = opening.lastId;
-    this.#model = currentModel(step.session);
+    this.#isOpen(step.session, opening);
     if (this.#hasTools && this.#tools?.isListed !== true) return [this.#fail(notListed)];
-    return waiting === null ? [] : [this.#next(waiting.input, this.#state)];
+    return waiting === null ? [] : [this.#next(waiting.input, { name: 'open', session: step.session, opening })];
+  }
+
+  #isOpen(session: SessionMade, opening: AcpOpening): void {
+    this.#state = { name: 'open', session, opening };
+    this.#lastId = opening.lastId;
+    this.#model = currentModel(session);
+  }
+
+  #renewed(session: SessionMade, opening: AcpOpening): readonly DecoderEvent[] {
+    this.#isOpen(session, opening);
+    this.#turn = noTurn;
+    if (this.#earlierSessions.has(session.sessionId)) return unexpectedOutput;
+    return [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
   }
 
   /** Returns the turn if the agent was started with its model; null if it was started for any model. */
@@ -182,13 +208,20 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   #another({ heard = [], history, ...input }: Turn, { opening }: OpenState): StdinReply {
     const { offer } = input;
     const server = offer && this.#callback && this.#tools?.introduce(offer.tools, this.#callback);
+    const text = this.#openAnother(opening, server ? [server] : []);
     this.#hasTools = offer !== undefined;
     this.#turns = 1;
+    this.#turn = { name: 'waiting', input: { ...input, history: [...heard, ...history] } };
+    return reply(text);
+  }
+
+  #openAnother(opening: AcpOpening, servers: Parameters<AcpOpening['another']>[1]): string {
+    this.#hasTools = false;
+    this.#turns = 0;
     this.#hasPrompted = false;
     this.#spentUsd = 0;
     this.#state = { name: 'opening', opening };
-    this.#turn = { name: 'waiting', input: { ...input, history: [...heard, ...history] } };
-    return reply(opening.another(this.#lastId, server ? [server] : []));
+    return opening.another(this.#lastId, servers);
   }
 
   #prompt(input: Turn, { sessionId }: SessionMade): StdinReply {
@@ -241,6 +274,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const { data } = method === 'session/update' ? sessionUpdated.safeParse(params) : { data: undefined };
     if (data === undefined) return [];
     const isText = data.update.sessionUpdate === 'agent_message_chunk';
+    if (this.#earlierSessions.has(data.sessionId)) return isText ? unexpectedOutput : [];
+    if (!this.#hasTools && data.update.sessionUpdate.startsWith('tool_call')) this.#hasRunTools = true;
     if (!this.#hasPrompted) return isText ? ignored : []; // many agents greet some seconds after the session is open
     if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
     if (this.#turn.name === 'asked') return [...this.#turn.turn.read(data.update), ...this.#nextCall()];

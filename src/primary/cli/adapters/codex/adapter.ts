@@ -58,6 +58,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
     codexAnswers(consult, args, catalog.text, queries);
   return {
     version,
+    keptParts: [], // each thread has instructions, tools and a model of its own
     plan: (_, systemPath) => planFor(args, catalog.text, systemPath),
     extras: {
       image: imageInput,

@@ -102,14 +102,22 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'error':
         return [this.#rejected(message.id, message.error.message)];
       case 'result':
-        return message.id === requestIds.thread ? this.#opened(message.result) : nothing;
+        return this.#answered(message.id, message.result);
     }
   }
 
+  #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
+    if (id === this.#thread.startId) return this.#opened(result);
+    if (id !== this.#thread.endId) return nothing;
+    if (!this.#thread.ended()) return unexpectedOutput;
+    return [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
+  }
+
   #rejected(id: RpcId | null, words: string): TurnFailed {
-    const isOfModel =
-      id === requestIds.thread && this.#thread.currentTurn !== null && this.#thread.currentTurn.model !== null;
-    return rejected(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
+    const isStart = id === this.#thread.startId;
+    const isOfModel = isStart && this.#thread.currentTurn !== null && this.#thread.currentTurn.model !== null;
+    const name = namesOfRequests.get(isStart ? requestIds.thread : id) ?? 'request';
+    return rejected(isOfModel ? 'model_unknown' : 'other', name, words);
   }
 
   #opened(result: unknown): readonly DecoderEvent[] {

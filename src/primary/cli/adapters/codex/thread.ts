@@ -4,12 +4,14 @@ import type { Effort, Turn, TurnInput, TurnWriter } from '../../contract/adapter
 import { rpcNotification, rpcRequest } from '../common/json-rpc.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
-/** Ids of the relay's requests, which the answers repeat. */
+/** Ids of the relay's requests, which the answers repeat. The ids of a thread's start and end also have its number. */
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
 
+const endOfThread = 'end of thread';
+
 /**
- * State of the thread in one process. `none`: before the first turn. `starting`: requested; the turn waits for it.
- * `open`: accepts turns. `unsafe`: differs from the request.
+ * State of the thread in one process. `none`: before the first turn, or after a renewal. `starting`: requested; the turn
+ * waits for it. `open`: accepts turns. `ending`: the program was asked to end it. `unsafe`: differs from the request.
  */
 type ThreadState =
   | { readonly name: 'none' }
@@ -24,6 +26,7 @@ type ThreadState =
       readonly asksForValue: boolean;
       readonly hasTools: boolean;
     }
+  | { readonly name: 'ending' }
   | { readonly name: 'unsafe' };
 
 /** Answer to the start of a thread. */
@@ -52,6 +55,10 @@ export class CodexThread implements TurnWriter {
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
   #currentTurn: Turn | null = null;
+  /** Ids of all threads so far. */
+  readonly #ids = new Set<string>();
+  /** Number of threads that were requested. */
+  #count = 0;
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -69,6 +76,16 @@ export class CodexThread implements TurnWriter {
   /** Turn without an end; null between turns. */
   get currentTurn(): Turn | null {
     return this.#currentTurn;
+  }
+
+  /** Id of the request for the present thread. */
+  get startId(): string {
+    return `${requestIds.thread} ${this.#count}`;
+  }
+
+  /** Id of the request that ends the present thread. */
+  get endId(): string {
+    return `${endOfThread} ${this.#count}`;
   }
 
   /** Clears the turn at its end, so that an idle process holds no images. */
@@ -89,6 +106,21 @@ export class CodexThread implements TurnWriter {
     return { text: this.#begin(turn), stdin: 'keep-open' };
   }
 
+  /** Returns the request that ends the thread. The next turn begins another one, with instructions of its own. */
+  renew(): TurnInput | null {
+    if (this.#state.name !== 'open' || this.tools.calls.isWaiting) return null;
+    const { id } = this.#state;
+    this.#state = { name: 'ending' };
+    return { text: rpcRequest(this.endId, 'thread/unsubscribe', { threadId: id }), stdin: 'keep-open' };
+  }
+
+  /** Handles the answer to the end of the thread. Returns whether one was expected. */
+  ended(): boolean {
+    const isExpected = this.#state.name === 'ending';
+    if (isExpected) this.#state = { name: 'none' };
+    return isExpected;
+  }
+
   /**
    * Returns the results for the open calls. Throws if the turn has no results, because the program would wait forever.
    */
@@ -106,7 +138,8 @@ export class CodexThread implements TurnWriter {
 
   #begin(turn: Turn): string {
     this.#state = { name: 'starting', turn };
-    return rpcRequest(requestIds.thread, 'thread/start', this.#threadOf(turn));
+    this.#count++;
+    return rpcRequest(this.startId, 'thread/start', this.#threadOf(turn));
   }
 
   /** Handles the started thread. Returns the text to write now, or null if the thread is unsafe. */
@@ -114,7 +147,9 @@ export class CodexThread implements TurnWriter {
     const { data } = startedThread.safeParse(result);
     if (this.#state.name !== 'starting') return '';
     const { turn } = this.#state;
-    const isSafe = data?.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
+    const isNew = data !== undefined && !this.#ids.has(data.thread.id);
+    const isSafe = isNew && data.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
+    if (isNew) this.#ids.add(data.thread.id);
     const hasTools = turn.offer !== undefined;
     const settings = { effort: null, showsThoughts: false, asksForValue: false, hasTools };
     this.#state = isSafe ? { name: 'open', id: data.thread.id, model: data.model, ...settings } : { name: 'unsafe' };

@@ -33,6 +33,57 @@ function failsWith(error: object): readonly DecoderEvent[] {
   return agent.says(lineOf({ id: agent.last?.id, error }));
 }
 
+describe('A renewed agent', () => {
+  const other = 'session-2';
+
+  function answered() {
+    agent.opens();
+    agent.takesPrompt('One');
+    agent.says(chunk('1'));
+    endsWith(ended);
+  }
+
+  it('has another session before its next question, which is a first one', () => {
+    answered();
+    expect(agent.renews()).toBe(true);
+    expect(agent.last).toMatchObject({ method: 'session/new', params: { mcpServers: [] } });
+    expect(agent.says(result(agent.last?.id ?? -1, { sessionId: other }))).toMatchObject([{ type: 'turn-end' }]);
+    agent.takesPrompt('Two', { system: 'Be brief.' });
+    expect([agent.prompted, agent.last?.params?.sessionId]).toEqual([expect.stringContaining('Be brief.'), other]);
+    const text = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: '2' } };
+    expect(agent.says(update(text, other))).toEqual([{ type: 'text-delta', text: '2' }]);
+    expect(endsWith(ended)).toHaveLength(1);
+  });
+
+  it.each([
+    ['refuses another session', () => failsWith({ code: -32603, message: 'no' }), 'turn-failed'],
+    ['opens the same session again', () => endsWith({ sessionId }), 'stray'],
+    ['writes for the earlier session', () => agent.says(chunk('late')), 'stray'],
+  ])('is not one that %s', (_, act, type) => {
+    answered();
+    agent.renews();
+    expect(act()).toMatchObject([{ type }]);
+  });
+
+  it('is unusable when it writes for an earlier session in a later turn', () => {
+    answered();
+    agent.renews();
+    endsWith({ sessionId: other });
+    agent.takesPrompt('Two');
+    expect(agent.says(chunk('late'))).toEqual([{ type: 'stray' }]);
+  });
+
+  it('is not one whose session is not open, whose turn has not ended, or that ran a tool of its own', () => {
+    expect(agent.renews()).toBe(false);
+    agent.opens();
+    agent.takesPrompt('One');
+    expect(agent.renews()).toBe(false);
+    agent.says(update({ sessionUpdate: 'tool_call', toolCallId: '1', title: 'ls', status: 'pending' }), chunk('1'));
+    endsWith(ended);
+    expect(agent.renews()).toBe(false);
+  });
+});
+
 describe('A session with an agent', () => {
   it('is opened as soon as the agent runs, without access to files or a terminal', () => {
     expect(agent.written).toHaveLength(1);

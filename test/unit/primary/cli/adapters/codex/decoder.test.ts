@@ -17,6 +17,62 @@ function reasonOf(...lines: readonly string[]): string | undefined {
   return failure?.type === 'turn-failed' ? failure.reason : undefined;
 }
 
+describe('A renewed codex', () => {
+  const { delta, completed } = codexLines;
+  const another = { ...threadResult, thread: { id: 'thread-2' } };
+
+  function answered() {
+    const process = midTurn();
+    process.decoder.read(delta('Hi') + completed);
+    return process;
+  }
+
+  it('has no thread, and begins another one with the next question', () => {
+    const { thread, decoder } = answered();
+    expect(thread.renew()?.text).toContain('"id":"end of thread 1","method":"thread/unsubscribe"');
+    expect(decoder.read(answers('end of thread 1', { result: { status: 'unsubscribed' } }))).toMatchObject([
+      { type: 'turn-end', text: null },
+    ]);
+    expect(thread.write({ ...plainTurn, system: 'Be brief.' }).text).toMatch(/"id":"thread 2".*"Be brief."/);
+    decoder.begin();
+    expect(decoder.read(answers('thread 2', { result: another }))).toMatchObject([{ type: 'reply' }]);
+  });
+
+  it.each([
+    ['refuses to end its thread', answers('end of thread 1', { error: { code: 1, message: 'no' } }), 'turn-failed'],
+    ['writes for the earlier thread', delta('late'), 'stray'],
+  ])('is not one that %s', (_, output, type) => {
+    const { thread, decoder } = answered();
+    thread.renew();
+    expect(decoder.read(output)).toMatchObject([{ type }]);
+  });
+
+  it('is unusable when it answers twice, or writes for an earlier thread', () => {
+    const { thread, decoder } = answered();
+    thread.renew();
+    decoder.read(answers('end of thread 1', { result: {} }));
+    expect(decoder.read(answers('end of thread 1', { result: {} }))).toEqual([{ type: 'stray' }]);
+    expect(decoder.read(delta('late'))).toEqual([{ type: 'stray' }]);
+  });
+
+  it('never uses an earlier thread again', () => {
+    const { thread, decoder } = answered();
+    thread.renew();
+    decoder.read(answers('end of thread 1', { result: {} }));
+    thread.write(plainTurn);
+    decoder.begin();
+    expect(decoder.read(answers('thread 1', { result: threadResult }))).toEqual([]);
+    expect(decoder.read(answers('thread 2', { result: threadResult }))).toMatchObject([{ type: 'turn-failed' }]);
+  });
+
+  it('is not one before its first turn, or in the middle of one', () => {
+    const thread = new CodexThread(new Map());
+    expect(thread.renew()).toBeNull();
+    thread.write(plainTurn);
+    expect(thread.renew()).toBeNull();
+  });
+});
+
 describe('The answer of codex', () => {
   it('is the streamed text, with its model and its tokens', () => {
     expect(eventsOf(delta('Good '), delta('day'), message('Good day'), tokens(20, 7), completed)).toEqual([
@@ -135,7 +191,7 @@ describe('A thread', () => {
     const decoder = new CodexDecoder(thread);
     thread.write({ ...plainTurn, history: [{ role: 'user', text: 'Before' }] });
     decoder.begin();
-    decoder.read(answers('thread', { result: threadResult }));
+    decoder.read(answers('thread 1', { result: threadResult }));
     const item = { type: 'function_call', call_id: 'call_A', name: 'note', arguments: '{}' };
     const repeated = { threadId: 'thread-1', turnId: 'auto-compact-0', item };
     expect(decoder.read(notifies('rawResponseItem/completed', repeated))).toEqual([]);
@@ -147,7 +203,7 @@ describe('A thread', () => {
     expect(decoder.read(answers('initialize', { result: {} }))).toEqual([]);
     const thread = new CodexThread(new Map());
     thread.write({ ...plainTurn, history: [{ role: 'user', text: 'Before' }] });
-    const [reply] = new CodexDecoder(thread).read(answers('thread', { result: threadResult }));
+    const [reply] = new CodexDecoder(thread).read(answers('thread 1', { result: threadResult }));
     expect(reply).toMatchObject({ type: 'reply', text: expect.stringMatching(/inject_items.*\n.*turn\/start.*\n$/) });
   });
 
@@ -158,11 +214,11 @@ describe('A thread', () => {
   ])('is not used if it %s', (_, result) => {
     const thread = new CodexThread(new Map());
     thread.write(plainTurn);
-    expect(new CodexDecoder(thread).read(answers('thread', { result }))).toMatchObject([{ type: 'turn-failed' }]);
+    expect(new CodexDecoder(thread).read(answers('thread 1', { result }))).toMatchObject([{ type: 'turn-failed' }]);
     expect(() => thread.write(plainTurn)).toThrow('no thread');
   });
 
-  it.each(['initialize', 'thread', 'history', 'turn'])('fails if codex rejects the request %s', (id) => {
+  it.each(['initialize', 'thread 1', 'history', 'turn'])('fails if codex rejects the request %s', (id) => {
     const [failure] = eventsOf(answers(id, { error: { code: -32600, message: 'it\u0007 is bad\nat line 1' } }));
     expect(failure).toMatchObject({
       reason: 'other',
@@ -263,7 +319,7 @@ describe('A codex failure', () => {
   it('is an unknown model if its thread cannot be opened with that model', () => {
     const thread = new CodexThread(new Map());
     thread.write({ ...plainTurn, model: 'api-key' });
-    const refusal = answers('thread', { error: { code: -32600, message: 'unknown model api-key: 401' } });
+    const refusal = answers('thread 1', { error: { code: -32600, message: 'unknown model api-key: 401' } });
     expect(new CodexDecoder(thread).read(refusal)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
   });
 
