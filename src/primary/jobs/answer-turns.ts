@@ -152,18 +152,20 @@ interface CheckedTurn {
 
 /**
  * Runs a turn and checks its answer. If the answer is invalid, runs the turn of `repair`, in which the model may answer
- * once more. Throws `schema_mismatch` if the last answer is invalid. With `repair` null, the first answer is the last.
+ * once more. Throws the error of `errorFor` if the last answer is invalid. With `repair` null, the first answer is the
+ * last.
  */
 export async function withRepair<T extends CheckedTurn>(
   turn: Turn,
   run: (turn: Turn) => Promise<T>,
   repair: ((invalid: T) => Turn | Promise<Turn>) | null,
+  errorFor: (fault: string) => Error = mismatch,
 ): Promise<T> {
   const first = await run(turn);
   if (first.fault === null) return first;
-  if (repair === null) throw mismatch(first.fault);
+  if (repair === null) throw errorFor(first.fault);
   const second = await run(await repair(first));
-  if (second.fault !== null) throw mismatch(second.fault);
+  if (second.fault !== null) throw errorFor(second.fault);
   return { ...second, end: { ...second.end, usage: addedUsage(first.end.usage, second.end.usage), isRepaired: true } };
 }
 

@@ -3,6 +3,7 @@ import { cliError, type RelayError } from '../../shared/errors.js';
 import type { Citation, CitingBlock, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
+import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { PdfReader } from '../cli/process/pdf-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
@@ -11,6 +12,7 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
 import type { Charges } from './charges.js';
+import { demandedTurns } from './demanded-calls.js';
 import { documentReader, withDocumentTexts } from './document-texts.js';
 import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
 import type { Job } from './job.js';
@@ -141,7 +143,10 @@ export class Answering {
     if (offer !== undefined && isEmulated(turns.extras, offer)) return answerWithEmulatedTools(turns, turn, offer);
     const fitting = offer !== undefined && dropsTools(turns.extras, offer) ? withoutTools(turn) : turn;
     const isStrict = fitting.offer?.tools.some((tool) => tool.isStrict) === true;
-    const run = isStrict ? strictTurns(turns) : turns.run;
+    const checked = isStrict ? strictTurns(turns) : turns.run;
+    const isDemanded =
+      fitting.offer !== undefined && isDemand(fitting.offer) && fitting.withheld?.includes('tool_choice');
+    const run = isDemanded ? demandedTurns(turns, checked, fitting.offer) : checked;
     if (launch.schema === null) return answerWithText(turns, fitting, run);
     return answerWithValue(turns, fitting, run, launch.schema);
   }

@@ -8,7 +8,7 @@ const maxNameLength = 64;
 const hashLength = 8;
 
 /** Returns the name of a tool for programs. The end of a long name is replaced by a hash. */
-function programName(name: string): string {
+export function programName(name: string): string {
   if (name.length <= maxNameLength) return name;
   const hash = createHash('sha256').update(name).digest('hex').slice(0, hashLength);
   return `${name.slice(0, maxNameLength - hashLength - 1)}_${hash}`;

@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type JobRequest, type OptionalWish, optionalWishes, type Sampling } from '../../shared/job.js';
 import { type Capabilities, plainLaunch, type Turn } from '../cli/contract/adapter.js';
+import { type AddedField, addedFields, isDemand } from '../cli/contract/model-rules.js';
 import { ignoredWishes } from '../cli/models.js';
 import type { Route } from '../cli/route.js';
 
@@ -26,11 +27,11 @@ type SampledField = keyof typeof fields;
 
 /** Stands for summaries of the model's thoughts, which OpenAI's API gives to verified organizations only. */
 const thoughts = 'thoughts';
-type RememberedField = SampledField | typeof thoughts;
+type RememberedField = SampledField | AddedField | typeof thoughts;
 const refusesThoughts = /\breasoning[._]summary\b|\bto generate reasoning summaries\b/i;
 
 /**
- * Owns the sampling fields that each model does not support: many clients always send a temperature, and newer models
+ * Owns the request fields that each model does not support: many clients always send a temperature, and newer models
  * reject it. docs/sdks.md promises an answer that lists the ignored fields; without these rules, every such job would fail,
  * or would be sent twice. Only a field that the API itself calls unsupported is remembered, so that the value of one
  * client does not affect other clients.
@@ -47,11 +48,24 @@ export class SamplingRules {
     this.#clock = clock;
   }
 
-  /** Returns the turn without the sampling fields, and the summaries of thoughts, that this model does not support. */
+  /** Returns the turn without the fields that this model does not support. */
   fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
+    return this.#withheld(this.#fitSampling(turn, route, extras), route, extras);
+  }
+
+  /** Adds the fields that the relay must not add for this model. */
+  #withheld(turn: Turn, route: JobRoute, { rulesOf }: Capabilities): Turn {
+    const withheld = addedFields.filter((field) => this.#isUnsupported(field, route));
+    const isDemandRefused = turn.offer !== undefined && rulesOf?.(turn.model).acceptsDemand === false;
+    if (isDemandRefused) withheld.push('tool_choice');
+    return withheld.length === 0 ? turn : { ...turn, withheld };
+  }
+
+  #fitSampling(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
-    const { sampling: requested = {}, effort, thinking } = turn;
-    const sampling = extras.fitSampling?.(requested, effort !== null || thinking !== undefined) ?? requested;
+    const { model, sampling: requested = {}, effort, thinking } = turn;
+    const thinks = effort !== null || thinking !== undefined;
+    const sampling = extras.fitSampling?.(requested, { model, thinks }) ?? requested;
     const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as SampledField, route));
     const fitting = without({ ...turn, sampling }, ...(refused as SampledField[]));
     return this.#isUnsupported(thoughts, route) ? withoutThoughts(fitting) : fitting;
@@ -65,7 +79,7 @@ export class SamplingRules {
     const { extras } = route.cli.program;
     if (extras === null) return [];
     const { sampling: requested = {}, cache, thinking, effort } = request;
-    const launch = { ...plainLaunch(null), effort };
+    const launch = { ...plainLaunch(route.adapterModel), effort };
     const more = { ...(cache && { cache }), ...(thinking && { thinking }) };
     const turn = { ...launch, text: '', history: [], sampling: requested, ...more };
     const fitting = this.fit(turn, route, extras);
@@ -82,6 +96,11 @@ export class SamplingRules {
     if (turn.thinking === 'summarized' && refusesThoughts.test(error.message)) {
       this.#remember(thoughts, route);
       return withoutThoughts(turn);
+    }
+    const added = refusedAddition(error.message, turn);
+    if (added !== undefined) {
+      this.#remember(added, route);
+      return { ...turn, withheld: [...(turn.withheld ?? []), added] };
     }
     const { extras } = route.cli.program;
     const sent = (Object.keys(fields) as SampledField[]).filter((field) => isSent(turn, field, extras));
@@ -112,14 +131,43 @@ function isSent(turn: Turn, field: SampledField, extras: Capabilities | null): b
   return name === 'stop' ? (turn.stop ?? []).length > 0 : turn.sampling?.[name] !== undefined;
 }
 
+/** Fields of the API that belong to a field of the relay. */
+const additions: Readonly<Record<AddedField, string>> = {
+  thinking: 'thinking(?:\\.\\w+)*|context_management(?:\\.\\w+)*',
+  tool_choice: 'tool_choice(?:\\.\\w+)*',
+};
+const needsThoughts = /^['"`]?clear_thinking_\w+['"`]? strategy requires/;
+const forbidsThoughts = /^thinking may not be enabled when tool_choice forces/i;
+
+/** Words before the API's own in an error message. */
+const introduction = /^the model(?:'s API refuses the request| CLI reports): (?:API Error: )?(?:\d{3} )?/;
+
+/**
+ * Returns the field added by the relay that the API refuses for this model; undefined if it refuses none. Only the first
+ * words of the API count, and no quoted name, because a client can choose the rest.
+ */
+function refusedAddition(message: string, { offer, withheld = [] }: Turn): AddedField | undefined {
+  const words = message.replace(introduction, '');
+  const isRefused = (field: AddedField) => {
+    const subject = `^['"\`]?(?:${additions[field]})['"\`]?(?: is| are|:)`;
+    return new RegExp(`${subject}[^.'"\`]{0,40}\\b${refusedWords}`, 'i').test(words);
+  };
+  const added = addedFields.filter((field) => !withheld.includes(field));
+  return added.find((field) => {
+    if (field === 'tool_choice' && (offer === undefined || !isDemand(offer))) return false;
+    return isRefused(field) || (field === 'thinking' ? needsThoughts : forbidsThoughts).test(words);
+  });
+}
+
+const refusedWords = '(?:not supported|not compatible|unsupported|deprecated|not permitted|not allowed|not available)';
+
 /**
  * Whether an error message calls the field unsupported. The field must be the subject of the sentence, so that client
  * text quoted by the API does not match. A condition in the sentence does not match, either.
  */
 function isCalledUnsupported(field: SampledField, message: string): boolean {
   const name = `['"\`]?${field}['"\`]?`;
-  const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
-  const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refused}([^.]*)`, 'i');
+  const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refusedWords}([^.]*)`, 'i');
   const object = new RegExp(`unsupported parameter: ${name}|\\bdoes not support (?:the )?(?:parameter )?${name}`, 'i');
   if (/\bmaximum of \d+ blocks with cache_control\b/.test(message)) return field === 'cache_control';
   const condition = subject.exec(message)?.[1] ?? object.exec(message)?.[0];

@@ -25,7 +25,7 @@ const deprecated = '`temperature` is deprecated for this model.';
 
 function ask(more: object) {
   const messages = [{ role: 'user', content: 'Hello' }];
-  return service.post('/v1/chat/completions', { model: 'claude-sonnet-5', messages, ...more });
+  return service.post('/v1/chat/completions', { model: 'claude-opus-4-6', messages, ...more });
 }
 
 function told({ body }: MessagesRequest) {

@@ -80,6 +80,7 @@ describe('This version of claude', () => {
       'effort',
       'fitSampling',
       'image',
+      'rulesOf',
       'schema',
       'thoughts',
       'toolChoice',

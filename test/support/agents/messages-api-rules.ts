@@ -27,7 +27,10 @@ export interface CheckedRequest {
   readonly stop_sequences?: readonly string[];
   readonly temperature?: number;
   readonly top_p?: number;
+  readonly top_k?: number;
   readonly thinking?: unknown;
+  readonly tool_choice?: unknown;
+  readonly context_management?: unknown;
 }
 
 /** Limits that differ between models. */
@@ -48,11 +51,72 @@ const propertyForm = /^[a-zA-Z0-9_.-]{1,64}$/;
  */
 export function findFault(request: CheckedRequest, rules: ModelRules = {}): string | null {
   return (
+    familyFault(request) ??
     messagesFault(request.messages) ??
     toolsFault(request.tools ?? []) ??
     samplingFault(request, rules) ??
     cacheFault(request)
   );
+}
+
+/** Fields that the models of one family accept, by the migration guides of October 2026. */
+interface Family {
+  readonly name: RegExp;
+  readonly thinking: readonly string[];
+  readonly canBeForced: boolean;
+  readonly samples: boolean;
+  readonly prefills: boolean;
+}
+
+const families: readonly Family[] = [
+  { name: /opus-5-5|fable-5/, thinking: ['adaptive'], canBeForced: false, samples: false, prefills: false },
+  { name: /sonnet-5-5/, thinking: ['adaptive', 'between_tools'], canBeForced: false, samples: false, prefills: false },
+  { name: /haiku-5-5/, thinking: ['adaptive'], canBeForced: true, samples: false, prefills: false },
+  {
+    name: /(?:opus|sonnet)-5(?!-5)|-4-[78]/,
+    ...{ thinking: ['adaptive', 'disabled'], canBeForced: true, samples: false, prefills: true },
+  },
+  { name: /-4-5/, thinking: ['enabled', 'disabled'], canBeForced: true, samples: true, prefills: true },
+];
+
+function familyFault(request: CheckedRequest): string | null {
+  const { model, messages, thinking, tool_choice: choice } = request;
+  const family = families.find(({ name }) => name.test(model));
+  if (family === undefined) return null;
+  const { type } = (thinking ?? {}) as Partial<Thinking>;
+  if (type !== undefined && !family.thinking.includes(type))
+    return `"thinking.type.${type}" is not supported for this model. Use "thinking.type.${family.thinking[0]}" and "output_config.effort" to control thinking behavior.`;
+  const isForced = ['any', 'tool'].includes((choice as { readonly type?: string } | undefined)?.type ?? '');
+  if (isForced && !family.canBeForced) return 'tool_choice: forced tool use is not supported for this model.';
+  if (isForced && type === 'enabled') return 'Thinking may not be enabled when tool_choice forces tool use.';
+  const field = family.samples ? undefined : changedSampling(request);
+  if (field !== undefined) return `\`${field}\` is not supported for this model.`;
+  if (!family.prefills && messages.at(-1)?.role === 'assistant')
+    return 'messages: the conversation must end with a user message for this model.';
+  return contextFault(request, type) ?? (type === 'enabled' ? roundFault(messages) : null);
+}
+
+/** Returns the first sampling field with another value than the default. */
+function changedSampling({ temperature, top_p: topP, top_k: topK }: CheckedRequest): string | undefined {
+  if (temperature !== undefined && temperature !== 1) return 'temperature';
+  if (topP !== undefined && topP < 0.99) return 'top_p';
+  return topK === undefined ? undefined : 'top_k';
+}
+
+function contextFault({ context_management: context }: CheckedRequest, thinking: string | undefined): string | null {
+  const { edits = [] } = (context ?? {}) as { readonly edits?: readonly { readonly type: string }[] };
+  const clearing = edits.find(({ type }) => type.startsWith('clear_thinking'));
+  if (clearing === undefined || thinking === 'enabled' || thinking === 'adaptive') return null;
+  return `\`${clearing.type}\` strategy requires \`thinking\` to be enabled or adaptive`;
+}
+
+/** Checks the message of the model before results, which must begin with a thought if thoughts have a budget. */
+function roundFault(messages: readonly Message[]): string | null {
+  if (!blocksOf(messages.at(-1)).some(({ type }) => type === 'tool_result')) return null;
+  const at = messages.findLastIndex(({ role }) => role === 'assistant');
+  const [first] = blocksOf(messages[at]);
+  if (first === undefined || /thinking/.test(first.type)) return null;
+  return `messages.${at}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\` (thinking is enabled).`;
 }
 
 const maxBreakpoints = 4;

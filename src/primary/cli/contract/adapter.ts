@@ -7,6 +7,7 @@ import {
   type CallDelta,
   type CallStart,
   type Effort,
+  efforts,
   type FileDocument,
   type Image,
   isDocument,
@@ -28,6 +29,7 @@ import {
   type Usage,
   type WebSearch,
 } from '../../../shared/job.js';
+import type { AddedField, ModelRules, SampledTurn } from './model-rules.js';
 
 export type {
   Attachment,
@@ -56,7 +58,7 @@ export type {
   Usage,
   WebSearch,
 };
-export { isDocument, optionalWishes, quotaWindowNames };
+export { efforts, isDocument, optionalWishes, quotaWindowNames };
 
 /**
  * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
@@ -112,6 +114,8 @@ export interface Turn extends LaunchOptions {
   readonly thinking?: ThinkingForm;
   /** Stop sequences: the answer ends before the first of them, if the program supports this. */
   readonly stop?: readonly string[];
+  /** Fields that only the relay would add, and that the API refuses for this model. */
+  readonly withheld?: readonly AddedField[];
   /** Earlier messages that this process has already received or written; the writer does not send them again. */
   readonly heard?: readonly Message[];
 }
@@ -335,11 +339,10 @@ export interface Capabilities {
   readonly ownTools?: ReadonlySet<string>;
   /** Optional request fields that the program supports. */
   readonly wishes?: readonly OptionalWish[];
-  /**
-   * Returns the values that the API accepts in place of the client's. `thinks`: whether the client wants the model to
-   * think.
-   */
-  readonly fitSampling?: (sampling: Sampling, thinks: boolean) => Sampling;
+  /** Returns the values that the API accepts in place of the client's. */
+  readonly fitSampling?: (sampling: Sampling, turn: SampledTurn) => Sampling;
+  /** Returns the rules of a model; absent if they are the same for all models. Null stands for the default model. */
+  readonly rulesOf?: (model: string | null) => ModelRules;
 }
 
 /** Knowledge about one version of a program: how to start it and how to talk with it. Pure translation. */

@@ -1,12 +1,23 @@
-import { fitSampling } from '../../../../src/primary/cli/adapters/claude/writer.js';
-import { optionalWishes, plainLaunch, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
+import { ClaudeModels } from '../../../../src/primary/cli/adapters/claude/model-rules.js';
+import { fitSampling } from '../../../../src/primary/cli/adapters/claude/request-fields.js';
+import {
+  type Capabilities,
+  optionalWishes,
+  plainLaunch,
+  type Turn,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import { SamplingRules, unsentWishes } from '../../../../src/primary/jobs/sampling-rules.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Sampling } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
-const extras = { wishes: optionalWishes, fitSampling };
+const models = new ClaudeModels();
+const extras: Capabilities = {
+  wishes: optionalWishes,
+  fitSampling: (sampling, { model, thinks }) => fitSampling(sampling, thinks, models.rulesOf(model)),
+  rulesOf: (model) => models.rulesOf(model),
+};
 const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras } } };
 
 function turn(sampling: Sampling, more: Partial<Turn> = {}): Turn {
@@ -27,6 +38,9 @@ describe('The sampling of a turn', () => {
     [{ temperature: 0.7, maxTokens: 5000 }, { effort: 'high' }, { maxTokens: 5000 }],
     [{ temperature: 0.7, maxTokens: 100 }, { effort: 'high' }, { temperature: 0.7, maxTokens: 100 }],
     [{ topP: 0.9 }, { thinking: 'summarized' }, undefined],
+    [{ temperature: 0.7, maxTokens: 100 }, { model: 'claude-opus-5-5' }, { maxTokens: 100 }],
+    [{ temperature: 1 }, { model: 'claude-opus-5-5' }, { temperature: 1 }],
+    [{ topP: 0.97 }, { model: 'claude-sonnet-5' }, undefined],
   ])('%j is adjusted to what the API accepts', (asked, more, sampling) => {
     expect(rules().fit(turn(asked, more), route, extras).sampling).toEqual(sampling);
   });
@@ -39,6 +53,14 @@ describe('The sampling of a turn', () => {
   ])('is sent again without the field named in %j', (message, sampling) => {
     const again = rules().repeatable(refusal(message), turn({ temperature: 0.5, maxTokens: 9000 }), route);
     expect(again?.sampling).toEqual(sampling);
+  });
+
+  it.each([
+    ['claude-opus-4-5', []],
+    ['claude-opus-5', ['temperature']],
+  ])('is reported as ignored if the model does not support it: %s', (adapterModel, ignored) => {
+    const request = jobRequest({ sampling: { temperature: 0.5 } });
+    expect(rules().ignored(request, { ...route, adapterModel })).toEqual(ignored);
   });
 
   it('is not sent again if the API names no sampling field, or one that was not sent', () => {
@@ -97,6 +119,47 @@ describe('A refused field', () => {
     const sampling = rules();
     expect(sampling.repeatable(refusal(message), wish, route)?.sampling).toEqual({ maxTokens: 9 });
     expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+  });
+});
+
+describe('A field that the relay adds', () => {
+  const tools = [{ name: 'not_supported', description: '', schema: '{}' }];
+  const offer = { tools, choice: 'required', isParallel: true } as const;
+  const wish = turn({ maxTokens: 9 }, { offer });
+
+  it.each([
+    ['"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive".', 'thinking'],
+    ['`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive', 'thinking'],
+    ['context_management: Extra inputs are not permitted', 'thinking'],
+    ['tool_choice: forced tool use is not supported for this model.', 'tool_choice'],
+    ['Thinking may not be enabled when tool_choice forces tool use.', 'tool_choice'],
+  ])('is omitted for an hour after %j', async (message, field) => {
+    const clock = new FakeClock();
+    const sampling = new SamplingRules(true, clock);
+    expect(sampling.repeatable(refusal(message), wish, route)).toEqual({ ...wish, withheld: [field] });
+    expect(sampling.fit(wish, route, extras).withheld).toEqual([field]);
+    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras)).not.toHaveProperty('withheld');
+    await clock.advance(60 * 60 * 1000);
+    expect(sampling.fit(wish, route, extras)).not.toHaveProperty('withheld');
+  });
+
+  it('is omitted once: the same refusal again is an error', () => {
+    const message = refusal('tool_choice: forced tool use is not supported for this model.');
+    const again = rules().repeatable(message, wish, route) as Turn;
+    expect(rules().repeatable(message, again, route)).toBeNull();
+  });
+
+  it.each([
+    "tool_choice: Tool 'not supported' not found in provided tools",
+    "messages.0.content.0.text: 'thinking: not supported' is odd",
+    'messages.1: thinking blocks cannot be changed',
+  ])('is still sent after %j', (message) => {
+    expect(rules().repeatable(refusal(message), wish, route)).toBeNull();
+  });
+
+  it('is not sent if the rules of the model exclude it', () => {
+    const fitting = new SamplingRules(false, new FakeClock()).fit({ ...wish, model: 'claude-opus-5-5' }, route, extras);
+    expect(fitting).toMatchObject({ withheld: ['tool_choice'] });
   });
 });
 

@@ -9,8 +9,10 @@ import {
   type ModelEntry,
   optionalWishes,
   type ProgramVersion,
+  type Sampling,
   type StoredLogin,
 } from '../../contract/adapter.js';
+import type { SampledTurn } from '../../contract/model-rules.js';
 import { jsonOf } from '../common/lines.js';
 import { controlLine } from './control-line.js';
 import { ClaudeDecoder } from './decoder.js';
@@ -24,7 +26,9 @@ import {
   profileFor,
   toolsOpenedBy,
 } from './launch.js';
-import { ClaudeWriter, documentBlock, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
+import { ClaudeModels, type ListedModel, listedModels } from './model-rules.js';
+import { fitSampling } from './request-fields.js';
+import { ClaudeWriter, documentBlock, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -81,8 +85,10 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
 async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramVersion> {
   const version = await ask(consult, '--version');
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
+  const models = new ClaudeModels();
   const found = await findSettable(consult, profile);
-  const settable = found ?? new Set<SettablePart>();
+  const settable = found?.settable ?? new Set<SettablePart>();
+  models.noteList(found?.models ?? []);
   const ownTools = toolsOpenedBy(options.extraArgs);
   const ttl = options.givenVariables.ENABLE_PROMPT_CACHING_1H ? '1h' : '5m';
   const cacheHabits = { ttl, inReplays: !usesApiKey(options) } as const;
@@ -93,17 +99,17 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
     ...(settable.has('rewinding') && options.extraArgs.length === 0 && { keptParts }),
     plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),
     extras: {
-      ...extrasOf(profile, settable),
+      ...extrasOf(profile, settable, models),
       ...(ownTools.size > 0 && { ownTools }),
       // Arguments of the operator could give the model other tools beside the search.
       ...(options.extraArgs.length === 0 && profile.known.has(permissionFlag) && { search: true }),
     },
     protocol: () => {
-      const writer = new ClaudeWriter(settable, cacheHabits);
+      const writer = new ClaudeWriter(settable, cacheHabits, models);
       return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };
     },
     check: (consult) => check(consult, options),
-    listModels: (consult) => listModels(consult, profile.args),
+    listModels: (consult) => listModels(consult, profile.args, models),
     renewal: { args: [...profile.args, ...noSystem], input: initializeLine },
   };
 }
@@ -116,12 +122,15 @@ function usesApiKey({ givenVariables: given, hasToken }: ClaudeOptions): boolean
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }
 
-function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>): Capabilities {
+function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>, models: ClaudeModels): Capabilities {
+  const fit = (sampling: Sampling, { model, thinks }: SampledTurn) =>
+    fitSampling(sampling, thinks, models.rulesOf(model));
   return {
     image: imageBlock,
     document: documentBlock,
     thoughts: true,
-    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, fitSampling }),
+    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, fitSampling: fit }),
+    rulesOf: (model) => models.rulesOf(model),
     wishes: settable.has('tools') ? optionalWishes : ['citations'],
     ...(settable.has('schema') && { schema: schemaOf }),
     ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
@@ -147,19 +156,6 @@ async function check(consult: Consult, { hostFault }: ClaudeOptions): Promise<st
 
 const initializeLine = controlLine('models', { subtype: 'initialize' });
 
-const listed = z.object({
-  value: z.string(),
-  displayName: z.string(),
-  description: z.string().optional(),
-  supportsEffort: z.boolean().optional().catch(undefined),
-});
-type ListedModel = z.infer<typeof listed>;
-
-const modelList = z.object({
-  type: z.literal('control_response'),
-  response: z.object({ response: z.object({ models: z.array(listed) }) }),
-});
-
 /** Adds capabilities if this version lists effort: models without the field do not support it. */
 function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
   const listsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
@@ -174,13 +170,15 @@ function entryOf({ value, displayName, description }: ListedModel): ModelEntry {
   return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }
 
-async function listModels(consult: Consult, profile: readonly string[]): Promise<readonly ModelEntry[] | null> {
+async function listModels(
+  consult: Consult,
+  profile: readonly string[],
+  models: ClaudeModels,
+): Promise<readonly ModelEntry[] | null> {
   const { stdout } = await consult(profile, initializeLine);
-  for (const line of stdout.split('\n')) {
-    const { data } = modelList.safeParse(jsonOf(line));
-    if (data !== undefined) return entriesOf(data.response.response.models);
-  }
-  return null;
+  const list = listedModels(stdout.split('\n').map(jsonOf));
+  if (list !== null) models.noteList(list);
+  return list === null ? null : entriesOf(list);
 }
 
 async function ask(consult: Consult, flag: string): Promise<string> {

@@ -69,7 +69,10 @@ const ownTool = 'StructuredOutput';
 const synthetic = '<synthetic>';
 const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 
-type WriterState = Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools' | 'searches' | 'rewinding' | 'hasCitations'>;
+type WriterState = Pick<
+  ClaudeWriter,
+  'currentTurn' | 'answered' | 'noteModel' | 'tools' | 'searches' | 'rewinding' | 'hasCitations'
+>;
 
 /** Line during a rewinding. */
 interface RewindingLine {
@@ -209,6 +212,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #started({ model, usage }: MessageStart['message'], isNamedOther: boolean): readonly TurnEvent[] {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return unexpectedOutput;
+    this.#writer.noteModel(model);
     Object.assign(this.#answer, { model, message: new StreamedMessage(), thought: null });
     if (usage) this.#use({ ...usage, output_tokens: 0 });
     const isLate = this.#answer.unstreamed.splice(0).length > 0;

@@ -4,6 +4,7 @@ import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter
 import { jsonOf } from '../common/lines.js';
 import { serverName } from '../common/mcp.js';
 import { controlLine } from './control-line.js';
+import { type ListedModel, listedModels } from './model-rules.js';
 import { ToolServer } from './tool-server.js';
 import { searchTool } from './web-searches.js';
 import { guardedSystem, type SettablePart, turnIdOf } from './writer.js';
@@ -139,21 +140,24 @@ const trialLines = [
   `${JSON.stringify({ type: 'user', message: { role: 'user', content: 'A trial.' }, shouldQuery: false })}\n`,
 ].join('');
 
+/** Findings of a trial: the parts that the version takes over stdin, and its models. */
+export interface TrialFindings {
+  readonly settable: ReadonlySet<SettablePart>;
+  readonly models: readonly ListedModel[];
+}
+
 /**
  * Finds by a trial which parts this version takes over stdin. The trial runs without the API, because some versions
  * count the tokens of their context there. Parts without a sign of success are set at the start instead. Returns null
  * if the program gives no answer, perhaps because the host is busy.
  */
-export async function findSettable(
-  consult: Consult,
-  profile: ClaudeProfile,
-): Promise<ReadonlySet<SettablePart> | null> {
+export async function findSettable(consult: Consult, profile: ClaudeProfile): Promise<TrialFindings | null> {
   const trial = await consult([...offline(profile), ...noSystem], trialLines).catch(() => null);
   if (trial === null) return null;
   const lines = trial.stdout.split('\n').map(jsonOf);
-  const taken = new Set(lines.flatMap(signsOf));
-  if (lines.some(isTrace)) taken.delete('model');
-  return taken;
+  const settable = new Set(lines.flatMap(signsOf));
+  if (lines.some(isTrace)) settable.delete('model');
+  return { settable, models: listedModels(lines) ?? [] };
 }
 
 /**

@@ -7,7 +7,6 @@ import {
   type Image,
   isDocument,
   type LaunchOptions,
-  type Sampling,
   type ToolCall,
   type ToolResult,
   type Turn,
@@ -17,6 +16,8 @@ import {
 import { isObject } from '../common/lines.js';
 import { attachedPieces, type MessageContent } from '../common/transcript.js';
 import { controlLine } from './control-line.js';
+import { type ClaudeModelRules, ClaudeModels } from './model-rules.js';
+import { extraBodyOf, type ThinkingMode, thoughtsFor } from './request-fields.js';
 import { Rewinding } from './rewinding.js';
 import { cutAt, nameForCli, ToolServer } from './tool-server.js';
 import { WebSearches } from './web-searches.js';
@@ -32,6 +33,8 @@ type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
   readonly extraBody: string;
   /** Output token limit; empty if unlimited. */
   readonly maxTokens: string;
+  /** Whether thoughts are off. */
+  readonly isThoughtless: boolean;
   /** Whether the API returns a summary of thoughts. Without it, newer models show few words of them, or none. */
   readonly showsThoughts: boolean;
   /** Time to live of the API's prompt cache; null leaves it to the CLI. */
@@ -64,7 +67,10 @@ const cacheVariables = {
   '1h': { FORCE_PROMPT_CACHING_5M: '', CLAUDE_CODE_PROMPT_CACHE_TTL: '1h', ENABLE_PROMPT_CACHING_1H: '1' },
 } as const;
 
-const unset = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false, cacheTtl: null };
+const unset: SentSettings = {
+  ...{ model: null, effort: null, extraBody: '{}', maxTokens: '' },
+  ...{ isThoughtless: false, showsThoughts: false, cacheTtl: null },
+};
 
 /** Writes the turns of one claude process, and tracks the settings that it has. */
 export class ClaudeWriter implements TurnWriter {
@@ -74,6 +80,7 @@ export class ClaudeWriter implements TurnWriter {
   readonly #settable: ReadonlySet<SettablePart>;
   readonly #cacheHabits: CacheHabits;
   #sent: SentSettings = unset;
+  readonly #models: ClaudeModels;
   #currentTurn: Turn | null = null;
   #hasCitations = false;
   /** Whether the context of the CLI is empty. */
@@ -82,11 +89,18 @@ export class ClaudeWriter implements TurnWriter {
   #introduced: Pick<Turn, 'system' | 'schema' | 'offer'> | null = null;
   #hasSearched = false;
   #historyLines = 0;
+  /** Whether the current tool round began without a thought, so that it must end without one. */
+  #isThoughtless = false;
 
-  /** `settable`: parts that this version takes over stdin. */
-  constructor(settable: ReadonlySet<SettablePart>, cacheHabits: CacheHabits = usualHabits) {
+  /** `settable`: parts that this version takes over stdin. `models` is shared by all processes of the version. */
+  constructor(
+    settable: ReadonlySet<SettablePart>,
+    cacheHabits: CacheHabits = usualHabits,
+    models: ClaudeModels = new ClaudeModels(),
+  ) {
     this.#settable = settable;
     this.#cacheHabits = cacheHabits;
+    this.#models = models;
   }
 
   /** Turn without an end; null between turns. */
@@ -97,6 +111,11 @@ export class ClaudeWriter implements TurnWriter {
   /** Whether the CLI has received a document that an answer should cite. */
   get hasCitations(): boolean {
     return this.#hasCitations;
+  }
+
+  /** Records the model that answers the current turn. */
+  noteModel(model: string): void {
+    if (this.#currentTurn !== null) this.#models.noteAnswer(this.#currentTurn.model, model);
   }
 
   /** Clears the turn at its end, so that an idle process holds no images or documents. */
@@ -195,8 +214,11 @@ export class ClaudeWriter implements TurnWriter {
    * the context.
    */
   #settings(turn: Turn, cache: CacheBreakpoint | undefined): string {
-    const { model, effort } = turn;
-    const extraBody = JSON.stringify(extraBodyOf(turn));
+    const { model } = turn;
+    const rules = this.#models.rulesOf(model);
+    const thoughts = this.#thoughtsOf(turn, rules);
+    const effort = turn.effort ?? (thoughts === 'least' ? 'low' : null);
+    const extraBody = JSON.stringify(extraBodyOf(turn, thoughts));
     const settings: FlagSettings = {};
     if (model !== this.#sent.model && this.#settable.has('model')) settings.model = model;
     if (effort !== this.#sent.effort && this.#settable.has('effort')) settings.effortLevel = effort;
@@ -207,79 +229,41 @@ export class ClaudeWriter implements TurnWriter {
     const cacheTtl = cache?.ttl ?? this.#sent.cacheTtl;
     if (cacheTtl !== null && cacheTtl !== this.#sent.cacheTtl)
       settings.env = { ...settings.env, ...cacheVariables[cacheTtl] };
-    const showsThoughts = turn.thinking === 'summarized';
-    const display = showsThoughts === this.#sent.showsThoughts ? '' : displayLine(showsThoughts);
-    this.#sent = { model, effort, extraBody, maxTokens, showsThoughts, cacheTtl };
-    if (Object.keys(settings).length === 0) return display;
-    return display + controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
+    const [isThoughtless, showsThoughts] = [thoughts === 'off', turn.thinking === 'summarized'];
+    const isSame = isThoughtless === this.#sent.isThoughtless && showsThoughts === this.#sent.showsThoughts;
+    const line = isSame ? '' : thoughtsLine(isThoughtless, showsThoughts);
+    this.#sent = { model, effort, extraBody, maxTokens, isThoughtless, showsThoughts, cacheTtl };
+    if (Object.keys(settings).length === 0) return line;
+    return line + controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
+  }
+
+  /**
+   * Returns how much the model thinks in this turn. With a budget, the API accepts the results of a tool round only
+   * behind a thought, and the CLI drops thoughts from a replay.
+   */
+  #thoughtsOf(turn: Turn, rules: ClaudeModelRules): ThinkingMode {
+    const isInRound = turn.results !== undefined;
+    const isReplayed = isInRound && !this.tools.calls.isWaiting;
+    const needsNone = rules.thinksByBudget && (isReplayed || (isInRound && this.#isThoughtless));
+    const thoughts = needsNone ? 'off' : thoughtsFor(turn, rules);
+    this.#isThoughtless = thoughts !== 'default' && thoughts !== 'least';
+    return thoughts;
   }
 }
 
 const introduction = 'system text and schema';
 
-/** Character that each stop sequence for the API must contain. The service itself ends an answer at any sequence. */
-const visible = /[^\s\p{C}\p{Z}]/u;
-
-/**
- * Adjusts values to the API, which accepts a temperature up to 1, no `top_p` together with it, and neither while the
- * model thinks.
- */
-export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: boolean): Sampling {
-  const isFree = !thinks || isTooLittleToThink(maxTokens);
-  return {
-    ...(temperature !== undefined && (isFree || temperature === 1) && { temperature: Math.min(1, temperature) }),
-    ...(topP !== undefined && temperature === undefined && (isFree || topP >= 0.95) && { topP }),
-    ...(maxTokens !== undefined && { maxTokens }),
-  };
-}
-
-const minThinkingTokens = 1024;
-
-/**
- * Whether the limit leaves no tokens for thinking, which counts towards it. The CLI reduces its thinking budget to the
- * limit, and the limit to the model's maximum.
- */
-function isTooLittleToThink(maxTokens = Number.POSITIVE_INFINITY): boolean {
-  return maxTokens <= minThinkingTokens;
-}
-
-/**
- * Returns additional fields for the Messages API. No object of a client is copied into them. A forced call excludes
- * thinking.
- */
-function extraBodyOf({ offer, sampling = {}, effort, thinking, ...turn }: Turn): object {
-  const stop = (turn.stop ?? []).filter((sequence) => visible.test(sequence));
-  const { temperature = 1, topP = 1, maxTokens } = sampling;
-  const thinks = effort !== null || thinking !== undefined;
-  const isSteered = !thinks && (temperature !== 1 || topP < 0.95);
-  return {
-    ...((isSteered || isTooLittleToThink(maxTokens)) && { thinking: { type: 'disabled' } }),
-    ...(offer !== undefined && toolChoiceOf(offer)),
-    ...(sampling.temperature !== undefined && { temperature }),
-    ...(sampling.topP !== undefined && { top_p: topP }),
-    ...(stop.length > 0 && { stop_sequences: stop }),
-  };
-}
-
-function toolChoiceOf({ choice, isParallel }: NonNullable<Turn['offer']>): object {
-  const single = isParallel ? {} : { disable_parallel_tool_use: true };
-  const thinking = { type: 'disabled' };
-  if (choice === 'none') return { tool_choice: { type: 'none' } };
-  if (choice === 'required') return { tool_choice: { type: 'any', ...single }, thinking };
-  if (choice !== 'auto') return { tool_choice: { type: 'tool', name: nameForCli(choice.name), ...single }, thinking };
-  return isParallel ? {} : { tool_choice: { type: 'auto', ...single } };
-}
-
 /** Id of the request that sets model and effort. */
 export const modelSettings = 'model and effort';
 
-/** Id of the request that sets how thoughts are shown. */
+/** Id of the request about thoughts. */
 export const thoughtSettings = 'thoughts';
 
-/** Returns the request that sets how thoughts are shown. It does not change whether or how much the model thinks. */
-function displayLine(showsThoughts: boolean): string {
-  const thinking_display = showsThoughts ? 'summarized' : null;
-  return controlLine(thoughtSettings, { subtype: 'set_max_thinking_tokens', thinking_display });
+/** Returns the request that switches thoughts off where the model allows it, and sets how they are shown. */
+function thoughtsLine(isOff: boolean, showsThoughts: boolean): string {
+  const max_thinking_tokens = isOff ? 0 : null; // null stands for the default of the CLI
+  const thinking_display = showsThoughts ? 'summarized' : null; // null: newer models show few words of them, or none
+  return controlLine(thoughtSettings, { subtype: 'set_max_thinking_tokens', max_thinking_tokens, thinking_display });
 }
 
 /** Returns the schema in the form that the CLI accepts. `schema` is JSON. */

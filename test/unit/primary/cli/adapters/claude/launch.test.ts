@@ -108,6 +108,8 @@ describe('The claude adapter', () => {
   });
 });
 
+const known = ['document', 'effort', 'image', 'rulesOf', 'schema', 'thoughts', 'wishes'];
+
 describe('A claude that takes all settings over stdin', () => {
   it('is started in the same way for every launch, so that a standby process serves any job', async () => {
     const { plan } = await programVersion(flags, login, written(...understood));
@@ -118,7 +120,7 @@ describe('A claude that takes all settings over stdin', () => {
 
   it('supports images, schemas and efforts', async () => {
     const { extras } = await programVersion(flags, login, written(...understood));
-    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts', 'wishes']);
+    expect(Object.keys(extras).toSorted()).toEqual(known);
   });
 
   it('can be renewed if it says why it does not rewind to an unknown message, and has no arguments of the operator', async () => {
@@ -161,7 +163,7 @@ describe('A claude that takes some settings only at its start', () => {
     const { args, files } = plan(asked, '/s');
     expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
     expect(files).toEqual([{ path: '/s', text: 'be secret' }]);
-    expect(Object.keys(extras).toSorted()).toEqual(['document', 'effort', 'image', 'schema', 'thoughts', 'wishes']);
+    expect(Object.keys(extras).toSorted()).toEqual(known);
   });
 
   it('gets the effort in an argument if it supports the flag', async () => {
@@ -172,7 +174,13 @@ describe('A claude that takes some settings only at its start', () => {
   });
 
   it('supports neither schema nor effort if the test shows no sign of them', async () => {
-    expect(Object.keys((await programVersion()).extras)).toEqual(['image', 'document', 'thoughts', 'wishes']);
+    expect(Object.keys((await programVersion()).extras)).toEqual([
+      'image',
+      'document',
+      'thoughts',
+      'rulesOf',
+      'wishes',
+    ]);
   });
 
   it.each([

@@ -1,0 +1,64 @@
+import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
+import { type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import {
+  askGrid,
+  type GridAnswer,
+  gridBehaviour,
+  gridCases,
+  gridDoors,
+  gridModels,
+  isPossible,
+} from '../../support/agents/model-grid.js';
+import type { Service } from '../../support/service/service.js';
+
+const concurrent = 3;
+
+const cells = gridModels.flatMap((model) =>
+  gridCases.flatMap((each) =>
+    gridDoors
+      .filter((door) => isPossible(door, each))
+      .map((door) => ({ name: `${each.name} at ${door.path} for ${model}`, model, door, each })),
+  ),
+);
+
+let api: MessagesApi;
+let service: Service;
+const answers = new Map<string, GridAnswer>();
+
+beforeAll(() => installClaude(), 600_000);
+beforeAll(async () => {
+  api = await startMessagesApi();
+  api.behave = gridBehaviour;
+  const env = { MODEL_API_MAX_CONCURRENT: `${concurrent}`, MODEL_API_STANDBY: '2' };
+  service = await startWithClaude(api, { env });
+  const left = [...cells];
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const { name, model, door, each } = next;
+      answers.set(name, await askGrid(service, door, model, each));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrent }, work));
+}, 600_000); // less than 4 minutes on an idle machine
+afterAll(async () => {
+  await service.stop();
+  await api.close();
+});
+
+describe('The requests of the relay', () => {
+  it('are accepted by the API of every model', () => {
+    expect(api.faults).toEqual([]);
+  });
+
+  it.each(gridModels)('are answered by every API for %s', (model) => {
+    const failed = cells
+      .filter((cell) => cell.model === model)
+      .flatMap(({ name, each: { isRound, options } }) => {
+        const { statuses, hasCall } = answers.get(name) ?? { statuses: [], hasCall: false };
+        const isAnswered = statuses.length === (isRound ? 2 : 1) && statuses.every((status) => status === 200);
+        const isCalled = hasCall || (!isRound && options.choice === undefined);
+        return isAnswered && isCalled ? [] : [{ name, statuses, hasCall }];
+      });
+    expect(failed).toEqual([]);
+  });
+});
