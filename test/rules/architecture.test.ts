@@ -214,16 +214,16 @@ describe('The imports', () => {
   });
 
   it('let an adapter import only the contract, the shared code of adapters, the errors and zod', () => {
-    const contract = 'src/primary/cli/contract/adapter';
+    const contract = ['adapter', 'model-rules'].map((name) => `src/primary/cli/contract/${name}`);
     const strays = (source: Source, target: string) =>
       isIn(...adapterFolders)(source) &&
-      ![contract, 'src/shared/errors', 'zod'].includes(target) &&
+      ![...contract, 'src/shared/errors', 'zod'].includes(target) &&
       !target.startsWith(`${commonFolder}/`) &&
       folderOf(source) !== folderOf({ name: target });
     expect(importsThat(strays)).toEqual([]);
     const leaves = (source: Source, target: string) =>
       folderOf(source) === commonFolder &&
-      ![contract, 'src/shared/errors', 'zod'].includes(target) &&
+      ![...contract, 'src/shared/errors', 'zod'].includes(target) &&
       !target.startsWith(`${commonFolder}/`);
     expect(importsThat(leaves)).toEqual([]);
   });

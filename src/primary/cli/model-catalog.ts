@@ -4,7 +4,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { ModelSizes } from './contract/adapter.js';
+import type { ModelSizes } from './contract/model-rules.js';
 import type { ModelCli } from './model-cli.js';
 import type { LearnedSizes } from './model-sizes.js';
 import {

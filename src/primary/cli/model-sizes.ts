@@ -4,7 +4,7 @@ import { inLine } from '../../shared/async.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import { replaceFile } from '../../shared/replace-file.js';
-import type { ModelSizes } from './contract/adapter.js';
+import type { ModelSizes } from './contract/model-rules.js';
 import type { OwnModel } from './route.js';
 
 /** Clients may name any number of models. */

@@ -1,5 +1,5 @@
 import type { FallbackReason, JobEnd, JobRequest, ToolRound } from '../../shared/job.js';
-import type { ModelSizes } from '../cli/contract/adapter.js';
+import type { ModelSizes } from '../cli/contract/model-rules.js';
 import type { Route } from '../cli/route.js';
 import type { Bill } from '../store/contract/usage.js';
 

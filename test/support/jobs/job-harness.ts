@@ -1,13 +1,8 @@
 import { Budgets } from '../../../src/primary/access/budgets.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
-import type {
-  Capabilities,
-  LaunchOptions,
-  ModelSizes,
-  Turn,
-  TurnEnd,
-} from '../../../src/primary/cli/contract/adapter.js';
+import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
+import type { ModelSizes } from '../../../src/primary/cli/contract/model-rules.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../../src/primary/cli/models.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';

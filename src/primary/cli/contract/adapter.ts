@@ -7,7 +7,6 @@ import {
   type CallDelta,
   type CallStart,
   type Effort,
-  efforts,
   type FileDocument,
   type Image,
   isDocument,
@@ -29,7 +28,7 @@ import {
   type Usage,
   type WebSearch,
 } from '../../../shared/job.js';
-import type { AddedField, ModelRules, SampledTurn } from './model-rules.js';
+import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
 export type {
   Attachment,
@@ -58,7 +57,7 @@ export type {
   Usage,
   WebSearch,
 };
-export { efforts, isDocument, optionalWishes, quotaWindowNames };
+export { isDocument, optionalWishes, quotaWindowNames };
 
 /**
  * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
@@ -132,14 +131,6 @@ export interface TurnInput {
 /** Event: the program has accepted the last piece of input and waits for the next piece of this turn. */
 export interface InputTaken {
   readonly type: 'input-taken';
-}
-
-/** Limits of a model in tokens; null if the program does not report them. */
-export interface ModelSizes {
-  /** Largest input, the size of the context. */
-  readonly maxInputTokens: number | null;
-  /** Largest answer. */
-  readonly maxOutputTokens: number | null;
 }
 
 export interface TurnEnd {

@@ -1,4 +1,6 @@
-import type { Effort, ToolOffer } from '../../../shared/job.js';
+import { type Effort, efforts, type ToolOffer } from '../../../shared/job.js';
+
+export { efforts };
 
 /** Rules of models, and fields that the relay adds to a request. */
 
@@ -32,3 +34,11 @@ export interface ModelRules {
 
 export const thinkingTypes = ['adaptive', 'between_tools', 'disabled', 'enabled'] as const;
 export type ThinkingType = (typeof thinkingTypes)[number];
+
+/** Limits of a model in tokens; null if the program does not report them. */
+export interface ModelSizes {
+  /** Largest input, the size of the context. */
+  readonly maxInputTokens: number | null;
+  /** Largest answer. */
+  readonly maxOutputTokens: number | null;
+}

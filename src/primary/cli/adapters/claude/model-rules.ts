@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type Effort, efforts } from '../../contract/adapter.js';
-import type { ModelRules, ThinkingType } from '../../contract/model-rules.js';
+import type { Effort } from '../../contract/adapter.js';
+import { efforts, type ModelRules, type ThinkingType } from '../../contract/model-rules.js';
 
 /**
  * Rules of the Messages API for each family of models, from the migration guides of the vendor. A model that is newer
