@@ -29,7 +29,7 @@ import {
   type ResponseLimits,
   type ResponseNode,
   type ResponseStore,
-  written,
+  writtenInTurns,
 } from '../store/contract/responses.js';
 import { bytesOf, type StoredText, stored, textOf } from '../store/contract/stored-text.js';
 import type { RedisConnection } from './redis-connection.js';
@@ -389,7 +389,7 @@ export class RedisResponses implements ResponseStore {
     const { id, client, previous, head } = node;
     const { verdict } = await this.#change('put', {
       ...{ id, client, holder: holderOf(client), previous: previous ?? '', head },
-      ...written(node, limits),
+      ...(await writtenInTurns(node, limits)),
       ...limits,
     });
     return verdict as PutVerdict;

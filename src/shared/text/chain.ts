@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { yieldToEventLoop } from '../clock.js';
 import { type ContinuedText, isDocument, type Message, type Tool } from '../job.js';
 import { isObject } from './json-schema.js';
+import { piecesOf } from './well-formed.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
@@ -118,7 +119,7 @@ function* addImages(hash: Hash, images: Message['images'] = []): Steps {
 }
 
 function* addText(hash: Hash, text: string): Steps {
-  for (const piece of piecesOf(text)) {
+  for (const piece of piecesOf(text, pieceLength)) {
     hash.update(piece);
     yield piece.length;
   }
@@ -141,7 +142,7 @@ function* addJson(hash: Hash, head: readonly [unknown, unknown], text: string): 
 /** Adds the JSON of a text. */
 function* addString(hash: Hash, text: string): Steps {
   hash.update('"');
-  for (const piece of piecesOf(text)) {
+  for (const piece of piecesOf(text, pieceLength)) {
     hash.update(JSON.stringify(piece).slice(1, -1));
     yield piece.length;
   }
@@ -194,16 +195,7 @@ for (const byte of [0x20, 9, 10, 11, 12, 13, 0xc2, 0xe1, 0xe2, 0xe3, 0xef]) blan
  */
 export function* collapsedBlanks(text: string): Generator<Uint8Array> {
   const state = { isAfterText: false, isAfterBlank: false };
-  for (const piece of piecesOf(text)) yield collapse(Buffer.from(piece), state);
-}
-
-/** Splits a text. No surrogate pair is split. */
-function* piecesOf(text: string): Generator<string> {
-  for (let at = 0; at < text.length; ) {
-    const end = endOfPiece(text, at);
-    yield text.slice(at, end);
-    at = end;
-  }
+  for (const piece of piecesOf(text, pieceLength)) yield collapse(Buffer.from(piece), state);
 }
 
 /** Collapses a piece. `state`: state at the end of the previous piece. */
@@ -227,14 +219,6 @@ function collapse(bytes: Uint8Array, state: { isAfterText: boolean; isAfterBlank
   }
   Object.assign(state, { isAfterText, isAfterBlank });
   return collapsed.subarray(0, length);
-}
-
-/** Returns the end of a piece that does not split a surrogate pair. */
-function endOfPiece(text: string, at: number): number {
-  const end = at + pieceLength;
-  if (end >= text.length) return text.length;
-  const last = text.charCodeAt(end - 1);
-  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
 }
 
 /** Returns the byte length of a blank at this position, as `\s` defines blanks; 0 if another character begins there. */

@@ -31,3 +31,14 @@ export function wellFormedJson(json: string): string {
 export function wholeLength(text: string, max: number): number {
   return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
 }
+
+/** Splits a text into pieces of at most `max` units, at least 2. No surrogate pair is split. */
+export function* piecesOf(text: string, max: number): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    const end = at + max;
+    const isInPair = end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1));
+    const piece = text.slice(at, isInPair ? end - 1 : end);
+    yield piece;
+    at += piece.length;
+  }
+}

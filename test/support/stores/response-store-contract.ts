@@ -109,10 +109,10 @@ export function describeResponseStore(
   describe(`A store of responses (${name})`, () => {
     inStore('gives body and text back as they were, to their client alone', async (responses, next) => {
       const ownKey = { id: 'one', client: 'key ada' };
-      const messages = [...turnOf(odd.repeat(1000)), ...turnOf('')];
-      expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(20_000) }), limits)).toBe('stored');
+      const messages = [...turnOf(odd.repeat(30_000)), ...turnOf('')];
+      expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(60_000) }), limits)).toBe('stored');
       const nextStore = await next();
-      expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(20_000));
+      expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(60_000));
       expect(await nextStore.head(ownKey, after)).toBe('head of one');
       expect(await nextStore.text(ownKey, after)).toEqual(messages);
       const theirs = { ...ownKey, client: 'key bob' };

@@ -1,5 +1,5 @@
 import { yieldToEventLoop } from '../../../shared/clock.js';
-import { wholeLength } from '../../../shared/text/well-formed.js';
+import { piecesOf } from '../../../shared/text/well-formed.js';
 
 /** UTF-16 units of one write. Node encodes them within two milliseconds. */
 const pieceUnits = 256 * 1024;
@@ -34,7 +34,7 @@ export class ProgramInput {
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true;
     for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
-      for (const piece of piecesOf(text)) {
+      for (const piece of piecesOf(text, pieceUnits)) {
         const isWritten = await new Promise<boolean>((resolve) => {
           this.#stdin.write(piece, (error) => resolve(error == null));
         });
@@ -44,15 +44,5 @@ export class ProgramInput {
     }
     this.#isWriting = false;
     if (this.#isEnding) this.#stdin.end();
-  }
-}
-
-/** Splits a text. No surrogate pair is split, because each piece is encoded alone. */
-function* piecesOf(text: string): Generator<string> {
-  for (let at = 0; at < text.length; ) {
-    const most = text.slice(at, at + pieceUnits + 1);
-    const piece = most.slice(0, wholeLength(most, pieceUnits));
-    yield piece;
-    at += piece.length;
   }
 }

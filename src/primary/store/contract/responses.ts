@@ -1,4 +1,6 @@
+import { yieldToEventLoop } from '../../../shared/clock.js';
 import type { Message } from '../../../shared/job.js';
+import { piecesOf } from '../../../shared/text/well-formed.js';
 
 /** The key of a response. Clients with the same response id do not share the response. */
 export interface ResponseKey {
@@ -84,8 +86,32 @@ export interface WrittenResponse {
   readonly weight: number;
 }
 
-export function written({ messages, body }: ResponseNode, { maxBytes, maxResponses }: ResponseLimits): WrittenResponse {
-  const texts = { messages: Buffer.from(JSON.stringify(messages)), body: Buffer.from(body) };
-  const bytes = texts.messages.length + texts.body.length + overheadBytes;
-  return { ...texts, bytes, weight: bytes + Math.ceil(maxBytes / maxResponses) };
+export function written({ messages, body }: ResponseNode, limits: ResponseLimits): WrittenResponse {
+  return weighed(Buffer.from(JSON.stringify(messages)), Buffer.from(body), limits);
+}
+
+/** Encodes a response like `written`, in several turns of the event loop if it is long. */
+export async function writtenInTurns(
+  { messages, body }: ResponseNode,
+  limits: ResponseLimits,
+): Promise<WrittenResponse> {
+  return weighed(await encodedInTurns(JSON.stringify(messages)), await encodedInTurns(body), limits);
+}
+
+function weighed(messages: Buffer, body: Buffer, { maxBytes, maxResponses }: ResponseLimits): WrittenResponse {
+  const bytes = messages.length + body.length + overheadBytes;
+  return { messages, body, bytes, weight: bytes + Math.ceil(maxBytes / maxResponses) };
+}
+
+/** UTF-16 units that are encoded in one turn. */
+const pieceUnits = 1024 * 1024;
+
+async function encodedInTurns(text: string): Promise<Buffer> {
+  if (text.length <= pieceUnits) return Buffer.from(text);
+  const pieces: Buffer[] = [];
+  for (const piece of piecesOf(text, pieceUnits)) {
+    await yieldToEventLoop();
+    pieces.push(Buffer.from(piece));
+  }
+  return Buffer.concat(pieces);
 }

@@ -23,7 +23,7 @@ import {
   type ResponseLimits,
   type ResponseNode,
   type ResponseStore,
-  written,
+  writtenInTurns,
 } from '../contract/responses.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
@@ -262,7 +262,7 @@ export class MemoryResponses implements ResponseStore {
   }
 
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
-    const { messages, body, bytes, weight } = written(node, limits);
+    const { messages, body, bytes, weight } = await writtenInTurns(node, limits);
     const { verdict, evicted: gone } = this.#index.put({ ...node, bytes, weight }, limits);
     if (verdict === 'stored') this.#texts.set(node.id, { messages, body, head: node.head });
     this.#drop(gone);

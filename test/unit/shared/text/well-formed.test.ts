@@ -1,4 +1,4 @@
-import { wellFormed, wellFormedJson, wholeLength } from '../../../../src/shared/text/well-formed.js';
+import { piecesOf, wellFormed, wellFormedJson, wholeLength } from '../../../../src/shared/text/well-formed.js';
 
 describe('A text that an API must accept', () => {
   it('has U+FFFD in place of NUL and lone surrogates', () => {
@@ -27,4 +27,10 @@ describe('A text that an API must accept', () => {
 
 it('A cut text does not end with half of a surrogate pair', () => {
   expect([wholeLength('a😀b', 2), wholeLength('a😀b', 3), wholeLength('a😀', 9)]).toEqual([1, 3, 3]);
+});
+
+it('A text is split into pieces that do not split a surrogate pair', () => {
+  expect([...piecesOf('a😀b😀', 2)]).toEqual(['a', '😀', 'b', '😀']);
+  expect([...piecesOf('abc', 2)]).toEqual(['ab', 'c']);
+  expect([...piecesOf('', 2)]).toEqual([]);
 });

@@ -1,0 +1,25 @@
+import { written, writtenInTurns } from '../../../../../src/primary/store/contract/responses.js';
+import { nodeOf, turnOf } from '../../../../support/stores/response-store-contract.js';
+
+const limits = { maxResponses: 1000, maxBytes: 64 * 1024 * 1024, ttlMs: 1000 };
+
+describe('A response for a store', () => {
+  it.each([
+    ['short', 'é'],
+    ['long', 'aé漢😀'.repeat(500_000)],
+  ])('has the same bytes if it is encoded in several turns of the event loop: %s', async (_, text) => {
+    const node = nodeOf('one', null, { messages: turnOf(text), body: text });
+    let turns = 0;
+    let isWritten = false;
+    const count = () => {
+      if (isWritten) return;
+      turns++;
+      setImmediate(count);
+    };
+    setImmediate(count);
+    const response = await writtenInTurns(node, limits);
+    isWritten = true;
+    expect(response).toEqual(written(node, limits));
+    expect(turns).toBeGreaterThanOrEqual(text.length > 1 ? 6 : 0);
+  });
+});
