@@ -434,7 +434,10 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
     workerFailed: () => defects.countWorker(),
   };
   const workers = new Workers(settings, observer, clock, log);
-  const sendKeys = () => workers.callAll((peer) => peer.call('keys', clients.workerKeys));
+  const sendKeys = () => {
+    for (const { pool } of parts.accounts.all) pool.forgetTenants();
+    workers.callAll((peer) => peer.call('keys', clients.workerKeys));
+  };
   const keysParts = { clients, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
   const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
   const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile);

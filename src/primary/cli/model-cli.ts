@@ -16,12 +16,13 @@ import { type CliLease, type PoolSettings, ProcessPool } from './pool/process-po
 import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
-import type { ConversationState, Tenant } from './process/cli-process.js';
+import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
 import type { LoginFence } from './process/login-fence.js';
 import { PdfReader } from './process/pdf-reader.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
+import type { Tenant } from './process/renewal.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
 

@@ -1,7 +1,8 @@
 import { readClientId } from '../../shared/client.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
-import type { CliProcess, ConversationState, Tenant } from '../cli/process/cli-process.js';
+import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
+import type { Tenant } from '../cli/process/renewal.js';
 import type { Job } from './job.js';
 
 /** CLI process as a job uses it. */
@@ -64,13 +65,12 @@ export class JobProcesses {
 export function tenantOf({
   request,
   launch,
-  turn,
-  chain,
-}: Pick<Job, 'request' | 'launch' | 'turn' | 'chain'>): Tenant | null {
+  isContinuable,
+}: Pick<Job, 'request' | 'launch' | 'isContinuable'>): Tenant | null {
   const { client, offer = null, search } = request;
   if (!renewedKinds.has(readClientId(client).kind) || search !== undefined) return null;
   const { system, schema } = launch;
-  return { client, system, schema, offer, isQuestion: turn === null && chain === null };
+  return { client, system, schema, offer, isQuestion: !isContinuable };
 }
 
 const renewedKinds: ReadonlySet<string> = new Set(['key', 'user', 'sso']);

@@ -360,7 +360,8 @@ export class JobRunner {
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };
-      const state = answered.isCut ? null : job.stateAfter(whole, conversation);
+      const isOver = answered.isCut || !job.isContinuable;
+      const state = isOver ? null : job.stateAfter(whole, conversation);
       return { end: job.done(answered, conversation), state };
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);

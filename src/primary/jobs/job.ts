@@ -196,6 +196,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return admitted(this.#prepared).chain;
   }
 
+  /** Whether a later request may continue this one. No request continues a line of a batch. */
+  get isContinuable(): boolean {
+    const isLine = this.background?.accepted.form.line !== undefined;
+    return this.turn !== null || (this.chain !== null && !isLine);
+  }
+
   /** Updates the prepared data, because the conversation may have changed while a background job waited. */
   prepare(prepared: Prepared): void {
     this.#prepared = prepared;

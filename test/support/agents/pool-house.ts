@@ -1,9 +1,10 @@
 import { type LaunchOptions, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { type CliLease, ProcessPool } from '../../../src/primary/cli/pool/process-pool.js';
 import { LaunchHistory } from '../../../src/primary/cli/pool/standby-policy.js';
-import type { CliLimits, CliProcess, Tenant } from '../../../src/primary/cli/process/cli-process.js';
+import type { CliLimits, CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import type { SpawnRequest } from '../../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../../src/primary/cli/process/program.js';
+import type { Tenant } from '../../../src/primary/cli/process/renewal.js';
 import type { ProcessTree } from '../../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { settled } from '../basics/settled.js';

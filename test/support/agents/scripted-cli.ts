@@ -18,10 +18,10 @@ import {
   CliProcess,
   type CliProcessParts,
   type OwnedTree,
-  type Tenant,
 } from '../../../src/primary/cli/process/cli-process.js';
 import type { TextSink, TurnUse } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
+import type { Tenant } from '../../../src/primary/cli/process/renewal.js';
 import type { Child, ExitStatus } from '../../../src/primary/cli/terminate/containment.js';
 import { withResolvers } from '../../../src/shared/async.js';
 import type { Clock } from '../../../src/shared/clock.js';
@@ -171,6 +171,7 @@ export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVe
           stdin,
         }),
         renew: () => ({ text: 'renew\n', stdin }),
+        interrupt: () => ({ text: 'interrupt\n', stdin }),
       },
       decoder: lineDecoder(),
     }),

@@ -286,11 +286,10 @@ export interface TurnWriter {
    * failed.
    */
   write(turn: Turn, number: number): TurnInput;
-  /**
-   * Returns the input that makes the process as good as new; null if it must end instead. The decoder then yields only
-   * `turn-end`, when the program has proven that nothing of its turns is left.
-   */
+  /** Returns the input of a renewal, null if the process must end. `turn-end` is the proof that nothing is left. */
   renew?(): TurnInput | null;
+  /** Returns the input that ends the turn early, with any event of its end; null if the process must end instead. */
+  interrupt?(): TurnInput | null;
 }
 
 /** Protocol with one process, from its start to its end. Writer and decoder may share state. */

@@ -9,7 +9,6 @@ import {
   type CliProcessParts,
   type ConversationState,
   continued,
-  type Tenant,
 } from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
 import type { TextSink } from '../process/open-turn.js';
@@ -24,6 +23,7 @@ import {
   launchKeyOf,
   untilExit,
 } from '../process/program.js';
+import type { Tenant } from '../process/renewal.js';
 import { replayable } from '../process/replay.js';
 import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 import type { LaunchHistory } from './standby-policy.js';
@@ -221,6 +221,12 @@ export class ProcessPool {
   /** Ends the idle processes of this client. */
   endSessionsOfClient(client: string): void {
     for (const session of this.sessions) if (session.client === client) this.#endSession(session);
+  }
+
+  /** Ends all renewed processes, and renews none that serves a job now, because a key has changed. */
+  forgetTenants(): void {
+    for (const [process] of this.#all) process.forbidRenewal();
+    this.endRenewed();
   }
 
   /** Ends all renewed processes, because other programs need their memory. */

@@ -1,8 +1,9 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { idleTicks } from '../../../shared/process/proc.js';
 import type { LaunchOptions } from '../contract/adapter.js';
-import type { CliProcess, ConversationState, Tenant } from '../process/cli-process.js';
+import type { CliProcess, ConversationState } from '../process/cli-process.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
+import type { Tenant } from '../process/renewal.js';
 import { mayServe, type ProcessPool } from './process-pool.js';
 import {
   type LaunchHistory,

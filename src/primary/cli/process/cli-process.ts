@@ -10,7 +10,6 @@ import type {
   ProgramVersion,
   Protocol,
   RequestKind,
-  ToolOffer,
   Turn,
   TurnEnd,
   TurnInput,
@@ -22,6 +21,7 @@ import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } fr
 import { ProgramOutput } from './output.js';
 import { ProgramInput } from './program-input.js';
 import type { Redactor } from './redactor.js';
+import { interruptedAnswer, isHarmless, noAnswer, notRenewed, renewalLimits, type Tenant } from './renewal.js';
 import { replayableHistory } from './replay.js';
 
 /** State of a conversation before a turn. */
@@ -38,19 +38,6 @@ export interface ConversationState {
   readonly launch?: LaunchOptions;
   /** Set if the conversation may never be continued. */
   readonly guess?: SessionGuess;
-}
-
-/**
- * Client that a process serves, with the parts of its request that the process may keep. No other client ever gets the
- * process.
- */
-export interface Tenant {
-  readonly client: string;
-  readonly system: string | null;
-  readonly schema: string | null;
-  readonly offer: ToolOffer | null;
-  /** Whether no conversation keeps the process after this job, so that it is renewed. */
-  readonly isQuestion: boolean;
 }
 
 /** Returns the turn for a process that already has the history, with the process's ids of the calls. */
@@ -116,12 +103,6 @@ export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'memoryBytes' | 
 
 /** Longest grace after a job. The processes of a job must end within a second, even if they ignore SIGTERM. */
 const maxJobGraceMs = 400;
-/** Longest time in which a program must prove that it is as good as new. */
-const maxRenewalMs = 1000;
-/** Questions after which a process ends, because programs grow with each. */
-const maxQuestions = 100;
-/** Growth since the first question after which a process ends, bytes. */
-const maxGrowthBytes = 100 * 1024 * 1024;
 /** Number of refused requests in one turn after which the process is ended. */
 const maxRefusals = 100;
 
@@ -142,6 +123,8 @@ export class CliProcess {
   #turns = 0;
   /** Undefined before the first job. */
   #tenant: Tenant | null | undefined;
+  /** Interruption of the last turn, which resolves with whether it has ended in time; null if the turn ended by itself. */
+  #interruption: Promise<boolean> | null = null;
   /** Questions that the process has answered since its start, the present one included. */
   #questions = 1;
   /** Memory of the program after its first question, bytes; null before. */
@@ -226,6 +209,11 @@ export class CliProcess {
     else this.#tenant = { ...this.#tenant, isQuestion: tenant.isQuestion };
   }
 
+  /** Prevents that the process serves another question of its client. */
+  forbidRenewal(): void {
+    if (this.#tenant !== undefined) this.#tenant = null;
+  }
+
   /** Whether the program is alive, even before Node reports its death. A dead program must not get a turn. */
   get isAlive(): boolean {
     return this.#exit === null && this.#running?.tree.hasDied === false;
@@ -249,7 +237,7 @@ export class CliProcess {
 
   /**
    * Sends one turn to the program and writes its answer to `sink`. Rejects with `cli_error`, `spawn_error`, `timeout`
-   * for a silent program, or the signal's reason; the process is then being ended.
+   * for a silent program, or the signal's reason; the process is then being ended, or interrupted for `renew`.
    */
   async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
     if (this.#state.name === 'busy' && this.#state.turn !== null)
@@ -257,7 +245,20 @@ export class CliProcess {
     this.#refusals = 0;
     const input = this.#protocol.writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
-    return this.#exchange(input, sink, signal, this.#parts.limits);
+    try {
+      return await this.#exchange(input, sink, signal, this.#parts.limits);
+    } catch (error) {
+      this.#abandonTurn(toRelayError(error));
+      throw error;
+    }
+  }
+
+  /** Interrupts a turn that has failed if the process may be renewed; otherwise ends the process. */
+  #abandonTurn(error: RelayError): void {
+    const mayStay = this.tenant !== null && this.isReusable && isHarmless(error);
+    const input = mayStay ? (this.#protocol.writer.interrupt?.() ?? null) : null;
+    if (input === null) void this.end(endReasonOf(error));
+    else this.#interruption = this.#prove(input, interruptedAnswer, renewalLimits.interruptionMs);
   }
 
   /**
@@ -265,16 +266,25 @@ export class CliProcess {
    * program has proven this; if not, the process must be ended.
    */
   async renew(): Promise<boolean> {
-    const input = this.isReusable && !this.#isWornOut() ? (this.#protocol.writer.renew?.() ?? null) : null;
-    if (input === null) return false;
+    if (this.#interruption !== null && !(await this.#interruption)) return false;
+    if (!this.isReusable || this.#isWornOut()) return false;
+    this.#interruption = null;
+    const input = this.#protocol.writer.renew?.() ?? null;
+    if (input === null || !(await this.#prove(input, noAnswer, renewalLimits.proofMs))) return false;
+    this.#questions++;
+    return true;
+  }
+
+  /** Returns whether the program reaches the end of this input in time; if not, the process is being ended. */
+  async #prove(input: TurnInput, sink: TextSink, limitMs: number): Promise<boolean> {
     const { limits, clock } = this.#parts;
     const controller = new AbortController();
-    const stopTimer = clock.after(maxRenewalMs, () => controller.abort(notRenewed()));
+    const stopTimer = clock.after(limitMs, () => controller.abort(notRenewed()));
     try {
-      await this.#exchange(input, noAnswer, controller.signal, { ...limits, stallMs: 0 });
-      this.#questions++;
+      await this.#exchange(input, sink, controller.signal, { ...limits, stallMs: 0 });
       return this.isReusable;
-    } catch {
+    } catch (error) {
+      void this.end(endReasonOf(toRelayError(error)));
       return false;
     } finally {
       stopTimer();
@@ -285,10 +295,10 @@ export class CliProcess {
     const memoryBytes = this.#running?.tree.memoryBytes() ?? null;
     this.#firstMemoryBytes ??= memoryBytes;
     const grownBytes = (memoryBytes ?? 0) - (this.#firstMemoryBytes ?? 0);
-    return this.#questions >= maxQuestions || grownBytes >= maxGrowthBytes;
+    return this.#questions >= renewalLimits.questions || grownBytes >= renewalLimits.growthBytes;
   }
 
-  /** Writes the input and reads until its end. Rejects like `turn`; the process is then being ended. */
+  /** Writes the input and reads until its end. Rejects like `turn`. */
   async #exchange(input: TurnInput, sink: TextSink, signal: AbortSignal, limits: TurnLimits): Promise<TurnEnd> {
     const { input: stdin, output } = this.#running ?? neverStarted();
     const { clock } = this.#parts;
@@ -310,9 +320,6 @@ export class CliProcess {
       const end = await open.ended;
       if (this.#state.name === 'busy') this.#become({ ...this.#state, turn: null });
       return end;
-    } catch (error) {
-      void this.end(endReasonOf(toRelayError(error)));
-      throw error;
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -439,27 +446,6 @@ export class CliProcess {
     this.#sinceMs = this.#parts.clock.monotonicMs();
     this.#onChange(this);
   }
-}
-
-/** Sink of a renewal, in which the program must not write an answer. */
-const noAnswer: TextSink = {
-  write: wroteAnswer,
-  call: wroteAnswer,
-  thought: wroteAnswer,
-  search: wroteAnswer,
-  cite: wroteAnswer,
-  model: wroteAnswer,
-  hasEnough: false,
-  isFull: false,
-  room: async () => {},
-};
-
-function wroteAnswer(): never {
-  throw notRenewed();
-}
-
-function notRenewed(): RelayError {
-  return cliError('other', 'the model CLI has not proven that its context is empty');
 }
 
 function tooManyRefusals(): RelayError {

@@ -1,14 +1,13 @@
-import {
-  type Decoder,
-  type DecoderEvent,
-  type Exit,
-  type PassageCited,
-  type SearchMade,
-  type ToolCall,
-  type TurnEnd,
-  type TurnEvent,
-  type Usage,
-  unknownUsage,
+import type {
+  Decoder,
+  DecoderEvent,
+  Exit,
+  PassageCited,
+  SearchMade,
+  ToolCall,
+  TurnEnd,
+  TurnEvent,
+  Usage,
 } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
@@ -31,6 +30,7 @@ import {
 import { callEvents, endOf, StreamedMessage } from './message.js';
 import { isOfRewinding } from './rewinding.js';
 import { nameForClient } from './tool-server.js';
+import { added, noTokens, usageOf } from './usage.js';
 import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
 
 interface ClaudeAnswer {
@@ -78,6 +78,8 @@ type WriterState = Pick<
 interface RewindingLine {
   readonly type: 'rewinding';
   readonly text: string;
+  /** End of an interrupted turn. */
+  readonly result: ResultLine | null;
 }
 
 /** Reads the stdout of one claude process. */
@@ -138,12 +140,23 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #parse(text: string): ClaudeLine | SearchMade | RewindingLine | null {
     const { searches, rewinding } = this.#writer;
     const line = searches.read(text) ?? parseLine(text);
-    return rewinding.isOpen && line?.type !== 'rate_limit_event' ? { type: 'rewinding', text } : line;
+    return rewinding.isOpen && line?.type !== 'rate_limit_event'
+      ? { type: 'rewinding', text, result: line?.type === 'result' ? line : null }
+      : line;
+  }
+
+  #rewound({ text, result }: RewindingLine): readonly DecoderEvent[] {
+    if (result !== null) {
+      this.#spend(result.total_cost_usd ?? null);
+      this.#answer = emptyAnswer();
+      this.#writer.answered();
+    }
+    return this.#writer.rewinding.read(text);
   }
 
   #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
     if (line.type === 'search') return [line];
-    if (line.type === 'rewinding') return this.#writer.rewinding.read(line.text);
+    if (line.type === 'rewinding') return this.#rewound(line);
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request')
@@ -441,34 +454,6 @@ function sizesOf({ modelUsage }: ResultLine, model: string | null): Pick<TurnEnd
 /** Rounds a difference of two sums, whose last digits are meaningless. */
 function roundedUsd(usd: number): number {
   return Math.round(usd * 1e9) / 1e9;
-}
-
-const noTokens: MessageUsage = {
-  input_tokens: 0,
-  cache_creation_input_tokens: 0,
-  cache_read_input_tokens: 0,
-  output_tokens: 0,
-};
-
-function added(first: MessageUsage, second: MessageUsage): MessageUsage {
-  return {
-    input_tokens: first.input_tokens + second.input_tokens,
-    cache_creation_input_tokens: first.cache_creation_input_tokens + second.cache_creation_input_tokens,
-    cache_read_input_tokens: first.cache_read_input_tokens + second.cache_read_input_tokens,
-    output_tokens: first.output_tokens + second.output_tokens,
-  };
-}
-
-function usageOf(usage: MessageUsage | null | undefined, costUsd: number | null): Usage {
-  if (!usage) return { ...unknownUsage, costUsd };
-  const { input_tokens: fresh, cache_creation_input_tokens: stored, cache_read_input_tokens: cached } = usage;
-  return {
-    inputTokens: fresh + stored + cached,
-    outputTokens: usage.output_tokens,
-    costUsd,
-    cacheReadTokens: cached,
-    cacheWriteTokens: stored,
-  };
 }
 
 /** Text that grows block by block, with a blank line between the text before and after a tool call. */

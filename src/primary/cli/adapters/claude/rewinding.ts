@@ -22,7 +22,7 @@ const typesOfTurns: ReadonlySet<unknown> = new Set([
   ...['stream_event', 'assistant', 'user', 'result', 'control_request'],
 ]);
 
-type RewindingStep = 'none' | 'rewinds' | 'exports';
+type RewindingStep = 'none' | 'interrupts' | 'rewinds' | 'exports';
 
 const prefix = 'rewinding ';
 
@@ -39,6 +39,8 @@ export class Rewinding {
   /** Ids of the first and the newest user line since the start or the last rewinding; null if there is none. */
   #lines: { readonly first: string; readonly newest: string } | null = null;
   #step: RewindingStep = 'none';
+  /** Whether the turn that is interrupted has not ended yet. */
+  #isTurnOpen = false;
   /** Number of rewindings so far, which makes their request ids unique. */
   #count = 0;
 
@@ -50,6 +52,17 @@ export class Rewinding {
   /** Whether the CLI has not proven yet that nothing is left. */
   get isOpen(): boolean {
     return this.#step !== 'none';
+  }
+
+  /**
+   * Returns the request that ends the turn of the CLI. If the turn has ended, the CLI answers another request instead, so
+   * that both cases end with a line of the CLI.
+   */
+  interrupt(isTurnOpen: boolean): string {
+    this.#count++;
+    this.#step = 'interrupts';
+    this.#isTurnOpen = isTurnOpen;
+    return controlLine(this.#idOf('interrupts'), { subtype: isTurnOpen ? 'interrupt' : 'get_settings' });
   }
 
   /** Returns the requests to the CLI; null if it has received no turn. */
@@ -69,11 +82,21 @@ export class Rewinding {
   read(text: string): readonly DecoderEvent[] {
     const line = jsonOf(text);
     if (!isObject(line)) return [];
+    if (this.#step === 'interrupts') return this.#interrupted(line);
     if (typesOfTurns.has(line.type)) return failed;
     if (line.type !== 'control_response') return [];
     const { response } = success.safeParse(line).data ?? {};
     if (response?.request_id !== this.#idOf(this.#step)) return failed;
     return this.#step === 'rewinds' ? this.#rewound(response.response) : this.#exported(response.response);
+  }
+
+  /** Ends the interruption with the end of the turn; lines before it belong to the turn. */
+  #interrupted(line: Readonly<Record<string, unknown>>): readonly DecoderEvent[] {
+    const { response } = success.safeParse(line).data ?? {};
+    const isEnd = this.#isTurnOpen ? line.type === 'result' : response?.request_id === this.#idOf('interrupts');
+    if (!isEnd) return [];
+    this.#step = 'none';
+    return ended;
   }
 
   #rewound(answer: unknown): readonly DecoderEvent[] {
@@ -86,7 +109,7 @@ export class Rewinding {
     if (!exported.safeParse(answer).success) return failed;
     this.#step = 'none';
     this.#lines = null;
-    return [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
+    return ended;
   }
 
   #idOf(step: RewindingStep): string {
@@ -94,4 +117,5 @@ export class Rewinding {
   }
 }
 
+const ended: readonly DecoderEvent[] = [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
 const failed: readonly DecoderEvent[] = [turnFailed('other', 'the model CLI has not proven that its context is empty')];

@@ -166,6 +166,12 @@ export class ClaudeWriter implements TurnWriter {
     return { text, stdin: 'keep-open' };
   }
 
+  /** Returns the request that ends the turn; only its end if the CLI has ended the turn itself. */
+  interrupt(): TurnInput | null {
+    if (!this.#settable.has('rewinding') || this.tools.calls.isWaiting) return null;
+    return { text: this.rewinding.interrupt(this.#currentTurn !== null), stdin: 'keep-open' };
+  }
+
   /** Returns the fields of a user line of the history. Its id lets the conversation be rewound to it. */
   #historyExtras(): { readonly shouldQuery: false; readonly uuid?: string } {
     if (!this.#settable.has('rewinding')) return { shouldQuery: false };

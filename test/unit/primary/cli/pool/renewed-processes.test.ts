@@ -1,5 +1,7 @@
 import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
+import { cancelled, cliError, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import { PoolHouse, usualLaunch } from '../../../../support/agents/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
 import { settled } from '../../../../support/basics/settled.js';
 
 const none = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
@@ -168,6 +170,87 @@ describe('A renewed process', () => {
     await released;
     expect([tree.ends, house.pool.counts()]).toEqual([['shutting_down'], none]);
   });
+});
+
+describe('A process whose question is cut', () => {
+  /** Cuts a question of ada with this reason. Returns its program, and the release of its process. */
+  async function cut(house: PoolHouse, reason: Error, client = 'ada') {
+    const lease = await house.acquireFor(client);
+    const tree = house.treeOf(lease);
+    const controller = new AbortController();
+    const turn = lease.turn(turnOf('hello'), new TextBook(), controller.signal);
+    await tree.say('+text\n');
+    controller.abort(reason);
+    await expect(turn).rejects.toBe(reason);
+    return { tree, released: lease.release(null) };
+  }
+
+  it.each([
+    ['a cancelled one', cancelled('the client has disconnected')],
+    ['a late one', new RelayError('timeout', 'too late')],
+  ])('is interrupted and renewed: %s', async (_, reason) => {
+    const house = new PoolHouse();
+    const { tree, released } = await cut(house, reason);
+    await tree.say('+rest\nend\n');
+    await tree.say('end\n');
+    await released;
+    expect([tree.receivedInput, house.pool.counts()]).toEqual(['hello\ninterrupt\nrenew\n', { ...none, renewed: 1 }]);
+    expect((await house.question('ada')).origin).toBe('renewed');
+  });
+
+  it('ends if the program does not end its turn within 300 ms', async () => {
+    const house = new PoolHouse();
+    const { tree, released } = await cut(house, cancelled('gone'));
+    await house.clock.advance(299);
+    expect(tree.ends).toEqual([]);
+    await house.clock.advance(1);
+    await released;
+    expect([tree.ends.length, tree.receivedInput]).toEqual([1, 'hello\ninterrupt\n']);
+  });
+
+  it('is renewed after a failure of the turn, but not after a refused credential', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquireFor('ada');
+    const tree = house.treeOf(lease);
+    const turn = lease.turn(turnOf('hello'), new TextBook(), never);
+    await tree.say('fail\n');
+    await expect(turn).rejects.toThrow('it failed');
+    const released = lease.release(null);
+    await tree.say('end\n');
+    await tree.say('end\n');
+    await released;
+    expect(house.pool.counts()).toEqual({ ...none, renewed: 1 });
+    const { tree: refused, released: gone } = await cut(house, cliError('auth', 'refused'));
+    await gone;
+    expect([refused === tree, refused.ends.length]).toEqual([true, 1]);
+  });
+
+  it('ends at a shutdown, and if its client is known by its address alone', async () => {
+    const house = new PoolHouse();
+    const { tree, released } = await cut(house, shuttingDown());
+    await released;
+    const lease = await house.acquire();
+    const other = house.treeOf(lease);
+    const controller = new AbortController();
+    const turn = lease.turn(turnOf('hello'), new TextBook(), controller.signal);
+    controller.abort(cancelled('gone'));
+    await expect(turn).rejects.toThrow('gone');
+    await lease.release(null);
+    expect([tree.ends, other.ends]).toEqual([['shutting_down'], ['cancelled']]);
+  });
+});
+
+it('A change of the keys ends renewed processes, and those that are busy are not renewed', async () => {
+  const house = new PoolHouse();
+  const { tree } = await house.question('key ada');
+  const lease = await house.acquireFor('key bob');
+  const busy = await house.answer(lease);
+  const standby = await house.startAhead();
+  house.pool.forgetTenants();
+  await lease.release(null);
+  expect([tree.ends, busy.ends, standby.state.name]).toEqual([['retired'], ['done'], 'standby']);
+  expect((await house.question('key bob')).origin).toBe('standby');
+  expect((await house.question('key bob')).origin).toBe('renewed');
 });
 
 const never = new AbortController().signal;

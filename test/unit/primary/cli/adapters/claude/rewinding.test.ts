@@ -161,6 +161,53 @@ describe('The rewinding of a claude process', () => {
   });
 });
 
+describe('The interruption of a claude process', () => {
+  function midTurn() {
+    const writer = new ClaudeWriter(new Set(everything));
+    const decoder = new ClaudeDecoder(writer);
+    writer.write(ask('hello'), 1);
+    decoder.begin(1);
+    decoder.read(line({ type: 'stream_event', event: delta }));
+    return { writer, decoder };
+  }
+
+  const end = (more: object = {}) => line({ type: 'result', is_error: true, num_turns: 1, result: '', ...more });
+
+  it('drops the rest of the answer, and ends with the end of the turn', () => {
+    const { writer, decoder } = midTurn();
+    expect(kinds(writer.interrupt()?.text ?? '')).toEqual(['interrupt']);
+    expect(decoder.read(late + answer('rewinding 1 interrupts', {}) + late)).toEqual([]);
+    expect(decoder.read(end())).toMatchObject([{ type: 'turn-end' }]);
+    expect(decoder.isMidAnswer).toBe(false);
+    expect(writer.renew()?.text).toContain('rewinding 2 rewinds');
+  });
+
+  it('ends with an answer of the CLI if the turn has ended before', () => {
+    const { writer, decoder } = answered();
+    expect(kinds(writer.interrupt()?.text ?? '')).toEqual(['get_settings']);
+    expect(decoder.read(answer('rewinding 1 interrupts', {}))).toMatchObject([{ type: 'turn-end' }]);
+  });
+
+  it('does not let the next question pay for the interrupted one', () => {
+    const { writer, decoder } = midTurn();
+    writer.interrupt();
+    decoder.read(end({ total_cost_usd: 0.5 }));
+    writer.renew();
+    decoder.read(answer('rewinding 2 rewinds', rewound) + answer('rewinding 2 exports', { text: '' }));
+    writer.write(ask('next'), 2);
+    decoder.begin(2);
+    const next = { type: 'result', is_error: false, num_turns: 1, result: 'Hi.', total_cost_usd: 0.75 };
+    expect(decoder.read(line(next))).toMatchObject([{ type: 'turn-end', usage: { costUsd: 0.25 } }]);
+  });
+
+  it('is not possible in a version that cannot be rewound, or while the CLI waits for results', () => {
+    expect(answered(ask('hello'), ['model']).writer.interrupt()).toBeNull();
+    const { writer } = answered(ask('hello', { offer: { tools: [tool], choice: 'auto', isParallel: true } }));
+    writer.tools.calls.called('toolu_1');
+    expect(writer.interrupt()).toBeNull();
+  });
+});
+
 describe('The first turn after a rewinding', () => {
   function renewed(turn?: Turn) {
     const process = answered(turn);
