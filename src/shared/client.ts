@@ -127,6 +127,10 @@ export function isGroupUsage(name: string): boolean {
 export const clientKinds = ['key', 'made', 'user', 'sso', 'address', 'other'] as const;
 type ClientKind = (typeof clientKinds)[number];
 
+/** Kinds of owners of a budget. A group and the whole service are no clients. */
+export const budgetKinds = [...clientKinds, 'group', 'service'] as const;
+export type BudgetKind = (typeof budgetKinds)[number];
+
 /** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
 export interface ClientId {
   readonly kind: ClientKind;

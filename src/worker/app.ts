@@ -259,7 +259,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
   addRoute(app, '/models', { get: [getModels(primary, settings)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
-  addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, seesPids)] });
+  addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, authority.keys)] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
   addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });
   addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });

@@ -172,7 +172,7 @@ function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`
     <h2>Budgets</h2>
-    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />
+    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ kind, client }: BudgetUse) => `${kind} ${client}`} sortedBy=${0} />
   `;
 }
 

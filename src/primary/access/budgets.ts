@@ -1,5 +1,5 @@
 import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { groupUsage, holderOf, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
+import { groupUsage, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { PeriodLimit } from '../../shared/config/api-keys.js';
 import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
@@ -123,7 +123,9 @@ export class Budgets {
     return budgets.flatMap((budget) => {
       const { tokens, costUsd } = this.#useOf(budget);
       const resets = [tokens, costUsd].flatMap((use) => use?.resets_at ?? []).sort();
-      return resets[0] === undefined ? [] : [{ client: budget.name, resets_at: resets[0], tokens, cost_usd: costUsd }];
+      return resets[0] === undefined
+        ? []
+        : [{ client: budget.name, kind: budget.kind, resets_at: resets[0], tokens, cost_usd: costUsd }];
     });
   }
 
@@ -151,14 +153,10 @@ function closed(budget: LimitedUse): RelayError {
   });
 }
 
-function subjectOf({ name, holders }: LimitedUse): string {
-  if (holders === null) return 'the service';
-  if (name.startsWith('@')) return `the group ${name.slice(1)}`;
-  return holders[0] !== undefined && isPerson(holders[0]) ? 'this person' : 'the API key';
-}
-
-function isPerson(client: string): boolean {
-  return readClientId(client).kind === 'sso' && holderOf(client) === client;
+function subjectOf({ name, kind }: LimitedUse): string {
+  if (kind === 'service') return 'the service';
+  if (kind === 'group') return `the group ${name.slice(1)}`;
+  return kind === 'sso' && !name.includes('/') ? 'this person' : 'the API key';
 }
 
 /** Owns what each client, and all of them, have used in the current day, week or month. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
+import { type BudgetKind, groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
 import {
   type ApiKey,
   type Budget,
@@ -51,6 +51,7 @@ export interface LimitedUse extends Budget {
   readonly isClosed?: true;
   /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
   readonly name: string;
+  readonly kind: BudgetKind;
   /** Clients whose usage counts, and the usage of a group; null for all clients. See `spendersOf`. */
   readonly holders: readonly string[] | null;
 }
@@ -157,7 +158,7 @@ export class Clients {
     const isUnlimited = tokens === null && costUsd === null;
     const holder = holderOf(client) === client ? null : this.#ownOptionsOf(holderOf(client));
     if (isUnlimited || (holder !== null && isDeepStrictEqual({ tokens, costUsd }, budgetIn(holder)))) return [];
-    return [{ name: readClientId(client).name, tokens, costUsd, holders: [client] }];
+    return [{ ...readClientId(client), tokens, costUsd, holders: [client] }];
   }
 
   #ownOptionsOf(client: string): KeyOptions {
@@ -360,7 +361,8 @@ function sharedUses(
   }
   const uses = budgets.map(({ name, ...budget }) => {
     const members = name === wholeService ? null : [...(holders.get(name) ?? []), groupUsage(name)];
-    return [name, { ...budget, name: `@${name}`, holders: members }] as const;
+    const kind = name === wholeService ? 'service' : 'group';
+    return [name, { ...budget, kind, name: `@${name}`, holders: members }] as const;
   });
   return new Map(uses);
 }

@@ -189,7 +189,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),
-    accounts: ({ owner }) => ({ text: JSON.stringify(services.status.accounts(owner)) }),
+    accounts: ({ owner, withOpen }) => ({ text: JSON.stringify(services.status.accounts(owner, withOpen)) }),
     schemaFault: async ({ schema, client }) => ({
       fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
     }),

@@ -267,7 +267,8 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the route of a request, even if its client may not name the model, or may use no account of its CLI. */
   route(request: RoutedRequest): Route<C> {
-    return this.withAccount(this.#routeTo(request.model, this.#choiceOf(request.client), null), request);
+    const route = this.#routeTo(request.model, this.#choiceOf(request.client), null);
+    return this.withAccount(route, request) ?? route;
   }
 
   /**
@@ -282,9 +283,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     const choice = this.#choiceOf(client);
     return models.flatMap(({ name, account }) => {
       if (!isUsable(name, choice)) return [];
-      const route = this.#routeTo(name, choice, account);
-      const cli = this.#accounts === null ? route.cli : this.#chooseAccount(this.#accounts, route, request);
-      return cli === null ? [] : [{ ...route, cli }];
+      return this.withAccount(this.#routeTo(name, choice, account), request) ?? [];
     });
   }
 
@@ -298,11 +297,12 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     return { cli, adapterModel, publicModel, label: publicModel ?? all.label, circuit, account };
   }
 
-  /** Returns the route with the account that is right at present; the same route if no account may serve the client. */
-  withAccount(route: Route<C>, request: RoutedRequest): Route<C> {
+  /** Returns the route with the account that is right at present; null if no account may serve the client. */
+  withAccount(route: Route<C>, request: RoutedRequest): Route<C> | null {
     if (this.#accounts === null) return route;
     const cli = this.#chooseAccount(this.#accounts, route, request);
-    return cli === null || cli === route.cli ? route : { ...route, cli };
+    if (cli === null) return null;
+    return cli === route.cli ? route : { ...route, cli };
   }
 
   /** Throws `validation_error` for a model that the client may not name, and `forbidden` if it has no account. */

@@ -82,7 +82,8 @@ export class RouteChooser {
     const reason = fallbackReasonOf(error);
     if (reason === null || request.results !== undefined) return null;
     const isOfAccount = error instanceof RelayError && (error.scope ?? error.quota?.scope) === 'account';
-    const routes = left.map((route) => this.#router.withAccount(route, request));
+    // an account may have got an owner since the admission
+    const routes = left.flatMap((route) => this.#router.withAccount(route, request) ?? []);
     const isUsable = (route: Route) =>
       !(isOfAccount && route.cli === failed.cli) && !this.#isRefused(route, request, false) && hasRoom(route);
     const index = routes.findIndex(isUsable);

@@ -2,7 +2,7 @@ import type { Counter, Registry } from 'prom-client';
 import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import type { BudgetUse } from '../../shared/api/usage.js';
-import { holderOf, readClientId } from '../../shared/client.js';
+import { type BudgetKind, holderOf, readClientId } from '../../shared/client.js';
 import { type BatchApi, batchApis, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import {
   type FallbackReason,
@@ -187,66 +187,98 @@ const maxUsers = 50;
 /** Label of all clients without a separate label: addresses, and keys, users and people beyond the limits. */
 const restLabel = 'other';
 
-/** Owns the labels of clients. A client keeps its label, so that no counter decreases. */
-class ClientLabels {
-  readonly #labels = { key: new Set<string>(), user: new Set<string>(), sso: new Set<string>() };
+/** Labels of a client. Keys of the operator, groups and the whole service have no `kind`: their names differ. */
+interface ClientLabel {
+  readonly client: string;
+  readonly kind?: BudgetKind;
+}
 
-  /** Returns the label of a client. */
-  of(client: string): string {
-    const { kind, name } = readClientId(holderOf(client));
-    if (kind !== 'key' && kind !== 'user' && kind !== 'sso') return restLabel;
-    const labels = this.#labels[kind];
-    if (!labels.has(name) && labels.size >= (kind === 'key' ? maxKeys : maxUsers)) return restLabel;
-    labels.add(name);
-    return name;
+function labelOf(kind: BudgetKind, name: string): ClientLabel {
+  const isPlain = kind === 'group' || kind === 'service' || (kind === 'key' && name !== restLabel);
+  return isPlain ? { client: name } : { client: name, kind };
+}
+
+/** Owns the labels of clients. A client keeps its labels, so that no counter decreases. */
+class ClientLabels {
+  readonly #labels = new Map<string, ClientLabel>();
+  readonly #counts = { key: 0, made: 0, user: 0, sso: 0 };
+
+  /** Returns the labels of a client, which are those of its holder. */
+  of(client: string): ClientLabel {
+    const holder = holderOf(client);
+    const known = this.#labels.get(holder);
+    if (known !== undefined) return known;
+    const { kind, name } = readClientId(holder);
+    if (kind === 'address' || kind === 'other') return { client: restLabel };
+    if (this.#counts[kind] >= (kind === 'key' ? maxKeys : maxUsers)) return { client: restLabel };
+    this.#counts[kind]++;
+    this.#labels.set(holder, labelOf(kind, name));
+    return labelOf(kind, name);
   }
 
-  get all(): string[] {
-    return [...new Set([restLabel, ...this.#labels.key, ...this.#labels.user, ...this.#labels.sso])];
+  get all(): ClientLabel[] {
+    return [{ client: restLabel }, ...this.#labels.values()];
   }
 }
 
 /** Owns the counters by client. The number of labels is limited, and no label is an address. */
 export class ClientMetrics {
   readonly #labels = new ClientLabels();
-  readonly #jobs: Counter<'client' | 'outcome'>;
-  readonly #refused: Counter<'client'>;
+  readonly #jobs: Counter<'client' | 'kind' | 'outcome'>;
+  readonly #refused: Counter<'client' | 'kind'>;
 
   /** `waiting`: number of waiting jobs by client. */
   constructor(registry: Registry, waiting: () => ReadonlyMap<string, number>) {
     const jobs = 'Jobs that were admitted and have ended, by client: API keys, local users, and all others together.';
-    this.#jobs = counter(registry, 'client_jobs_total', jobs, 'client', 'outcome');
+    this.#jobs = counter(registry, 'client_jobs_total', jobs, 'client', 'kind', 'outcome');
     const refused = 'Jobs that were not admitted, by client.';
-    this.#refused = counter(registry, 'client_refused_total', refused, 'client');
+    this.#refused = counter(registry, 'client_refused_total', refused, 'client', 'kind');
     const queued = () => this.#queued(waiting());
-    addGauge(registry, 'client_jobs_queued', 'Jobs that wait for a slot, by client.', queued, 'client');
+    addGauge(registry, 'client_jobs_queued', 'Jobs that wait for a slot, by client.', queued, 'client', 'kind');
   }
 
   jobEnded({ client }: JobRequest, { outcome }: JobEnd): void {
-    this.#jobs.inc({ client: this.#labels.of(client), outcome });
+    this.#jobs.inc({ ...this.#labels.of(client), outcome });
   }
 
   countRefusal(client: string): void {
-    this.#refused.inc({ client: this.#labels.of(client) });
+    this.#refused.inc({ ...this.#labels.of(client) });
   }
 
-  #queued(waiting: ReadonlyMap<string, number>): Record<string, number> {
-    const labelled = [...waiting].map(([client, count]) => [this.#labels.of(client), count] as const);
-    const queued = Object.fromEntries(this.#labels.all.map((label) => [label, 0]));
-    for (const [label, count] of labelled) queued[label] = (queued[label] ?? 0) + count;
-    return queued;
+  #queued(waiting: ReadonlyMap<string, number>): Figures {
+    const idle = this.#labels.all.map((label) => [label, 0] as const);
+    return figuresBy([...idle, ...[...waiting].map(([client, count]) => [this.#labels.of(client), count] as const)]);
   }
+}
+
+/** Sums up numbers by the labels `client` and `kind`. */
+function figuresBy(counts: Iterable<readonly [ClientLabel, number]>): Figures {
+  const figures: Record<string, Record<string, number>> = {};
+  for (const [{ client, kind = '' }, count] of counts) {
+    const kinds = figures[client] ?? {};
+    figures[client] = { ...kinds, [kind]: (kinds[kind] ?? 0) + count };
+  }
+  return figures;
 }
 
 /** Adds a gauge for the budgets. `budgets` is called at each scrape. The number of labels is limited. */
 export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
   const help =
-    'Used share of the budget of an API key, a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.';
-  const shares = () => Object.fromEntries(budgets().slice(0, maxKeys).map(shareOf));
-  addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'budget');
+    'Used share of the budget of an API key, a person (kind sso), a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.';
+  const shares = () => sharesBy(budgets().slice(0, maxKeys));
+  addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'kind', 'budget');
 }
 
-function shareOf({ client, tokens, cost_usd: cost }: BudgetUse): [client: string, shares: Figures] {
+function sharesBy(budgets: readonly BudgetUse[]): Figures {
+  const figures: Record<string, Figures> = {};
+  for (const budget of budgets) {
+    const { client, kind = '' } = labelOf(budget.kind, budget.client);
+    figures[client] = { ...figures[client], [kind]: sharesOf(budget) };
+  }
+  return figures;
+}
+
+function sharesOf({ tokens, cost_usd: cost }: BudgetUse): Figures {
   const tokenRatio = tokens === null ? {} : { tokens: tokens.used / tokens.max };
-  return [client, cost === null ? tokenRatio : { ...tokenRatio, cost: cost.used / cost.max }];
+  return cost === null ? tokenRatio : { ...tokenRatio, cost: cost.used / cost.max };
 }

@@ -4,7 +4,7 @@ import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
-import { holderOf, readClientId } from '../../shared/client.js';
+import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/values.js';
@@ -73,12 +73,18 @@ export class Status {
     };
   }
 
-  /** Returns the body of GET /accounts: all accounts, or the accounts that this client owns. */
-  accounts(owner: string | null): AccountList {
-    const isShown = (each: string) => owner === null || each === owner || each === holderOf(owner);
+  /**
+   * Returns the body of GET /accounts: all accounts, or the accounts that this client owns. `withOpen`: also the accounts
+   * without owners.
+   */
+  accounts(owner: string | null, withOpen = false): AccountList {
     const bodies = this.#sources.clis.map(accountBodyOf);
-    const ownBodies = bodies.map((body) => ({ ...body, owners: body.owners.filter(isShown) }));
-    const accounts = owner === null ? bodies : ownBodies.filter(({ owners }) => owners.length > 0);
+    if (owner === null) return { count: bodies.length, accounts: bodies };
+    const ownNames = new Set([owner, optionHolder(owner), holderOf(owner)]);
+    const accounts = bodies.flatMap((body) => {
+      const owners = body.owners.filter((each) => ownNames.has(each));
+      return owners.length > 0 || (withOpen && body.owners.length === 0) ? [{ ...body, owners }] : [];
+    });
     return { count: accounts.length, accounts };
   }
 
@@ -171,10 +177,14 @@ export class Status {
     return historyOf(this.#visible(withNames), since).map(readinessBodyOf);
   }
 
-  /** Returns the CLIs and accounts that a caller may see: without names, none that belongs to a client. */
+  /**
+   * Returns the CLIs and accounts that a caller may see: without names, none that belongs to a client. Without keys, no
+   * caller is an administrator, and none sees the accounts of others.
+   */
   #visible(withNames: boolean): AtLeastOne<ModelCli> {
-    const { clis } = this.#sources;
-    const [first = clis[0], ...others] = clis.filter((cli) => withNames || !isPersonal(cli));
+    const { clis, config } = this.#sources;
+    const seesAll = withNames && config.needsKey;
+    const [first = clis[0], ...others] = clis.filter((cli) => seesAll || !isPersonal(cli));
     return [first, ...others];
   }
 

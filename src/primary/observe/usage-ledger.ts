@@ -19,6 +19,8 @@ import { noJobs, queryOf, type ReportOrder, reportOf } from './usage-report.js';
 
 /** Maximum number of rows of all days. Beyond it, the oldest day is added to its month. */
 const maxDayRows = 20_000;
+/** Days that are never added to their month before their time: the budgets of a week need them. */
+const leastDays = 7;
 /** Maximum number of requested models whose answering model is remembered. */
 const maxAnswering = 1000;
 
@@ -121,7 +123,7 @@ export class UsageLedger {
     const first = firstDay(now);
     for (;;) {
       const oldest = oldestOf(this.#days);
-      if (oldest >= first && (this.#days.size <= 1 || sizeOf(this.#days) <= maxDayRows)) break;
+      if (oldest >= first && (this.#days.size <= leastDays || sizeOf(this.#days) <= maxDayRows)) break;
       this.#fold(oldest);
     }
     const month = firstMonth(now);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { keyClient } from '../../shared/client.js';
+import { writeClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { QuotaWindow } from '../../shared/health.js';
 import { newId } from '../../shared/ids.js';
@@ -136,18 +136,24 @@ export function dataOf({ id, request, end }: JobNotice): object {
   return { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
 }
 
-function budgetConditions({ client, tokens, cost_usd }: BudgetUse): Condition[] {
+function budgetConditions({ client, kind, tokens, cost_usd }: BudgetUse): Condition[] {
   return Object.entries({ tokens, cost_usd }).flatMap(([budget, amount]) =>
-    amount === null ? [] : budgetCondition(client, budget, amount),
+    amount === null ? [] : budgetCondition({ client, kind }, budget, amount),
   );
 }
 
 /** Returns the condition of one budget. Its key has the limit, because a raised budget can be nearly used again. */
-function budgetCondition(client: string, budget: string, amount: BudgetAmount): Condition[] {
+function budgetCondition(
+  { client, kind }: Pick<BudgetUse, 'client' | 'kind'>,
+  budget: string,
+  amount: BudgetAmount,
+): Condition[] {
   const share = amount.used / amount.max;
   if (share < nearlyUsed) return [];
   const level = share < 1 ? 'nearly_used' : 'used_up';
-  const key = ['budget', level, client, budget, amount.period, amount.max, amount.resets_at].join('.');
-  const about = client.startsWith('@') ? '' : keyClient(client);
-  return [{ key, id: key, client: about, type: `budget.${level}`, data: { client, budget, ...amount } }];
+  const about = kind === 'group' || kind === 'service' ? '' : writeClientId({ kind, name: client });
+  // a notice about a key or a group has the id that an earlier version has sent
+  const subject = about === '' || kind === 'key' ? client : about;
+  const key = ['budget', level, subject, budget, amount.period, amount.max, amount.resets_at].join('.');
+  return [{ key, id: key, client: about, type: `budget.${level}`, data: { client, kind, budget, ...amount } }];
 }

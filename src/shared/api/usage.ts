@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clientKinds } from '../client.js';
+import { budgetKinds, clientKinds } from '../client.js';
 import { scopes } from '../config/api-keys.js';
 import { budgetPeriods, lastDayOf } from '../days.js';
 import { outcomes } from '../job.js';
@@ -92,8 +92,9 @@ const budgetUse = z
   .strictObject({
     client: z.string().meta({
       description:
-        'Name of the API key, whose sub-clients are counted with it; or `@` and the name of a group, or `@*` for the whole service.',
+        'Name of the API key, whose sub-clients are counted with it, or of the person, with the own keys; or `@` and the name of a group, or `@*` for the whole service.',
     }),
+    kind: z.enum(budgetKinds),
     resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
     tokens: amount
       .nullable()

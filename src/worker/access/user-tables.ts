@@ -113,14 +113,18 @@ export class UserNames {
 }
 
 /**
- * Maps each uid to its first name. Names that begin with `uid-` are skipped: they could be mistaken for another user.
+ * Maps each uid to its first name. Names that begin with `uid-`, and names that another uid has before, are skipped: they
+ * could be mistaken for another user.
  */
 function namesIn(passwd: string): ReadonlyMap<number, string> {
   const names = new Map<number, string>();
+  const taken = new Set<string>();
   for (const line of passwd.split('\n')) {
     const [, name = '', id] = /^([^:]+):[^:]*:(\d+):/.exec(line) ?? [];
     const uid = Number(id);
-    if (id !== undefined && !names.has(uid) && !/^uid-/.test(name)) names.set(uid, name);
+    const isFree = !taken.has(name) && !/^uid-/.test(name);
+    if (id !== undefined && !names.has(uid) && isFree) names.set(uid, name);
+    taken.add(name);
   }
   return names;
 }

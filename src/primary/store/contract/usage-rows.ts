@@ -1,12 +1,12 @@
-import { holderOf, isGroupUsage } from '../../../shared/client.js';
+import { holderOf, isGroupUsage, optionHolder, readClientId } from '../../../shared/client.js';
 import { addUsage, monthOf, type UsageDelta } from './usage.js';
 
-const maxClients = 1000;
-/**
- * Smaller limit for sub-clients: a key holder can create any number of them, and the rest must remain for other
- * clients.
- */
-const maxClientsWithSubClients = 500;
+/** Limit of addresses and local users, which have no budget. Keys and people are always counted by name. */
+const maxOthers = 1000;
+/** Limit of sub-clients: a key holder can create any number of them. */
+const maxSubClients = 500;
+/** Limit of keys of one person: a person can make and delete any number of them. */
+const maxKeysOfPerson = 100;
 /** Maximum number of models of one client: some model CLIs accept any name of a model. */
 const maxModels = 20;
 /** Maximum number of rows beyond the first one of each client, without those for `otherModels`. */
@@ -21,6 +21,8 @@ const otherModels = 'other';
 /** Owns the usage of one day or month by client, model and account. */
 export class UsageRows {
   readonly #clients = new Map<string, Map<string, UsageDelta>>();
+  /** Number of clients with a common limit, by its name. */
+  readonly #crowds = new Map<string, number>();
   #size = 0;
   /** Number of rows for `otherModels`: without them, clients with many models would leave no room for the rest. */
   #otherRows = 0;
@@ -37,6 +39,7 @@ export class UsageRows {
 
   /** Adds usage under its own names, without a limit. */
   add(more: UsageDelta): void {
+    if (!this.#clients.has(more.client)) this.#countClient(more.client, 1);
     const rows = this.#clients.get(more.client) ?? new Map<string, UsageDelta>();
     this.#clients.set(more.client, rows);
     const key = keyOf(more);
@@ -48,33 +51,55 @@ export class UsageRows {
   }
 
   /**
-   * Returns usage with the names under which it has to be added, to limit the number of rows. Sub-clients beyond the limit
-   * count for their key, so that it cannot exceed its budget with new names.
+   * Returns usage with the names under which it has to be added, to limit the number of rows. Keys of people and
+   * sub-clients beyond their limits count for their holder, so that it cannot exceed its budget with new names.
    */
   named(more: UsageDelta): UsageDelta {
     if (isGroupUsage(more.client)) return more; // one row for each group with a budget
-    const isHolder = holderOf(more.client) === more.client;
-    const hasRoom = this.#clients.size < (isHolder ? maxClients : maxClientsWithSubClients);
-    const isNamed = hasRoom || this.#clients.has(more.client);
-    if (!isNamed && !isHolder) return this.named({ ...more, client: holderOf(more.client) });
-    const client = isNamed ? more.client : theRest;
+    const client = this.#nameFor(more.client);
     const model = more.model.length > maxNameLength ? otherModels : more.model;
     const named = { ...more, client, model };
     const rows = this.#clients.get(client);
     if (rows === undefined || rows.has(keyOf(named))) return named;
     const further = this.#size - this.#otherRows - this.#clients.size;
-    const isFull = rows.size >= maxModels || further >= (isHolder ? maxMoreRows : maxMoreRowsWithSubClients);
+    const maxFurther = holderOf(client) === client ? maxMoreRows : maxMoreRowsWithSubClients;
+    const isFull = rows.size >= maxModels || further >= maxFurther;
     return isFull ? { ...named, model: otherModels } : named;
+  }
+
+  /** Returns the client for which usage is counted: this one if there is room, else its key, its holder or the rest. */
+  #nameFor(client: string): string {
+    const crowd = crowdOf(client);
+    const hasRoom = crowd === null || (this.#crowds.get(crowd.name) ?? 0) < crowd.limit;
+    if (hasRoom || this.#clients.has(client)) return client;
+    const [key, holder] = [optionHolder(client), holderOf(client)];
+    if (key !== client) return this.#nameFor(key);
+    return holder === client ? theRest : holder;
+  }
+
+  #countClient(client: string, change: 1 | -1): void {
+    const { name } = crowdOf(client) ?? {};
+    if (name !== undefined) this.#crowds.set(name, (this.#crowds.get(name) ?? 0) + change);
   }
 
   /** Removes a client. Returns the number of removed rows. */
   remove(client: string): number {
     const rows = [...this.of(client)];
+    if (this.#clients.has(client)) this.#countClient(client, -1);
     this.#clients.delete(client);
     this.#size -= rows.length;
     this.#otherRows -= rows.filter(({ model }) => model === otherModels).length;
     return rows.length;
   }
+}
+
+/** Returns the limit that a client shares with others, and its name; null for a key or a person, which have no limit. */
+function crowdOf(client: string): { readonly name: string; readonly limit: number } | null {
+  const { kind } = readClientId(client);
+  const holder = holderOf(client);
+  if (optionHolder(client) !== client) return { name: 'sub-clients', limit: maxSubClients };
+  if (holder !== client) return { name: `keys of ${holder}`, limit: maxKeysOfPerson };
+  return kind === 'user' || kind === 'address' ? { name: 'others', limit: maxOthers } : null;
 }
 
 function keyOf({ model, account }: UsageDelta): string {

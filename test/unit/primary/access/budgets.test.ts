@@ -31,7 +31,7 @@ function daily(budget: { readonly tokens?: number; readonly costUsd?: number }):
 function limitedUse(holder: string, keys: ReadonlyMap<string, Budget>): LimitedUse[] {
   const budget = keys.get(holder);
   const isSet = budget !== undefined && (budget.tokens !== null || budget.costUsd !== null);
-  return isSet ? [{ ...budget, name: holder.slice('key '.length), holders: [holder] }] : [];
+  return isSet ? [{ ...budget, kind: 'key', name: holder.slice('key '.length), holders: [holder] }] : [];
 }
 
 function budgetsOf(budget: Parameters<typeof daily>[0]) {
@@ -86,7 +86,7 @@ describe('The budget of a key', () => {
     expect(refusal()).toBeNull();
     const resets_at = '2026-01-03T00:00:00.000Z';
     expect(usesOf(['ada', 'bob'])).toEqual([
-      { client: 'ada', resets_at, tokens: { max: 1, used: 0, period: 'day', resets_at }, cost_usd: null },
+      { client: 'ada', kind: 'key', resets_at, tokens: { max: 1, used: 0, period: 'day', resets_at }, cost_usd: null },
     ]);
   });
 
@@ -178,6 +178,7 @@ describe('The budget of a week or month', () => {
     expect(usesOf(['ada'])).toEqual([
       {
         client: 'ada',
+        kind: 'key',
         resets_at: day,
         tokens: { max: 100, used: 9, period: 'month', resets_at: month },
         cost_usd: { max: 5, used: 1, period: 'day', resets_at: day },
@@ -229,8 +230,8 @@ it('The web searches of a day are those of a key with its sub-clients, or of a p
 
 describe('A budget that several clients share', () => {
   const limits = daily({ tokens: 100 });
-  const group: LimitedUse = { ...limits, name: '@biology', holders: ['key ada', 'key bob'] };
-  const service: LimitedUse = { ...limits, name: '@*', holders: null };
+  const group: LimitedUse = { ...limits, kind: 'group', name: '@biology', holders: ['key ada', 'key bob'] };
+  const service: LimitedUse = { ...limits, kind: 'service', name: '@*', holders: null };
 
   it('counts all keys of a group, with their sub-clients, and no other key', async () => {
     const budgets = new Budgets(new FakeClock(), (client) => (client === 'key eve' ? [] : [group]));
@@ -246,7 +247,12 @@ describe('A budget that several clients share', () => {
   });
 
   it('counts the jobs of people in each of their groups, on this host and in the store, and once for the service', async () => {
-    const ofGroup = (name: string) => ({ ...limits, name: `@${name}`, holders: [`group ${name}`] });
+    const ofGroup = (name: string) => ({
+      ...limits,
+      kind: 'group' as const,
+      name: `@${name}`,
+      holders: [`group ${name}`],
+    });
     const known = [ofGroup('biology'), ofGroup('art')];
     const budgets = new Budgets(new FakeClock(), (_, groups) =>
       known.filter(({ name }) => groups.includes(name.slice(1))),

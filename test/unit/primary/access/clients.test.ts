@@ -49,8 +49,8 @@ describe('The budgets of a client', () => {
   const tokens = { max: 5, period: 'day' } as const;
   const limits = { tokens, costUsd: null };
   const biology = { ...limits, name: 'biology' };
-  const ofBiology = { ...limits, name: '@biology', holders: ['key ada', 'key bob', 'group biology'] };
-  const ofService = { ...limits, name: '@*', holders: null };
+  const ofBiology = { ...limits, kind: 'group', name: '@biology', holders: ['key ada', 'key bob', 'group biology'] };
+  const ofService = { ...limits, kind: 'service', name: '@*', holders: null };
   const keys = [
     keyOf('ada', { group: 'biology', tokens }),
     keyOf('bob', { group: 'biology' }),
@@ -59,7 +59,7 @@ describe('The budgets of a client', () => {
 
   it('are those of its key, of the group of its key and of the whole service', () => {
     const clients = clientsWith(keys, [biology, { ...limits, name: '*' }]);
-    const ofAda = { ...limits, name: 'ada', holders: ['key ada'] };
+    const ofAda = { ...limits, kind: 'key', name: 'ada', holders: ['key ada'] };
     expect(clients.budgetsOf('key ada/x')).toEqual([ofAda, ofBiology, ofService]);
     expect(clients.budgetsOf('key bob')).toEqual([ofBiology, ofService]);
     for (const client of ['key eve', 'key default', 'user ada', 'address ada']) {
@@ -166,7 +166,7 @@ describe('The options of a person', () => {
   it('include its budget', () => {
     const tokens = { max: 5, period: 'day' as const };
     const clients = new Clients({ ...cap, ...nothing, personLines: [line('*', { tokens })], needsKey: true });
-    const own = { name: 'ada', tokens, costUsd: null, holders: ['sso ada'] };
+    const own = { name: 'ada', kind: 'sso', tokens, costUsd: null, holders: ['sso ada'] };
     expect(clients.budgetsOf('sso ada')).toEqual([own]);
     expect(clients.budgetsOf('user ada')).toEqual([]);
     expect(clients.budgets).toEqual([]);

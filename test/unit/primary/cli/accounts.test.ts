@@ -54,10 +54,11 @@ async function createAccounts(text: string, keyAccounts: Readonly<Record<string,
     }
     await made[Symbol.asyncDispose]();
   };
-  return { accounts, router, labels, serves, chosen, [Symbol.asyncDispose]: dispose };
+  return { made, accounts, router, labels, serves, chosen, [Symbol.asyncDispose]: dispose };
 }
 
 const ada = 'ada claude home=/a owners=key:ada\n';
+const spareOfAda = 'spare codex home=/s owners=key:ada\n';
 const team = 'team claude home=/t jobs=1\n';
 
 function exhaust(cli: ModelCli): void {
@@ -137,6 +138,22 @@ describe('The accounts of the model CLIs', () => {
     const lease = await cli.acquire(plainLaunch(null), null, never);
     await lease.release(null);
     expect(cli.lastUsedAt).not.toBeNull();
+  });
+
+  it('answer no job of another client as its fallback once they have got an owner', async () => {
+    await using made = await createAccounts('team claude home=/t\nspare codex home=/s\n');
+    const { router, accounts } = made;
+    const request = { model: 'claude', client: 'key eve', fallbacks: ['codex'] };
+    const [fallback] = router.fallbacks(router.route(request), request);
+    expect(fallback?.cli.label).toBe('codex@spare');
+    accounts.replace(prepared('team claude home=/t\nspare codex home=/s owners=key:ada\nopen codex home=/o\n'));
+    expect(fallback && router.withAccount(fallback, request)?.cli.label).toBe('codex@open');
+    accounts.replace(prepared('team claude home=/t\nspare codex home=/s owners=key:ada\n'));
+    expect(fallback && router.withAccount(fallback, request)?.cli.label).toBe('codex');
+    const keyed = new CliAccounts(made.made.clis, made.made.accountParts, () => ['spare'], prepared(spareOfAda));
+    const strict = new ModelRouter(made.made.names, made.made.clis, undefined, keyed);
+    expect(fallback && strict.withAccount(fallback, request)).toBeNull();
+    for (const { health } of keyed.all) health.stop();
   });
 
   it('have a warning if an owner is no API key', async () => {

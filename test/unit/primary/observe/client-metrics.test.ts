@@ -39,11 +39,29 @@ describe('The metrics by client', () => {
     expect(scrape.value('client_jobs_total{client="alice",outcome="ok"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="alice",outcome="timeout"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(3);
-    expect(scrape.value('client_refused_total{client="bob"}')).toBe(1);
+    expect(scrape.value('client_refused_total{client="bob",kind="user"}')).toBe(1);
     expect(scrape.value('client_jobs_queued{client="alice"}')).toBe(2);
     expect(scrape.value('client_jobs_queued{client="other"}')).toBe(7);
     harness.waiting.clear();
     expect((await harness.read()).value('client_jobs_queued{client="alice"}')).toBe(0);
+  });
+
+  it('differ for clients of one name, and are those of the person for a key that the person has made', async () => {
+    const harness = new Harness();
+    for (const client of ['key ada', 'user ada', 'sso ada', 'sso ada/ada~1', 'made ada~1', 'key other', 'address ada'])
+      harness.answer(client);
+    const { samples } = await harness.read();
+    const counted = samples.flatMap(({ name, labels, value }) =>
+      name === 'client_jobs_total' ? [[labels.client, labels.kind, value]] : [],
+    );
+    expect(counted).toEqual([
+      ['ada', undefined, 1],
+      ['ada', 'user', 1],
+      ['ada', 'sso', 2],
+      ['ada~1', 'made', 1],
+      ['other', 'key', 1],
+      ['other', undefined, 1],
+    ]);
   });
 
   it('have at most 50 users and 200 keys, never an address, and never lose one or decrease', async () => {
@@ -67,12 +85,25 @@ describe('The metrics by client', () => {
 it('The metric of budgets has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
   const registry = new Registry();
   const period = { period: 'month', resets_at: '' } as const;
-  const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5, ...period }, cost_usd: null });
+  const tokens = { max: 4, used: 5, ...period };
+  const use = (client: string) => ({ client, kind: 'key' as const, resets_at: '', tokens, cost_usd: null });
   let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
   addBudgetGauge(registry, () => budgets);
   const read = async () => new Exposition(await registry.metrics());
   expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
   expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
+  budgets = [
+    use('ada'),
+    { ...use('ada'), kind: 'sso', tokens: { ...tokens, used: 1 } },
+    { ...use('@*'), kind: 'service' },
+  ];
+  const both = await read();
+  const series = [
+    'client="ada",budget="tokens"',
+    'client="ada",kind="sso",budget="tokens"',
+    'client="@*",budget="tokens"',
+  ];
+  expect(series.map((labels) => both.value(`client_budget_used_ratio{${labels}}`))).toEqual([1.25, 0.25, 1.25]);
   budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
   const { samples } = await read();
   expect(samples).toHaveLength(200);

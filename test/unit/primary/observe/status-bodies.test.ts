@@ -38,8 +38,8 @@ const claude = cliOf('claude', {}, [closed, open], windows);
 const notReady = { status: 'not_ready', error: 'not logged in', checkedAt: at + 5 };
 const codex = cliOf('codex', notReady, [{ ...closed, state: 'open', reason: 'auth' }], []);
 
-/** Returns the bodies of all routes that show the same state, for a service with these CLIs. */
-function bodiesOf(clis: readonly object[]) {
+/** Creates the status of a service with these CLIs. */
+function createStatus(clis: readonly object[], needsKey = true) {
   const clock = new FakeClock();
   const termination = { containments: { means: 'cgroup' }, fault: null };
   const queue = { limits: { maxActive: 4, maxWaiting: 100 }, fullSince: at };
@@ -61,12 +61,17 @@ function bodiesOf(clis: readonly object[]) {
     store: { kind: 'sqlite', isUp: false },
     fileFaults: new FileFaults(),
     config: {
-      ...{ strictHealth: false, needsKey: true, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
+      ...{ strictHealth: false, needsKey, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
       ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', path: '/x' } },
     },
     host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' }, termination },
   };
-  const status = new Status(sources as unknown as StatusSources);
+  return { clock, sources, status: new Status(sources as unknown as StatusSources) };
+}
+
+/** Returns the bodies of all routes that show the same state, for a service with these CLIs. */
+function bodiesOf(clis: readonly object[]) {
+  const { clock, sources, status } = createStatus(clis);
   const models = { count: 1, models: [{ id: 'opus', name: 'Opus', default: true, alias_of: 'x' }] };
   const commandOf = ({ adapter }: typeof claude) => adapter.command;
   const ofSetup = { ...sources, url: 'http://host', keys: ['bob'], commandOf, models, warnings: ['beware'] };
@@ -83,4 +88,35 @@ it('The status bodies are the same as in the golden file, member by member', () 
   const bodies = { oneCli: bodiesOf([claude]), twoClis: bodiesOf([claude, codex]) };
   const golden = readFileSync(join(root, 'test/unit/primary/observe/status-bodies.json'), 'utf8');
   expect(JSON.stringify(bodies)).toBe(JSON.stringify(JSON.parse(golden)));
+});
+
+describe('An account with an owner', () => {
+  const account = (name: string, ...owners: string[]) => {
+    const cli = cliOf('claude', { account: name }, [closed], []);
+    const health = { ...cli.health, needsLogin: false };
+    return { ...cli, health, account: { name, owners, maxRunning: null }, jobs: 0, lastUsedAt: null };
+  };
+  const clis = [account('team'), account('ada', 'sso ada', 'key ada'), account('bob', 'user bob')];
+
+  it.each<[client: string, withOpen: boolean, seen: (string | null)[]]>([
+    ['sso ada/laptop~1', false, ['ada']],
+    ['key ada/phone', false, ['ada']],
+    ['sso bob/ada~1', false, []],
+    ['user bob', true, ['team', 'bob']],
+    ['user ada', true, ['team']],
+  ])('is shown to its owner, and to nobody else who is no administrator: %s', (client, withOpen, seen) => {
+    const { status } = createStatus(clis);
+    const { accounts } = status.accounts(client, withOpen);
+    expect(accounts.map(({ name }) => name)).toEqual(seen);
+    for (const { owners } of accounts) expect(owners.length).toBeLessThanOrEqual(1);
+    expect(status.accounts(null).count).toBe(3);
+  });
+
+  it('is in no page of a service without keys, which has no administrator', () => {
+    const shown = (needsKey: boolean) => {
+      const { readiness } = createStatus(clis, needsKey).status.health(true);
+      return (readiness.model_clis ?? [readiness.model_cli]).map(({ account: name }) => name);
+    };
+    expect([shown(true), shown(false)]).toEqual([['team', 'ada', 'bob'], ['team']]);
+  });
 });

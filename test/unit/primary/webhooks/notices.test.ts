@@ -9,7 +9,8 @@ import { jobDone, jobFailed, jobRequest, plainForm } from '../../../support/jobs
 const resets_at = '2026-02-01T00:00:00.000Z';
 
 function use(client: string, used: number, max = 100): BudgetUse {
-  return { client, resets_at, tokens: { max, used, period: 'month', resets_at }, cost_usd: null };
+  const kind = client.startsWith('@') ? 'group' : 'key';
+  return { client, kind, resets_at, tokens: { max, used, period: 'month', resets_at }, cost_usd: null };
 }
 
 function createNotices() {
@@ -57,6 +58,17 @@ describe('A budget', () => {
     expect(types()).toEqual(['budget.used_up', 'budget.used_up']);
     check(use('@biology', 130, 150));
     expect(types()).toEqual(['budget.nearly_used']);
+  });
+
+  it('is another one for a key and a person of the same name', () => {
+    const { notices, seen, sent } = createNotices();
+    seen.budgets = [use('ada', 90), { ...use('ada', 90), kind: 'sso' }];
+    notices.check();
+    expect(sent.map(({ client, data }) => [client, data])).toMatchObject([
+      ['key ada', { client: 'ada', kind: 'key' }],
+      ['sso ada', { client: 'ada', kind: 'sso' }],
+    ]);
+    expect(new Set(sent.map(({ id }) => id)).size).toBe(2);
   });
 
   it('has the same id on each host and after a restart, so that the store keeps one notice', () => {

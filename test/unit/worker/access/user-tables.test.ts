@@ -108,6 +108,14 @@ describe('The names of users', () => {
     expect(await new UserNames(path).nameOf(1001)).toBe('uid-1001');
   });
 
+  it('belong to one user each: the second one with a name is a number', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'passwd');
+    await writeFile(path, 'ada:x:1000:1000::/:/bin/sh\nada:x:1001:1001::/:/bin/sh\n');
+    const names = new UserNames(path);
+    expect(await Promise.all([1000, 1001].map((uid) => names.nameOf(uid)))).toEqual(['ada', 'uid-1001']);
+  });
+
   it('are numbers if there is no file', async () => {
     expect(await new UserNames('/nowhere/passwd').nameOf(7)).toBe('uid-7');
   });

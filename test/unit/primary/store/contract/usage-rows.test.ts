@@ -40,10 +40,30 @@ describe('The rows of a day', () => {
     expect([nameFor('key ada/new'), nameFor('key eve/new'), nameFor('key ada/7')]).toEqual([
       ...['key ada', 'key eve', 'key ada/7'],
     ]);
-    for (let n = 0; n < 498; n++) countIn(rows, rowOf(`address ${n}`));
-    expect([nameFor('key ada/newer'), nameFor('key bob/new'), nameFor('key bob')]).toEqual([
-      ...['key ada', 'other other', 'other other'],
+    for (let n = 0; n < 1000; n++) countIn(rows, rowOf(`address ${n}`));
+    expect([nameFor('key ada/newer'), nameFor('key bob/new'), nameFor('address new'), nameFor('user new')]).toEqual([
+      ...['key ada', 'key bob', 'other other', 'other other'],
     ]);
+  });
+
+  it('have a name for each key and person, whose budget would otherwise begin anew, however many there are', () => {
+    const rows = new UsageRows();
+    const nameFor = (client: string) => {
+      countIn(rows, rowOf(client));
+      return rows.named(rowOf(client)).client;
+    };
+    for (let n = 0; n < 1500; n++) for (const client of [`address ${n}`, `key app/${n}`, `sso p${n}`]) nameFor(client);
+    const names = ['key new', 'made new~1', 'sso new', 'sso p7/laptop~1', 'made new~1/user'].map(nameFor);
+    expect(names).toEqual(['key new', 'made new~1', 'sso new', 'sso p7/laptop~1', 'made new~1']);
+  });
+
+  it('count the keys of one person beyond the limit for the person', () => {
+    const rows = new UsageRows();
+    for (let n = 0; n < 150; n++) countIn(rows, rowOf(`sso ada/k~${n}`));
+    countIn(rows, rowOf('sso eve/k~1'));
+    expect([[...rows.of('sso ada')].map(({ jobs }) => jobs.ok), rows.size]).toEqual([[50], 102]);
+    rows.remove('sso ada/k~1');
+    expect(rows.named(rowOf('sso ada/new~1')).client).toBe('sso ada/new~1');
   });
 
   it('are removed with their client', () => {

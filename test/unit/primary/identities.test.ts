@@ -1,0 +1,247 @@
+import { Registry } from 'prom-client';
+import { Budgets } from '../../../src/primary/access/budgets.js';
+import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
+import { RateLimit } from '../../../src/primary/access/rate-limit.js';
+import { SearchQuota } from '../../../src/primary/access/search-quota.js';
+import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
+import { StoredFiles } from '../../../src/primary/files/stored-files.js';
+import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
+import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
+import { noBill } from '../../../src/primary/store/contract/usage.js';
+import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
+import { Notices } from '../../../src/primary/webhooks/notices.js';
+import type { Notice } from '../../../src/primary/webhooks/webhooks.js';
+import { holderOf, readClientId, spendersOf, writeClientId } from '../../../src/shared/client.js';
+import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
+import { chainId } from '../../../src/shared/text/chain.js';
+import { KeyRing } from '../../../src/worker/access/keys.js';
+import { FakeClock } from '../../support/basics/fake-clock.js';
+import { type KnownIdentity, pairs, sameNames, shareHolder, shareSpender } from '../../support/basics/identities.js';
+import { Exposition } from '../../support/documents/exposition.js';
+import { jobDone, jobRequest } from '../../support/jobs/job-records.js';
+import { TestRoom } from '../../support/jobs/test-room.js';
+
+/** Options with one of each: a request, a job, a search and a token. */
+const options = {
+  ...plainOptions,
+  rate: { maxRequests: 1, windowMs: 1000 },
+  maxConcurrent: 1,
+  searchesPerDay: 1,
+  tokens: { max: 1, period: 'day' },
+} as const;
+
+const operatorKey = (name: string): ApiKey => ({ name, digest: digestOf(`operator ${name}`), ...options });
+const madeKey = (client: string): MadeKey => {
+  const made = { owner: 'sso ada', madeAt: 0, groups: [] };
+  return { name: 'ada', client, digest: digestOf(client), ...options, ...made };
+};
+
+function createClients(): Clients {
+  return new Clients({
+    ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
+    namedKeys: ['ada', 'ada~1'].map(operatorKey),
+    madeKeys: ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'].map(madeKey),
+    personLines: ['ada', 'eve'].map((name) => ({ name, ...options })),
+  });
+}
+
+const clients = createClients();
+const hasOptions = ({ client }: KnownIdentity) => !/^(user|address) /.test(client);
+
+function isRefused(act: () => unknown): boolean {
+  try {
+    act();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Returns the pairs for which something differs from what is expected. */
+async function wrongPairs(
+  isSeen: (one: KnownIdentity, other: KnownIdentity) => boolean | Promise<boolean>,
+  isExpected: (one: KnownIdentity, other: KnownIdentity) => boolean,
+): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const [one, other] of pairs())
+    if ((await isSeen(one, other)) !== isExpected(one, other)) wrong.push(`${one.client} | ${other.client}`);
+  return wrong;
+}
+
+describe('Clients with equal names', () => {
+  it('have texts of their own, which name the clients for which their usage counts', () => {
+    expect(new Set(sameNames.map(({ client }) => client)).size).toBe(sameNames.length);
+    for (const { client, spenders } of sameNames) {
+      expect([client, spendersOf(client), holderOf(client)]).toEqual([client, spenders, spenders[0]]);
+      expect(writeClientId(readClientId(client))).toBe(client);
+    }
+  });
+
+  it('share a budget only with their holder', async () => {
+    const spend = (one: KnownIdentity, other: KnownIdentity) => {
+      const budgets = new Budgets(new FakeClock(), (client) => clients.budgetsOf(client));
+      budgets.jobEnded({ client: one.client }, { ...noBill, outputTokens: 1 });
+      return isRefused(() => budgets.checkBudget({ client: other.client }));
+    };
+    expect(await wrongPairs(spend, (one, other) => hasOptions(other) && shareHolder(one, other))).toEqual([]);
+  });
+
+  it('share a budget only with their holder after it was read from the store', async () => {
+    const spend = async (one: KnownIdentity, other: KnownIdentity) => {
+      const [clock, ledger] = [new FakeClock(), new UsageLedger(new FakeClock())];
+      ledger.jobEnded(jobRequest({ client: one.client }), jobDone(), { ...noBill, outputTokens: 1 });
+      const budgets = new Budgets(clock, (client) => clients.budgetsOf(client));
+      await budgets.refresh(ledger);
+      return isRefused(() => budgets.checkBudget({ client: other.client }));
+    };
+    expect(await wrongPairs(spend, (one, other) => hasOptions(other) && shareHolder(one, other))).toEqual([]);
+  });
+
+  it('share a rate limit only with their holder', async () => {
+    const request = async (one: KnownIdentity, other: KnownIdentity) => {
+      const limit = new RateLimit((client) => clients.ratesOf(client), new FakeClock());
+      await limit.takeRequest(one.client);
+      return !(await limit.takeRequest(other.client)).isAllowed;
+    };
+    expect(await wrongPairs(request, shareHolder)).toEqual([]);
+  });
+
+  it('share web searches only with their holder', async () => {
+    const search = { path: 'tools.0' };
+    const begin = (one: KnownIdentity, other: KnownIdentity) => {
+      const budgets = new Budgets(new FakeClock(), () => []);
+      const quota = new SearchQuota('native', (client) => clients.searchLimitsOf(client), budgets, new FakeClock());
+      if (!hasOptions(one) || !hasOptions(other)) return false;
+      quota.reserve(search, one.client);
+      return isRefused(() => quota.check(search, other.client));
+    };
+    expect(await wrongPairs(begin, (one, other) => hasOptions(one) && shareHolder(one, other))).toEqual([]);
+  });
+
+  it('share slots only with their holder', async () => {
+    const boundsOf = clientBounds({ clientMaxConcurrent: 1 }, (client) => clients.optionsOf(client));
+    const run = (one: KnownIdentity, other: KnownIdentity) => {
+      const { room } = new TestRoom({ maxActive: 2, maxWaiting: 2, maxWaitingBytes: 1000 }, boundsOf);
+      const entrant = { cli: 'demo', bytes: 1, lane: 'lane', heldBy: () => null };
+      room.admit({ ...entrant, client: one.client });
+      return !room.hasSlotFor({ client: other.client, cli: 'demo' });
+    };
+    expect(await wrongPairs(run, shareSpender)).toEqual([]);
+  });
+
+  it('share the quota of files only with their holder, and see no file of another one', async () => {
+    const settings = { files: 'memory', fileBytes: 9, maxFiles: 1, fileTtlMs: 1000 } as const;
+    const upload = async (one: KnownIdentity, other: KnownIdentity) => {
+      const files = new StoredFiles(memoryStore().files, settings, new FakeClock());
+      const file = { purpose: 'user_data', name: 'notes', mediaType: 'text/plain' } as const;
+      const id = await files.create({ ...file, client: one.client });
+      await files.complete({ id, client: one.client, purpose: 'user_data', lines: 0, ttlMs: null });
+      await expect(files.find(id, other.client)).rejects.toMatchObject({ code: 'not_found' });
+      return files.create({ ...file, client: other.client }).then(
+        () => false,
+        () => true,
+      );
+    };
+    expect(await wrongPairs(upload, shareHolder)).toEqual([]);
+  });
+
+  it('are served only by accounts of their own, of their key and of their holder', async () => {
+    const serves = (one: KnownIdentity, other: KnownIdentity) =>
+      eligibleAccounts(other.client, [{ name: 'x', owners: [one.client] }], null, () => false).length > 0;
+    expect(await wrongPairs(serves, (one, other) => other.spenders.includes(one.client))).toEqual([]);
+  });
+
+  it('have the labels of their holder in the metrics; addresses and all others have those of the rest', async () => {
+    const count = async (client: string) => {
+      const registry = new Registry();
+      new ClientMetrics(registry, () => new Map()).countRefusal(client);
+      const { samples } = new Exposition(await registry.metrics());
+      return JSON.stringify(samples.find(({ name }) => name === 'client_refused_total')?.labels);
+    };
+    const labels = new Map<string, string>();
+    for (const { client } of sameNames) labels.set(client, await count(client));
+    const isAddress = ({ client }: KnownIdentity) => client.startsWith('address ');
+    const areSame = (one: KnownIdentity, other: KnownIdentity) => labels.get(one.client) === labels.get(other.client);
+    const expected = (one: KnownIdentity, other: KnownIdentity) =>
+      shareHolder(one, other) || (isAddress(one) && isAddress(other));
+    expect(await wrongPairs(areSame, expected)).toEqual([]);
+  });
+
+  it('have notices of their own, which name exactly the client', () => {
+    const sent: Notice[] = [];
+    const budgets = new Budgets(new FakeClock(), () => []);
+    const limited = sameNames.filter(hasOptions).filter(({ client, spenders }) => spenders.includes(client));
+    for (const { client } of limited) budgets.jobEnded({ client }, { ...noBill, outputTokens: 1 });
+    const uses = limited.map(({ client }) => ({
+      ...readClientId(client),
+      ...options,
+      costUsd: null,
+      holders: [client],
+    }));
+    const parts = { clis: [], clock: new FakeClock(), host: 'north' };
+    new Notices({ ...parts, send: (notice) => sent.push(notice), budgets: () => budgets.usesOf(uses) }).check();
+    expect(sent.map(({ client }) => client)).toEqual(limited.map(({ client }) => client));
+    expect(new Set(sent.map(({ id }) => id)).size).toBe(limited.length);
+  });
+
+  it('have usage of their own, and lose only that in a purge', () => {
+    for (const { client: purged } of sameNames) {
+      const ledger = new UsageLedger(new FakeClock());
+      for (const { client } of sameNames) ledger.countRefusal(client);
+      const reported = (client: string) => ledger.report(client, { since: null, until: null }).length;
+      ledger.forget(purged);
+      expect(sameNames.filter(({ client }) => reported(client) === 0).map(({ client }) => client)).toEqual([purged]);
+    }
+  });
+
+  it('have processes of their own', () => {
+    expect(new Set(sameNames.map(({ client }) => chainId('chain', client, 'model'))).size).toBe(sameNames.length);
+  });
+
+  it('are found by their own keys', () => {
+    const ring = new KeyRing();
+    ring.begin(clients.workerKeys);
+    const presented = ['operator ada', 'operator ada~1', 'made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2'];
+    expect(presented.map((each) => ring.find(each)?.client)).toEqual([
+      ...['key ada', 'key ada~1', 'made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2'],
+    ]);
+  });
+});
+
+describe('A person who deletes a key and makes another one', () => {
+  const [first, second] = ['sso ada/ada~1', 'sso ada/other~2'] as const;
+  const madeKeys = (client: string): MadeKey[] => [{ ...madeKey(client), tokens: null, rate: null }];
+
+  it('does not begin budget, rate, searches and files anew', async () => {
+    const now = new FakeClock();
+    const people = createClients();
+    people.replaceMadeKeys(madeKeys(first));
+    const budgets = new Budgets(now, (client) => people.budgetsOf(client));
+    const limit = new RateLimit((client) => people.ratesOf(client), now);
+    const quota = new SearchQuota('native', (client) => people.searchLimitsOf(client), budgets, now);
+    budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
+    expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true });
+    people.replaceMadeKeys(madeKeys(second));
+    for (const client of [second, 'sso ada']) {
+      expect(() => budgets.checkBudget({ client })).toThrow('this person has used 1 of its 1 tokens');
+      expect(await limit.takeRequest(client)).toMatchObject({ isAllowed: false });
+      expect(() => quota.check({ path: 'tools.0' }, client)).toThrow('has used its 1 web searches');
+    }
+  });
+
+  it('keeps a narrower limit of a key, besides those of the person', async () => {
+    const people = createClients();
+    const wide = { tokens: { max: 9, period: 'day' }, rate: { maxRequests: 9, windowMs: 1000 } } as const;
+    const content = { keys: [], budgets: [], personLines: [{ name: 'ada', ...options, ...wide }] };
+    people.replaceNamedKeys(content);
+    people.replaceMadeKeys([madeKey(first)]);
+    const budgets = new Budgets(new FakeClock(), (client) => people.budgetsOf(client));
+    budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1 });
+    expect(() => budgets.checkBudget({ client: first })).toThrow('the API key has used 1 of its 1 tokens');
+    budgets.checkBudget({ client: 'sso ada' });
+    const limit = new RateLimit((client) => people.ratesOf(client), new FakeClock());
+    expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true, maxRequests: 1, remaining: 0 });
+    expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: false });
+    expect(await limit.takeRequest('sso ada')).toMatchObject({ isAllowed: true, maxRequests: 9, remaining: 7 });
+  });
+});
