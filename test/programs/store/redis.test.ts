@@ -8,6 +8,7 @@ import { jobRequest, plainForm } from '../../support/jobs/job-records.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../support/stores/file-store-contract.js';
+import { describeIdentities } from '../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun, usualLimits } from '../../support/stores/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
@@ -41,6 +42,7 @@ describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeDeliveryStore('Redis', true, emptied);
 describeFileStore('Redis', true, emptied);
 describeSearchQuota('Redis', { isDurable: true, isShared: true }, emptied);
+describeIdentities('Redis', emptied);
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

@@ -15,6 +15,7 @@ import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../support/stores/file-store-contract.js';
+import { describeIdentities } from '../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun } from '../../support/stores/kept.js';
 import { describeResponseStore } from '../../support/stores/response-store-contract.js';
@@ -47,6 +48,7 @@ describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
 describeDeliveryStore('SQLite', true, placeInFolder);
 describeFileStore('SQLite', true, placeInFolder);
 describeSearchQuota('SQLite', { isDurable: true }, placeInFolder);
+describeIdentities('SQLite', placeInFolder);
 
 /** Returns all bytes of all files in a folder. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {

@@ -2,6 +2,7 @@ import { memoryStore } from '../../../../../src/primary/store/memory/memory-stor
 import { describeAnswerStore } from '../../../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../../../support/stores/file-store-contract.js';
+import { describeIdentities } from '../../../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../../../support/stores/job-store-contract.js';
 import { describeResponseStore } from '../../../../support/stores/response-store-contract.js';
 import { describeSearchQuota } from '../../../../support/stores/search-quota-contract.js';
@@ -18,3 +19,4 @@ describeResponseStore('memory', { isDurable: false }, inMemory);
 describeDeliveryStore('memory', false, inMemory);
 describeFileStore('memory', false, inMemory);
 describeSearchQuota('memory', { isDurable: false }, inMemory);
+describeIdentities('memory', inMemory);

@@ -1,0 +1,108 @@
+import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
+import type { ResponseLimits } from '../../../src/primary/store/contract/responses.js';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import { noCharge, type UsageDelta } from '../../../src/primary/store/contract/usage.js';
+import { holderOf } from '../../../src/shared/client.js';
+import { sameNames } from '../basics/identities.js';
+import { recordedAnswer } from '../jobs/claims.js';
+import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';
+import { deliveryOf, withStoresOf } from './delivery-store-contract.js';
+import { batchOf, fileOf } from './file-store-contract.js';
+import { nodeOf } from './response-store-contract.js';
+import type { StorePlaceForTests } from './store-contract.js';
+
+const limits: ResponseLimits = { maxResponses: 1000, maxBytes: 64 * 1024 * 1024, ttlMs: 86_400_000 };
+const digest = 'a digest';
+const clients = sameNames.map(({ client }) => client);
+
+function usageOf(client: string): UsageDelta {
+  const jobs = { ok: 1 } as UsageDelta['jobs'];
+  return { day: '2026-01-01', client, model: '', account: '', jobs, refused: 0, ...noCharge, modelMs: 0 };
+}
+
+/** Stores one of each thing for a client, all with ids that contain `id`. */
+async function fill(store: Store, client: string, id: string, at: number): Promise<void> {
+  const { files, jobs, answers, responses, deliveries } = store;
+  const owner = { client, holder: holderOf(client) };
+  await files.create(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
+  const whole = { purpose: 'batch', lines: 1, expiresAt: at + 60_000 } as const;
+  await files.complete(`file-${id}`, whole);
+  await files.addBatch(batchOf(`batch-${id}`, { ...owner, expiresAt: at + 60_000, removeAt: at + 60_000 }));
+  const request = jobRequest({ client, requestId: `request-${id}` });
+  await jobs.accept({ id: `job-${id}`, title: id, form: plainForm, createdAt: at, request });
+  await jobs.start(`job-${id}`, at);
+  const end = { ...jobDone({ model: 'eliza' }), text: null };
+  await jobs.end(`job-${id}`, { status: 'succeeded', endedAt: at, end }, new AnswerLog());
+  await answers.claimOrFind({ client, key: 'same' }, digest, at);
+  await answers.keep({ client, key: 'same' }, { digest, answer: recordedAnswer(id) }, at);
+  await responses.put(nodeOf(`response-${id}`, null, { client, createdAt: at }), limits);
+  await deliveries.add(deliveryOf(`delivery-${id}`, { client, createdAt: at, nextAt: at + 60_000 }));
+}
+
+/** Returns the ids of the things in the store that this client can read. */
+async function seenBy({ files, jobs, answers, responses }: Store, client: string, at: number): Promise<string[]> {
+  const after = at - limits.ttlMs;
+  const page = { client, after: null, limit: 100, isAscending: true };
+  const [list, batches] = [await files.list(page, ['batch']), await files.listBatches(page, ['chat'])];
+  const jobList = await jobs.list({ client, status: null, before: null, limit: 100 });
+  const known = await answers.claimOrFind({ client, key: 'same' }, digest, at);
+  if (known.type === 'free') answers.release({ client, key: 'same' });
+  const found: string[] = [];
+  for (const index of clients.keys()) {
+    const piece = await responses.read({ id: `response-${index}`, client }, 0, after);
+    if (piece !== null) found.push(piece.text);
+  }
+  return [
+    ...[...list.items, ...batches.items, ...jobList.jobs].map(({ id }) => id),
+    ...(known.type === 'answered' ? [`answer-${known.answer.begin}`] : []),
+    ...found,
+  ].toSorted();
+}
+
+function thingsOf(id: string): string[] {
+  return ['answer', 'batch', 'file', 'job', 'response'].map((kind) => `${kind}-${id}`);
+}
+
+/** Tests that clients with equal names share nothing in a store. */
+export function describeIdentities(name: string, place: () => Promise<StorePlaceForTests>): void {
+  const withStore = withStoresOf(place);
+
+  describe(`Clients with equal names in ${name}`, () => {
+    it('see what is theirs and nothing else, also by an id that they know', () =>
+      withStore(async (store) => {
+        const at = Date.now();
+        for (const [index, client] of clients.entries()) await fill(store, client, String(index), at);
+        for (const [index, client] of clients.entries()) {
+          expect([client, await seenBy(store, client, at)]).toEqual([client, thingsOf(String(index))]);
+          for (const [other] of clients.entries()) {
+            const isOwn = other === index;
+            expect((await store.files.find(`file-${other}`, client)) !== null).toBe(isOwn);
+            expect((await store.files.findBatch(`batch-${other}`, client)) !== null).toBe(isOwn);
+            expect((await store.jobs.find(`job-${other}`, client)) !== null).toBe(isOwn);
+          }
+        }
+        const holders = sameNames.map(({ spenders: [holder = ''] }) => holder);
+        for (const holder of holders) {
+          const count = holders.filter((each) => each === holder).length;
+          expect([holder, (await store.files.usageOf(holder)).files]).toEqual([holder, count]);
+          expect(await store.files.openBatches(holder)).toHaveLength(count);
+        }
+      }));
+
+    it('lose only what is theirs in a purge', () =>
+      withStore(async (store) => {
+        const at = Date.now();
+        for (const [index, client] of clients.entries()) await fill(store, client, String(index), at);
+        await store.usage.add(clients.map(usageOf));
+        for (const [index, client] of clients.entries()) {
+          await store.jobs.remove(`job-${index}`); // as a purge does first
+          await store.upkeep.purge(client);
+          expect(await seenBy(store, client, at)).toEqual([]);
+          const next = clients[index + 1];
+          if (next !== undefined) expect(await seenBy(store, next, at)).toEqual(thingsOf(String(index + 1)));
+          const left = (await store.deliveries.list(100)).map((delivery) => delivery.client);
+          expect(left.toSorted()).toEqual(clients.slice(index + 1).toSorted());
+        }
+      }));
+  });
+}
