@@ -243,7 +243,7 @@ export function check<T>(value: unknown, schema: z.ZodType<T>): T {
   // With the input, `detailsOf` distinguishes a missing field from a wrong type.
   const parsed = schema.safeParse(value, { reportInput: true, error: issueWords });
   if (parsed.success) return parsed.data;
-  const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
+  const details = parsed.error.issues.slice(0, maxDetails).flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];
   throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
 }
