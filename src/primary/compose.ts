@@ -34,6 +34,7 @@ import { LearnedSizes } from './cli/model-sizes.js';
 import type { WaitingJob } from './cli/pool/standby-keeper.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
+import { TokenFactors } from './cli/token-factors.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
@@ -130,7 +131,7 @@ type PartSignals = Signals<PrimarySignals>;
 type Access = ReturnType<typeof createAccess>;
 type Conversations = ReturnType<typeof createConversations>;
 type Observation = ReturnType<typeof createObservation>;
-type Threads = ReturnType<typeof createThreads>;
+type Counters = ReturnType<typeof createCounters>;
 type Models = ReturnType<typeof createModels>;
 type Notifying = ReturnType<typeof createNotices>;
 /** Parts created before the jobs. */
@@ -138,7 +139,7 @@ type EarlierParts = StartInput &
   Access &
   Conversations &
   Observation &
-  Threads &
+  Counters &
   Models &
   Notifying & { readonly room: WaitingRoom };
 type Jobs = ReturnType<typeof createJobs>;
@@ -157,10 +158,10 @@ export function compose(input: StartInput) {
   const room = createWaitingRoom(input, access, signals);
   const conversations = createConversations(input, signals);
   const observation = createObservation(input, access, room, conversations, signals);
-  const threads = createThreads(input);
-  const models = createModels(input, access, observation, signals);
+  const counters = createCounters(input);
+  const models = createModels(input, access, { ...observation, ...counters }, signals);
   const notifying = createNotices(input, access, models);
-  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...threads, ...models, ...notifying };
+  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, ...notifying };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
   const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
@@ -291,16 +292,20 @@ function createObservation(
   return { metrics, lastHour, usage, usageJournal, usageCounter, scrape, banner };
 }
 
-function createThreads({ host: { clock, log } }: StartInput) {
+/** Creates the threads that count tokens and check schemas, and the knowledge about the tokens of models. */
+function createCounters({ config, host: { clock, log } }: StartInput) {
   const onError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
-  return { tokens: new TokenCounter(clock, onError), schemas: new SchemaChecker(clock, onError) };
+  const tokens = new TokenCounter(clock, onError);
+  const sizes = new LearnedSizes(config.modelSizesFile, log);
+  const tokenFactors = new TokenFactors({ tokens, sizes, clock });
+  return { tokens, schemas: new SchemaChecker(clock, onError), sizes, tokenFactors };
 }
 
 /** Creates the model CLIs, and what chooses among them. */
 function createModels(
   { config, host, names, accountsSource }: StartInput,
   { clients, fileFaults, redactor }: Access,
-  { metrics, banner }: Observation,
+  { metrics, banner, sizes }: Observation & Counters,
   signals: PartSignals,
 ) {
   const { clock, log } = host;
@@ -331,14 +336,13 @@ function createModels(
   redactor.replaceTokens(accounts.secrets);
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
   const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
-  const sizes = new LearnedSizes(config.modelSizesFile, log);
   const pdfs = createPdfReader(host, serials);
   const catalogParts = { config, clock, sizes, pdfs, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
   const accountsFile = accountsSource && watchAccountsFile(accounts, accountsSource, onChange, fileFaults, host);
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, sizes, knownModels, pdfs };
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, pdfs };
 }
 
 /** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
@@ -373,7 +377,7 @@ function createNotices(
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, sizes, usageCounter, tokens, schemas, pdfs } = parts;
+  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, pdfs } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: parts.jobNotices, log };
   const runner = new JobRunner(
@@ -388,7 +392,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       schemas,
       pdfs,
       knownModels,
-      observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes }),
+      observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
       redactor,
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),

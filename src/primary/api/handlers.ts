@@ -27,6 +27,8 @@ import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
 import type { Batches } from '../batches/batches.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
+import type { ModelRouter } from '../cli/route.js';
+import type { TokenFactors } from '../cli/token-factors.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -150,7 +152,9 @@ export interface Services {
   /** Returns the newest notices. */
   deliveries(): Promise<DeliveryList>;
   recheck(): Promise<void>;
-  readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveRequest'>;
+  readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveName' | 'resolveRequest'>;
+  readonly router: Pick<ModelRouter, 'route'>;
+  readonly tokenFactors: Pick<TokenFactors, 'factorOf'>;
   /** Resolves when the workers have reported their figures. */
   countRequests(): Promise<void>;
   metrics(): Promise<string>;
@@ -196,7 +200,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     toolFault: async ({ schemas, client }) => ({
       wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
     }),
-    countTokens: async ({ texts, client }) => ({ tokens: await services.tokens.countTokens(texts, client) }),
+    countTokens: (order) => countTokens(services, order),
     claim: (order, signal) => services.claims.hold(order, signal),
     recordedPiece: async (order) => {
       await yieldInOrder();
@@ -206,6 +210,20 @@ export function apiHandlers(services: Services): SharedHandlers {
     run: (request, signal) => admitJob(services, request, (job) => services.runner.run(job, signal)),
     ...backgroundHandlers(services, yieldInOrder),
   };
+}
+
+/** Counts the tokens of texts, as the model would. */
+async function countTokens(
+  { tokens, catalog, router, tokenFactors }: Services,
+  {
+    texts,
+    client,
+    model,
+  }: { readonly texts: readonly string[]; readonly client: string; readonly model: string | null },
+): Promise<{ tokens: number }> {
+  const resolved = model === null ? null : await catalog.resolveName(model);
+  const factor = tokenFactors.factorOf(router.route({ model: resolved, client }));
+  return { tokens: Math.round((await tokens.countTokens(texts, client)) * factor) };
 }
 
 type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup' | 'deliveries';

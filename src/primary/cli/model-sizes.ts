@@ -18,13 +18,18 @@ const storedSizes = z.array(
     model: z.string().nullable(),
     maxInputTokens: tokenLimit,
     maxOutputTokens: tokenLimit,
+    /** Tokens of the model for each token of the o200k tokenizer. */
+    tokenFactor: z.number().positive().optional(),
   }),
 );
 type SizesEntry = z.infer<typeof storedSizes>[number];
 
 type NamedModel = OwnModel<{ readonly name: string }>;
 
-/** Remembers the sizes of models that the CLIs have reported with their answers, in a file if there is a state folder. */
+/**
+ * Remembers the sizes of models that the CLIs have reported with their answers, and their token factors, in a file if
+ * there is a state folder.
+ */
 export class LearnedSizes {
   readonly #path: string | null;
   readonly #log: Pick<Logger, 'warn'>;
@@ -53,7 +58,23 @@ export class LearnedSizes {
   record(model: NamedModel, { maxInputTokens, maxOutputTokens }: ModelSizes): void {
     const known = this.sizesOf(model);
     if (known?.maxInputTokens === maxInputTokens && known.maxOutputTokens === maxOutputTokens) return;
-    this.#set({ cli: model.cli.name, model: model.model, maxInputTokens, maxOutputTokens });
+    this.#change(model, { maxInputTokens, maxOutputTokens });
+  }
+
+  /** Returns the learnt token factor of a model; undefined if there is none. */
+  factorOf(model: NamedModel): number | undefined {
+    return this.#entries.get(keyOf(model))?.tokenFactor;
+  }
+
+  /** Records a token factor, and writes the file if it differs by more than a percent. */
+  recordFactor(model: NamedModel, factor: number): void {
+    const known = this.factorOf(model) ?? 0;
+    if (Math.abs(factor - known) > known / 100) this.#change(model, { tokenFactor: factor });
+  }
+
+  #change(model: NamedModel, change: Partial<SizesEntry>): void {
+    const unknown = { cli: model.cli.name, model: model.model, maxInputTokens: null, maxOutputTokens: null };
+    this.#set({ ...unknown, ...this.#entries.get(keyOf(model)), ...change });
     if (this.#isWriteDue) return; // the next write contains this report too
     this.#isWriteDue = true;
     this.#lastWrite = this.#inLine(() => this.#write());

@@ -11,6 +11,8 @@ export interface JobObserver {
   jobStarted(queueMs: number): void;
   /** Called when the program has reported the limits of the model of a job. */
   sizesReported(route: Route, sizes: ModelSizes): void;
+  /** Called when a whole answer has been sent, with the tokens of its input; null if they are unknown. */
+  inputCounted(route: Route, request: JobRequest, inputTokens: number | null): void;
   /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called when another model is asked in place of one that cannot answer. */

@@ -357,6 +357,7 @@ export class JobRunner {
         answered = await answering.run().catch((error) => this.#fallBack(job, processes, error));
       }
       if (answered.sizes !== undefined) observer.sizesReported(job.route, answered.sizes);
+      if (!answered.isCut) observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };

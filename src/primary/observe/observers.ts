@@ -7,6 +7,7 @@ import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
+import type { TokenFactors } from '../cli/token-factors.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-observer.js';
@@ -23,13 +24,15 @@ export interface JobListeners {
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly lastHour: Pick<LastHour, 'jobEnded'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
+  readonly tokenFactors: Pick<TokenFactors, 'observe'>;
   readonly log: Logger;
 }
 
 /** Returns the observer that counts and logs jobs. */
-export function observeJobs({ jobs, clients, usage, lastHour, sizes, log }: JobListeners): JobObserver {
+export function observeJobs({ jobs, clients, usage, lastHour, sizes, tokenFactors, log }: JobListeners): JobObserver {
   return {
     sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
+    inputCounted: (route, request, inputTokens) => void tokenFactors.observe(route, request, inputTokens),
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),

@@ -414,7 +414,7 @@ export const primaryCalls = {
   },
   /** Estimates the total number of tokens of all texts. */
   countTokens: {
-    request: z.object({ texts: z.array(z.string()).readonly(), client: z.string() }),
+    request: z.object({ texts: z.array(z.string()).readonly(), client: z.string(), model: z.string().nullable() }),
     answer: z.object({ tokens: z.int() }),
   },
   /** Backs up the store. This and the next two calls are for operators. */

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
-import type { JobRequest, Message, PassageCited, ThoughtEnd } from '../../shared/job.js';
+import type { JobRequest, PassageCited, ThoughtEnd } from '../../shared/job.js';
+import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
@@ -252,16 +253,19 @@ export function postCountTokens(parts: JobParts): AsyncHandler {
 }
 
 async function tokensOf(request: JobRequest, primary: JobParts['primary']): Promise<number> {
-  const { texts, factor } = sampleForTokens(textsOf(request));
-  const { tokens } = await primary.call('countTokens', { texts, client: request.client });
+  const { texts, factor } = sampleForTokens(promptTexts(request));
+  const { client, model } = request;
+  const { tokens } = await primary.call('countTokens', { texts, client, model });
   return Math.round(tokens * factor) + tokensOfImages(request);
 }
 
 /** Estimates the tokens of a prompt. The tokenizer would delay the answer. */
-function estimateOf({ schema, ...job }: RequestedJob): number {
-  const texts = textsOf({ ...job, schema: schema && JSON.stringify(schema.value) });
+function estimateOf({ schema, history = [], system, results, offer, ...job }: RequestedJob): number {
+  const more = { ...(results && { results }), ...(offer && { offer }) };
+  const launch = { system: system ?? null, schema: schema === undefined ? null : JSON.stringify(schema.value) };
+  const texts = promptTexts({ ...job, ...more, ...launch, history });
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages(job);
+  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages({ ...job, results, history });
   return Math.max(1, tokens);
 }
 
@@ -275,26 +279,10 @@ async function readRequest(req: Request, res: Reply, { bodies, files }: JobParts
   return usesUser ? { ...body, metadata: undefined } : body;
 }
 
-/** Parts of a job that the model reads. */
-interface PromptParts extends Pick<RequestedJob, 'text' | 'images' | 'results' | 'history' | 'offer'> {
-  readonly system?: string | null | undefined;
-  readonly schema?: string | null | undefined;
-}
-
-function textsOf({ system, history = [], schema, offer, ...question }: PromptParts): string[] {
-  const tools = (offer?.tools ?? []).map(({ name, description, schema }) => `${name} ${description} ${schema}`);
-  return [system ?? '', ...[...history, question].flatMap(textsIn), schema ?? '', ...tools];
-}
-
-function textsIn({
-  text,
-  calls = [],
-  results = [],
-}: Pick<Message, 'text' | 'calls'> & Pick<PromptParts, 'results'>): string[] {
-  return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
-}
-
-function tokensOfImages({ history = [], ...question }: PromptParts): number {
+function tokensOfImages({
+  history = [],
+  ...question
+}: Pick<RequestedJob, 'text' | 'images' | 'results' | 'history'>): number {
   const attachments = attachmentsIn([...history, question]);
   return attachments.reduce((sum, each) => sum + attachmentTokens(each), 0);
 }

@@ -274,6 +274,7 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
 function recordingObserver(state: State): JobObserver {
   return {
     jobStarted: (queueMs) => void state.waits.push(queueMs),
+    inputCounted: () => {},
     toolRound: (_request, outcome) => void state.toolRounds.push(outcome),
     firstDelta: (_request, ms) => void state.firstDeltas.push(ms),
     jobEnded: (request, end, hadSlot, charge) => {

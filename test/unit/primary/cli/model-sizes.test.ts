@@ -26,6 +26,19 @@ describe('The sizes of models', () => {
     expect(log.events).toEqual([]);
   });
 
+  it('keep a token factor beside them, also over a restart', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'model-sizes.json');
+    const first = new LearnedSizes(path, new LogBook());
+    first.recordFactor(opus, 1.3);
+    first.recordFactor(opus, 1.31); // no more than a percent
+    first.record(opus, sizes);
+    await first.close();
+    const second = new LearnedSizes(path, new LogBook());
+    await second.load();
+    expect([second.factorOf(opus), second.sizesOf(opus)]).toEqual([1.3, expect.objectContaining(sizes)]);
+  });
+
   it('are bounded, and a broken file is like an empty one', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'model-sizes.json');

@@ -27,7 +27,8 @@ describe('The observer of jobs', () => {
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
-    const observer = observeJobs({ jobs, clients, usage, lastHour, sizes: new LearnedSizes(null, log), log });
+    const learned = { sizes: new LearnedSizes(null, log), tokenFactors: { observe: async () => {} } };
+    const observer = observeJobs({ jobs, clients, usage, lastHour, ...learned, log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, log, usage, lastHour, read };
   }

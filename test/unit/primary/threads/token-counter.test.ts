@@ -24,13 +24,13 @@ describe('The token counter', () => {
     await counter.close();
   });
 
-  it('counts the beginning of a long text, and estimates the rest from it', async () => {
+  it('counts pieces of a long text, and estimates the rest from them', async () => {
     const seen = "exports.count = (texts) => texts.join('').length / 2";
     await withThread(seen, async (path) => {
       const counter = new TokenCounter(systemClock, fail, path);
       expect(await counter.countTokens(['x'.repeat(100_000)], 'key ada')).toBe(50_000);
       const long = ['x'.repeat(50_000), 'y'.repeat(950_000), 'z'];
-      expect(sampleForTokens(long).texts.map(({ length }) => length)).toEqual([50_000, 50_000]);
+      expect(sampleForTokens(long).texts.join('').length).toBeLessThan(100_001);
       expect(await counter.countTokens(long, 'key ada')).toBe(500_001);
       await counter.close();
     });

@@ -401,9 +401,10 @@ describe('A token count', () => {
     const { status, headers, body: answer } = await door.post('/v1/messages/count_tokens', body, mine);
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
     expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'top_k']);
-    const texts = ['Be kind.', 'One', 'Two', 'Three', '', `weather  ${JSON.stringify(ofCity)}`];
+    const tool = `{"name":"weather","description":"","input_schema":${JSON.stringify(ofCity)}}`;
+    const texts = ['Be kind.', 'One', 'Two', 'Three', '', tool];
     expect(door.primary.calls.slice(-1)).toEqual([
-      { name: 'countTokens', request: { texts, client: expect.any(String) } },
+      { name: 'countTokens', request: { texts, client: expect.any(String), model: expect.anything() } },
     ]);
   });
 
@@ -419,9 +420,10 @@ describe('A token count', () => {
     const { body } = await door.post('/v1/messages/count_tokens', { ...hello, ...calling, messages });
     expect(body).toEqual({ input_tokens: 7 + 2 * 1600 });
     const said = ['One', 'Two', '{"city":"Bonn"}', '', '', '', '{}', '', 'windy'];
-    const texts = ['', ...said, '', `weather  ${JSON.stringify(ofCity)}`];
+    const tool = `{"name":"weather","description":"","input_schema":${JSON.stringify(ofCity)}}`;
+    const texts = ['', ...said, '', tool];
     expect(door.primary.calls.slice(-1)).toEqual([
-      { name: 'countTokens', request: { texts, client: expect.any(String) } },
+      { name: 'countTokens', request: { texts, client: expect.any(String), model: expect.anything() } },
     ]);
   });
 });
