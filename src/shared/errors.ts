@@ -196,6 +196,14 @@ export function isDefect(thrown: unknown): boolean {
   return !(thrown instanceof RelayError);
 }
 
+/**
+ * Ignores an expected failure of work on which no result depends. Throws a defect again: unless it is caught, the
+ * process records it and continues.
+ */
+export function ignoreFailure(thrown: unknown): void {
+  if (isDefect(thrown)) throw thrown;
+}
+
 /** Returns an error that is safe for clients: a RelayError unchanged, any other value as `internal_error`. */
 export function toRelayError(thrown: unknown): RelayError {
   return thrown instanceof RelayError ? thrown : new RelayError('internal_error', 'internal error');

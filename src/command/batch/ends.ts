@@ -49,13 +49,28 @@ export function endIn({ id = '', model, choices, usage }: Completion, isJson: bo
     const message = response === '' ? 'the model refused to answer' : response;
     return { error: { code: 'cli_error', reason: 'refused', message, request_id: requestId } };
   }
+  const structured = isJson ? jsonIn(response) : undefined;
+  if (isJson && structured === undefined) {
+    const isCut = choice?.finish_reason === 'length';
+    const message = isCut ? 'the answer was cut off before its JSON was complete' : 'the answer is not valid JSON';
+    return { error: { code: 'cli_error', reason: 'answer_broken', message, request_id: requestId } };
+  }
   return {
     response,
-    ...(isJson && { structured: JSON.parse(response) }),
+    ...(isJson && { structured }),
     model: model ?? null,
     usage: usage ? { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens } : null,
     request_id: requestId,
   };
+}
+
+/** Parses an answer; undefined if it is not JSON. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns the end in an event stream of OpenAI's API. Throws a CommandError. */

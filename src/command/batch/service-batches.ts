@@ -1,5 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type BatchBody, batchBody, batchList, fileBody } from '../../shared/api/files.js';
+import {
+  type BatchBody,
+  type BatchResult,
+  batchBody,
+  batchList,
+  batchResult,
+  fileBody,
+} from '../../shared/api/files.js';
 import { orAborted } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { Client } from '../base/client.js';
@@ -35,15 +42,9 @@ interface NewLine {
   readonly text: string;
 }
 
-interface ReadResult {
-  readonly custom_id: string | null;
-  /** Null if the batch was cancelled or expired before the line was sent. */
-  readonly response: { readonly request_id: string; readonly body: object } | null;
-}
-
 /** Result of a line whose batch has disappeared. */
-const notSent: ReadResult = { custom_id: null, response: null };
-const noResult: ReadResult = {
+const notSent: BatchResult = { custom_id: null, response: null };
+const noResult: BatchResult = {
   custom_id: null,
   response: { request_id: '', body: { error: { code: 'internal_error', message: 'the batch has no result for it' } } },
 };
@@ -66,7 +67,15 @@ export interface BatchesParts {
 
 /** Returns the batches of this client, the newest first; null if the service stores no files. */
 export async function findBatches(client: BatchClient): Promise<readonly BatchBody[] | null> {
-  return (await orMissing(client.getState('/v1/batches?limit=1000', batchList)))?.data ?? null;
+  const found: BatchBody[] = [];
+  for (let after = ''; ; ) {
+    const page = await orMissing(client.getState(`/v1/batches?limit=100${after}`, batchList));
+    if (page === null) return null;
+    found.push(...page.data);
+    const last = page.data.at(-1);
+    if (!page.has_more || last === undefined) return found;
+    after = `&after=${last.id}`;
+  }
 }
 
 /** Sends prompts in batches of the service, which continue without this program. */
@@ -77,7 +86,7 @@ export class ServiceBatches implements Sender {
   /** Batches whose results are not read yet, in the order in which they run. */
   readonly #open: SentBatch[] = [];
   /** Results without a known prompt, by the ID of their line. */
-  readonly #results = new Map<string, ReadResult>();
+  readonly #results = new Map<string, BatchResult>();
   /** Prompts that must be sent again. */
   readonly #again: (Prompt | BadLine)[] = [];
   /** Temporary failure of a prompt in the batch that ended last. */
@@ -179,7 +188,7 @@ export class ServiceBatches implements Sender {
   /** Waits for the end of the first open batch, and places its results. Resolves with null if it does not exist. */
   async #collect(batch: SentBatch, sending: Sending): Promise<BatchBody | null> {
     const ended = await this.#untilEnded(batch.id, sending);
-    const unnamed: ReadResult[] = [];
+    const unnamed: BatchResult[] = [];
     for (const result of ended === null ? [] : await this.#resultsIn(ended, sending.cutting)) {
       if (result.custom_id === null) unnamed.push(result);
       else this.#results.set(result.custom_id, result);
@@ -211,26 +220,26 @@ export class ServiceBatches implements Sender {
     }
   }
 
-  async #resultsIn(batch: BatchBody, cutting: AbortSignal): Promise<ReadResult[]> {
+  async #resultsIn(batch: BatchBody, cutting: AbortSignal): Promise<BatchResult[]> {
     const { client, patience } = this.#parts;
-    const results: ReadResult[] = [];
+    const results: BatchResult[] = [];
     for (const file of [batch.output_file_id, batch.error_file_id]) {
       if (file === null) continue;
       const get = () => orMissing(client.getText(`/v1/files/${file}/content`, cutting));
       const text = (await patience.persist(get, cutting)) ?? ''; // an earlier run may have removed it
-      for (const line of text.split('\n')) if (line !== '') results.push(JSON.parse(line));
+      for (const line of text.split('\n')) results.push(...resultIn(line));
     }
     return results;
   }
 
-  #takeResult(id: string): ReadResult | null {
+  #takeResult(id: string): BatchResult | null {
     const result = this.#results.get(id) ?? null;
     this.#results.delete(id);
     return result;
   }
 
   /** Resolves with false if the prompt must be sent again. */
-  async #place(prompt: Prompt | BadLine, { response }: ReadResult, place: Sending['place']): Promise<boolean> {
+  async #place(prompt: Prompt | BadLine, { response }: BatchResult, place: Sending['place']): Promise<boolean> {
     if (response === null) return false;
     const error = openAiError(response.body);
     if (error === null) {
@@ -262,6 +271,16 @@ export class ServiceBatches implements Sender {
 /** Returns the ID of a prompt's line, which is another one if the prompt changes. */
 function customIdOf({ line: _, ...prompt }: Prompt | BadLine): string {
   return createHash('sha256').update(JSON.stringify(prompt)).digest('base64url');
+}
+
+/** Parses a line of results; none if it is no result. A prompt without a result gets an error. */
+function resultIn(line: string): BatchResult[] {
+  try {
+    const { data } = batchResult.safeParse(JSON.parse(line));
+    return data === undefined ? [] : [data];
+  } catch {
+    return [];
+  }
 }
 
 async function orMissing<T>(response: Promise<T>): Promise<T | null> {

@@ -16,6 +16,10 @@ const checkMs = 1000;
 /** A host that does not renew its lease for this long counts as dead. */
 const leaseMs = 15_000;
 const maxOpenBatches = 100;
+/** Largest number of stored batches of a key holder. The oldest ones that have ended make room for a new one. */
+const maxBatches = 1000;
+/** Largest page of a list: a batch may have much metadata. */
+const maxPage = 100;
 
 export interface NewBatch {
   readonly client: string;
@@ -105,11 +109,12 @@ export class Batches {
     const { store, files, clock } = this.#parts;
     const input = await files.find(inputFile, client);
     await this.checkInput(client, input);
+    await this.#makeRoom(holderOf(client));
     const purpose = api === 'messages' ? 'message_batch' : 'batch_output';
     const create = (name: string) => files.create({ client, purpose, name, mediaType: 'application/jsonl' });
     const id = `${api === 'messages' ? 'msgbatch' : 'batch'}_${newId()}`;
     const outputFile = await create(`${id}_output.jsonl`);
-    const errorFile = api === 'messages' ? null : await create(`${id}_error.jsonl`);
+    const errorFile = api === 'messages' ? null : await this.#createOrRemove(create(`${id}_error.jsonl`), outputFile);
     const createdAt = clock.now();
     const times = { createdAt, expiresAt: createdAt + batchWindowMs, removeAt: createdAt + this.#limits.ttlMs };
     const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
@@ -120,6 +125,25 @@ export class Batches {
     await store.addBatch({ ...batch, progress });
     void this.#check();
     return viewOf({ ...batch, progress });
+  }
+
+  /** Removes the other file of a batch if its second one cannot be created. */
+  async #createOrRemove(created: Promise<string>, otherFile: string): Promise<string> {
+    try {
+      return await created;
+    } catch (error) {
+      await this.#parts.store.remove(otherFile);
+      throw error;
+    }
+  }
+
+  async #makeRoom(holder: string): Promise<void> {
+    const { store } = this.#parts;
+    for (const batch of await store.endedBeyond(holder, maxBatches - 1)) {
+      // Clients of the other API see the files themselves.
+      if (batch.api === 'messages') await this.#removeFiles(batch);
+      await store.removeBatch(batch.id);
+    }
   }
 
   /** Rejects with `validation_error` if no batch may be created from this file, which is not read. */
@@ -145,7 +169,10 @@ export class Batches {
 
   async list(order: PageOrder, apis: readonly BatchApi[]): Promise<{ batches: BatchView[]; hasMore: boolean }> {
     this.#parts.files.checkOn();
-    const { items, hasMore } = await this.#parts.store.listBatches(order, apis);
+    const { items, hasMore } = await this.#parts.store.listBatches(
+      { ...order, limit: Math.min(order.limit, maxPage) },
+      apis,
+    );
     return { batches: items.map(viewOf), hasMore };
   }
 
@@ -163,10 +190,13 @@ export class Batches {
   async remove(id: string, client: string): Promise<void> {
     const batch = await this.#find(id, client);
     if (isOpenBatch(batch)) throw invalid('batch', 'has not ended: cancel it first');
-    const { store } = this.#parts;
-    const files = [batch.outputFile, batch.errorFile, batch.api === 'messages' ? batch.inputFile : null];
-    for (const file of files) if (file !== null) await store.remove(file);
-    await store.removeBatch(id);
+    await this.#removeFiles(batch);
+    await this.#parts.store.removeBatch(id);
+  }
+
+  async #removeFiles({ api, inputFile, outputFile, errorFile }: StoredBatch): Promise<void> {
+    const files = [outputFile, errorFile, api === 'messages' ? inputFile : null];
+    for (const file of files) if (file !== null) await this.#parts.store.remove(file);
   }
 
   async #find(id: string, client: string): Promise<StoredBatch> {

@@ -2,7 +2,7 @@ import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { FileStore, StoredBatch, StoredFile } from '../store/contract/files.js';
@@ -145,7 +145,7 @@ export class StoredFiles {
   /** Removes expired files and batches. Failures are ignored, because the call is repeated periodically. */
   expire(): void {
     const now = this.#clock.now();
-    this.#store.expire(now, now - uploadLimitMs).catch(() => {});
+    this.#store.expire(now, now - uploadLimitMs).catch(ignoreFailure);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/values.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -66,9 +67,7 @@ export class Hosts {
 
   /** Starts to renew the sign of life for the other hosts. */
   start(): void {
-    // A failure is ignored: the next renewal tries again.
-
-    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(() => {}));
+    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(ignoreFailure)); // tries again
   }
 }
 

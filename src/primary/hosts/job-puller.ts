@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import type { BackgroundJob, BackgroundJobs } from '../jobs/background-jobs.js';
 import { patienceMs } from '../jobs/waiting-room.js';
 import type { SharedJobs } from './redis-jobs.js';
@@ -21,7 +22,9 @@ export class JobPuller {
   readonly #clock: Clock;
   /** Jobs that the store may have marked as started. No other host can take them. */
   readonly #unsure = new Set<BackgroundJob>();
-  #pulling: 'no' | 'yes' | 'again' = 'no';
+  #isPulling = false;
+  /** Whether there may be a new job or a free slot since the last pull has begun. */
+  #hasNews = false;
 
   constructor(store: SharedJobs, runner: PullingRunner, clock: Clock) {
     this.#store = store;
@@ -31,8 +34,9 @@ export class JobPuller {
 
   /** Tries to pull jobs. Called when there may be a new job or a free slot. */
   changed(): void {
-    if (this.#pulling !== 'no') this.#pulling = 'again';
-    else if (this.#store.mayHaveNext && this.#runner.hasRoom && !this.#runner.isStopped) void this.#pull();
+    this.#hasNews = true;
+    const mayPull = this.#store.mayHaveNext && this.#runner.hasRoom && !this.#runner.isStopped;
+    if (mayPull && !this.#isPulling) void this.#pull(() => this.#startAll());
   }
 
   /** Tries again to start jobs. Called each second: some changes come without a notification. */
@@ -43,8 +47,8 @@ export class JobPuller {
     this.changed();
     const { since } = this.#store.waiting;
     const isLate = since !== null && since <= this.#clock.now() - patienceMs;
-    if (isLate && this.#pulling === 'no' && !this.#runner.hasPatient && !this.#runner.isStopped)
-      void this.#pullPatient();
+    if (isLate && !this.#isPulling && !this.#runner.hasPatient && !this.#runner.isStopped)
+      void this.#pull(() => this.#tryNext('oldest'));
   }
 
   /** Starts a job. Returns whether it was admitted. */
@@ -60,27 +64,29 @@ export class JobPuller {
     else this.#unsure.add(job);
   }
 
-  async #pull(): Promise<void> {
-    this.#pulling = 'yes';
+  /** Makes one pull at a time, and another one if there is news. */
+  async #pull(attempt: () => Promise<unknown>): Promise<void> {
+    this.#isPulling = true;
+    this.#hasNews = false;
+    try {
+      await attempt();
+    } finally {
+      this.#isPulling = false;
+    }
+    if (this.#hasNews) this.changed();
+  }
+
+  async #startAll(): Promise<void> {
     for (let tries = 0; tries < maxTries && this.#runner.hasRoom && !this.#runner.isStopped; ) {
       const found = await this.#tryNext('next');
       if (found === 'none') break;
       if (found === 'unfit') tries++;
     }
-    const isWanted = this.#pulling === ('again' as string);
-    this.#pulling = 'no';
-    if (isWanted) this.changed();
-  }
-
-  async #pullPatient(): Promise<void> {
-    this.#pulling = 'yes';
-    await this.#tryNext('oldest');
-    this.#pulling = 'no';
   }
 
   async #tryNext(which: 'next' | 'oldest'): Promise<'none' | 'started' | 'unfit'> {
-    const accepted = await this.#store.takeJob(which).catch(() => null); // the next call tries again
-    if (accepted === null) return 'none';
+    const accepted = await this.#store.takeJob(which).catch(ignoreFailure); // the next call tries again
+    if (!accepted) return 'none';
     const job = this.#runner.adopt(accepted);
     this.#store.keepText(accepted.id, job.background.log.text);
     if (!this.#runner.isStopped && this.#start(job, which === 'next')) return 'started';

@@ -1,4 +1,5 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import type { LoggedText } from '../store/contract/jobs.js';
 import type { RedisConnection } from './redis-connection.js';
 
@@ -63,7 +64,7 @@ export class JobTexts {
     this.#isStoring = true;
     const grown = [...this.#open].filter(([, { log, stored }]) => log.length > stored);
     // A piece that failed is stored with the next one, or at the end of the job.
-    await Promise.all(grown.map(([id, text]) => this.#store(id, text, false).catch(() => {})));
+    await Promise.all(grown.map(([id, text]) => this.#store(id, text, false).catch(ignoreFailure)));
     this.#isStoring = false;
   }
 

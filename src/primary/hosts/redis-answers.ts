@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/ipc/idempotency.js';
 import {
   type AnswerOfKey,
@@ -95,7 +96,7 @@ export class RedisAnswers implements IdempotencyStore {
 
   /** Renews or releases a reservation. If this fails, the reservation expires. */
   #hold(hash: string, reserved: KeyHold, ms: number): void {
-    this.#redis.runWithin(limitMs, 'answers.hold', { hash, ...reserved, holdMs: ms }).catch(() => {});
+    this.#redis.runWithin(limitMs, 'answers.hold', { hash, ...reserved, holdMs: ms }).catch(ignoreFailure);
   }
 
   /** Restores the reservations of running requests, which may have expired or been lost while Redis was down. */

@@ -4,6 +4,7 @@ import {
   type Appended,
   type BatchState,
   type CompletedFile,
+  endedAtOnce,
   type FileStore,
   type FileUsage,
   filePieceBytes,
@@ -101,6 +102,11 @@ export class RedisFiles implements FileStore {
 
   async openBatches(holder: string): Promise<readonly StoredBatch[]> {
     const { remaining } = await this.#script('openBatches', { holder });
+    return (remaining[0] as FileFields[]).map(batchOf);
+  }
+
+  async endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+    const { remaining } = await this.#script('endedBeyond', { holder, count, limit: endedAtOnce });
     return (remaining[0] as FileFields[]).map(batchOf);
   }
 

@@ -1,7 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { cancelled, RelayError } from '../../shared/errors.js';
+import { cancelled, ignoreFailure, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, PlacedOutput } from '../../shared/job.js';
 import type { EndedStatus, JobRecord, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
@@ -116,7 +116,7 @@ export class StoredJobs {
 
   /** Removes jobs whose lifetime has passed. Failures are ignored, because the call is repeated periodically. */
   expire(): void {
-    this.#store.expire(this.#oldestEnd).catch(() => {});
+    this.#store.expire(this.#oldestEnd).catch(ignoreFailure);
   }
 
   get #oldestEnd(): number {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import type { ContinuedText, Message } from '../../shared/job.js';
 import { chained } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
@@ -99,7 +99,7 @@ export class StoredResponses {
 
   /** Removes expired responses. A failure is ignored: the next call tries again. */
   expire(): void {
-    this.#store.expire(this.#expiredAt).catch(() => {});
+    this.#store.expire(this.#expiredAt).catch(ignoreFailure);
   }
 
   get #expiredAt(): number {

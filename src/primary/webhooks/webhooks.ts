@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { setNewest } from '../../shared/bounded-map.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
-import type { Logger } from '../../shared/log/logger.js';
+import { isDefect } from '../../shared/errors.js';
+import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Delivery, DeliveryStore } from '../store/contract/deliveries.js';
 import type { AttemptResult, PostNotice } from './post.js';
 
@@ -59,6 +60,8 @@ export class Webhooks {
   readonly counts = { delivered: 0, retried: 0, failed: 0, dropped: 0 };
   readonly #key: Buffer;
   readonly #parts: WebhookParts;
+  /** Notices that are being stored. */
+  readonly #saves = new Set<Promise<void>>();
   /** Notices that the store did not accept yet. */
   #unsaved: Delivery[] = [];
   #round: Promise<void> | null = null;
@@ -89,7 +92,7 @@ export class Webhooks {
     const now = this.#parts.clock.now();
     const body = JSON.stringify({ type, timestamp: timestamp(now), data });
     const begun = { status: 'pending', createdAt: now, attempts: 0, attemptedAt: null, nextAt: now } as const;
-    void this.#save({ id, client, url, type, body, ...begun, error: null });
+    this.#beginSave({ id, client, url, type, body, ...begun, error: null });
   }
 
   /**
@@ -106,6 +109,13 @@ export class Webhooks {
     await this.#round;
     await Promise.all(this.#lanes.values());
     stop();
+    for (const delivery of this.#unsaved.splice(0)) this.#beginSave(delivery);
+    await Promise.all(this.#saves);
+  }
+
+  #beginSave(delivery: Delivery): void {
+    const saving = this.#save(delivery).finally(() => this.#saves.delete(saving));
+    this.#saves.add(saving);
   }
 
   async #save(delivery: Delivery): Promise<void> {
@@ -114,8 +124,8 @@ export class Webhooks {
       this.#drop(dropped);
       this.#hasNew ||= isNew;
       if (isNew) this.#begin();
-    } catch {
-      // the store logs its failure
+    } catch (error) {
+      this.#report(error);
       if (this.#unsaved.length < maxUnsaved) this.#unsaved.push(delivery);
       else this.#drop(1);
     }
@@ -130,7 +140,7 @@ export class Webhooks {
   #begin(): void {
     if (this.#closed !== null) return;
     this.#round ??= this.#deliverAll()
-      .catch(() => {}) // the store logs its failure, and the next round tries again
+      .catch((error: unknown) => this.#report(error)) // the next round tries again
       .finally(() => {
         this.#round = null;
         if (this.#hasNew) this.#begin();
@@ -184,7 +194,13 @@ export class Webhooks {
     const attempts = delivery.attempts + 1;
     const attempted = { ...delivery, attempts, attemptedAt };
     // if the store fails, the attempt is repeated after the lease
-    await store.update({ ...attempted, ...this.#conclude(attempted, result) }).catch(() => {});
+    const updated = { ...attempted, ...this.#conclude(attempted, result) };
+    await store.update(updated).catch((error: unknown) => this.#report(error));
+  }
+
+  /** Logs a defect. The store logs its own failures. */
+  #report(error: unknown): void {
+    if (isDefect(error)) this.#parts.log.error('internal_error', { error: describeError(error) });
   }
 
   /** Makes one attempt. A client gets a secret of its own, so that it cannot sign notices to others. */

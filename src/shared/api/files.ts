@@ -29,5 +29,9 @@ export type BatchBody = z.infer<typeof batchBody>;
 
 export const batchList = z.looseObject({ object: z.literal('list'), data: z.array(batchBody), has_more: z.boolean() });
 
-/** Line of a batch, as far as its ID. */
-export const identifiedLine = z.looseObject({ custom_id: z.string() });
+/** Result of a line. `response` is null if the batch was cancelled or expired before the line was sent. */
+export const batchResult = z.looseObject({
+  custom_id: z.string().nullable(),
+  response: z.looseObject({ request_id: z.string(), body: z.looseObject({}) }).nullable(),
+});
+export type BatchResult = z.infer<typeof batchResult>;

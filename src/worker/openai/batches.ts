@@ -17,9 +17,14 @@ type BatchEndpoint = keyof typeof apis;
 const endpoints = Object.keys(apis) as BatchEndpoint[];
 
 const maxEntries = 16;
+const maxMetadataBytes = 16 * 1024;
 const metadata = z
   .record(z.string().max(64, 'must have names of at most 64 characters'), z.string('must have texts').max(512))
-  .refine((entries) => Object.keys(entries).length <= maxEntries, `must have at most ${maxEntries} entries`);
+  .refine((entries) => Object.keys(entries).length <= maxEntries, `must have at most ${maxEntries} entries`)
+  .refine(
+    (entries) => Buffer.byteLength(JSON.stringify(entries)) <= maxMetadataBytes,
+    `must have at most ${maxMetadataBytes} bytes as JSON`,
+  );
 
 export const batchCreateRequest = z.strictObject({
   input_file_id: z.string('must be the id of a file').max(128),

@@ -166,6 +166,37 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         expect(await files.findBatch('a', 'key ada')).toBeNull();
       }));
 
+    it('are listed to make room: the oldest that have ended, of a holder with more than a number', () =>
+      withStore(async ({ files }) => {
+        for (const id of ['a', 'b', 'c', 'd'])
+          await files.addBatch(batchOf(id, id === 'b' ? { client: 'key ada/bob' } : {}));
+        await files.addBatch(batchOf('x', { client: 'key bob', holder: 'key bob' }));
+        await files.leaseBatches(1000);
+        for (const id of ['b', 'c', 'd']) await files.advance(id, { ...running, status: 'ended', endedAt: now }, []);
+        const beyond = async (count: number) => (await files.endedBeyond('key ada', count)).map(({ id }) => id);
+        expect([await beyond(4), await beyond(3), await beyond(2), await beyond(0)]).toEqual([
+          [],
+          [],
+          ['b'],
+          ['b', 'c', 'd'],
+        ]);
+        await files.removeBatch('b');
+        expect(await beyond(2)).toEqual([]);
+      }));
+
+    it('are listed in pages that skip entries of other kinds, however many', () =>
+      withStore(async ({ files }) => {
+        await files.addBatch(batchOf('first', { api: 'messages' }));
+        for (let count = 0; count < 120; count++) await files.addBatch(batchOf(`chat ${count}`));
+        await files.addBatch(batchOf('last', { api: 'messages' }));
+        const down = await files.listBatches({ ...page, limit: 5 }, ['messages']);
+        expect([ids(down), down.hasMore]).toEqual([['last', 'first'], false]);
+        const up = await files.listBatches({ ...page, limit: 1, isAscending: true }, ['messages']);
+        expect([ids(up), up.hasMore]).toEqual([['first'], true]);
+        const chats = await files.listBatches({ ...page, limit: 110, after: 'chat 119' }, ['chat']);
+        expect([ids(chats).length, ids(chats).at(-1), chats.hasMore]).toEqual([110, 'chat 9', true]);
+      }));
+
     it('protect their files and themselves until they end, also if all of them have expired', () =>
       withStore(async ({ files }) => {
         for (let count = 0; count < 25; count++) await files.create(fileOf(`old ${count}`));

@@ -6,6 +6,7 @@ import {
   errorCodes,
   fromWire,
   httpStatusOf,
+  ignoreFailure,
   invalid,
   isCancelled,
   isDefect,
@@ -106,6 +107,13 @@ describe('The public error for a thrown value', () => {
       expect([reason, details, retryAfterSeconds]).toEqual([undefined, undefined, undefined]);
     },
   );
+});
+
+describe('A failure that is ignored', () => {
+  it('is no defect', () => {
+    expect(() => ignoreFailure(shuttingDown())).not.toThrow();
+    expect(() => ignoreFailure(new TypeError('a defect'))).toThrow('a defect');
+  });
 });
 
 describe('An error sent to another process', () => {

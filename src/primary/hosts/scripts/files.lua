@@ -2,7 +2,7 @@
 -- `lines`, `whole` and `expiresAt`. Its bytes are in `file-data:ID:0`, `file-data:ID:1` and so on, each of the same size
 -- except the last one, so that no value is large. `batch:ID` has `client`, `holder`, `api`, `record`, `progress`,
 -- `status`, `cancelAt`, and `run` with `until` (in ticks) for the host that runs it. `files:of:<client>` and
--- `batches:of:<client>` order both by number, `batches:open` the batches that have not ended. `files:ends`,
+-- `batches:of:<client>` order both by number, `batches:by:<holder>` the batches of a key holder, `batches:open` the batches that have not ended. `files:ends`,
 -- `files:broken` and `batches:ends` order them by the time of their removal. `files:used:<holder>` has the sums of a
 -- key holder. Other times are milliseconds since the epoch by the clocks of the hosts.
 
@@ -15,6 +15,7 @@ local function filesOf(client) return keyOf('files:of:' .. client) end
 local function usedBy(holder) return keyOf('files:used:' .. holder) end
 local function batchOf(id) return keyOf('batch:' .. id) end
 local function batchesOf(client) return keyOf('batches:of:' .. client) end
+local function batchesBy(holder) return keyOf('batches:by:' .. holder) end
 
 local function checkFileLists()
   return checkType(fileEnds, 'zset') or checkType(brokenFiles, 'zset') or checkType(openBatches, 'zset')
@@ -34,11 +35,12 @@ local function dropFile(id)
 end
 
 local function dropBatch(id)
-  local client = redis.call('HGET', batchOf(id), 'client')
+  local known = redis.call('HMGET', batchOf(id), 'client', 'holder')
   redis.call('UNLINK', batchOf(id))
   redis.call('ZREM', openBatches, id)
   redis.call('ZREM', batchEnds, id)
-  if client then redis.call('ZREM', batchesOf(client), id) end
+  if known[1] then redis.call('ZREM', batchesOf(known[1]), id) end
+  if known[2] then redis.call('ZREM', batchesBy(known[2]), id) end
 end
 
 -- Adds bytes to a file. Returns whether there is such a file.
@@ -57,6 +59,9 @@ local function addBytes(id, data)
   return true
 end
 
+-- Entries of a list that are read at once.
+local idsAtOnce = 50
+
 -- Returns the values of the fields of a page: args.after '' for the first page, args.filter the accepted values of
 -- the first field, each between spaces, args.ascending '1' or '0'. Skips entries whose second field is '0'.
 local function pageOf(list, keyFor, ...)
@@ -66,17 +71,21 @@ local function pageOf(list, keyFor, ...)
     last = redis.call('ZSCORE', list, args.after)
     if not last then return {'ok', now, found, 0} end
   end
-  local ids
-  if args.ascending == '1' then ids = redis.call('ZRANGEBYSCORE', list, last and '(' .. last or '-inf', '+inf')
-  else ids = redis.call('ZREVRANGEBYSCORE', list, last and '(' .. last or '+inf', '-inf') end
-  for _, id in ipairs(ids) do
-    local fields = redis.call('HMGET', keyFor(id), ...)
-    if fields[1] and string.find(args.filter, ' ' .. fields[1] .. ' ', 1, true) and fields[2] ~= '0' then
-      if #found == limit then return {'ok', now, found, 1} end
-      found[#found + 1] = fields
+  local read, first, final = 'ZREVRANGEBYSCORE', '+inf', '-inf'
+  if args.ascending == '1' then read, first, final = 'ZRANGEBYSCORE', '-inf', '+inf' end
+  if last then first = '(' .. last end
+  while true do
+    local page = redis.call(read, list, first, final, 'WITHSCORES', 'LIMIT', 0, idsAtOnce)
+    for index = 1, #page, 2 do
+      local fields = redis.call('HMGET', keyFor(page[index]), ...)
+      if fields[1] and string.find(args.filter, ' ' .. fields[1] .. ' ', 1, true) and fields[2] ~= '0' then
+        if #found == limit then return {'ok', now, found, 1} end
+        found[#found + 1] = fields
+      end
     end
+    if #page < 2 * idsAtOnce then return {'ok', now, found, 0} end
+    first = '(' .. page[#page]
   end
-  return {'ok', now, found, 0}
 end
 
 function scripts.usage()
@@ -174,12 +183,13 @@ end
 
 -- Adds a batch. The files of its results become whole when it ends, and do not count as broken until then.
 function scripts.addBatch()
-  local fault = checkFileLists() or checkType(batchesOf(args.client), 'zset')
+  local fault = checkFileLists() or checkType(batchesOf(args.client), 'zset') or checkType(batchesBy(args.holder), 'zset')
   if fault then return fault end
   local number = redis.call('INCR', keyOf('files:number'))
   redis.call('HSET', batchOf(args.id), 'client', args.client, 'holder', args.holder, 'api', args.api,
     'record', args.record, 'progress', args.progress, 'status', args.status)
   redis.call('ZADD', batchesOf(args.client), number, args.id)
+  redis.call('ZADD', batchesBy(args.holder), number, args.id)
   redis.call('ZADD', openBatches, number, args.id)
   redis.call('ZADD', batchEnds, args.removeAt, args.id)
   for id in string.gmatch(args.files, '%S+') do redis.call('ZREM', brokenFiles, id) end
@@ -203,8 +213,19 @@ end
 function scripts.openBatches()
   local found = {}
   for _, id in ipairs(redis.call('ZRANGE', openBatches, 0, -1)) do
-    local fields = batchFields(id)
-    if fields[5] == args.holder then found[#found + 1] = fields end
+    if redis.call('HGET', batchOf(id), 'holder') == args.holder then found[#found + 1] = batchFields(id) end
+  end
+  return {'ok', now, found}
+end
+
+-- Returns ended batches that are not among the newest args.count of a key holder: args.limit at most, oldest first.
+function scripts.endedBeyond()
+  local found = {}
+  local older = redis.call('ZCARD', batchesBy(args.holder)) - tonumber(args.count)
+  if older <= 0 then return {'ok', now, found} end
+  for _, id in ipairs(redis.call('ZRANGE', batchesBy(args.holder), 0, older - 1)) do
+    if #found == tonumber(args.limit) then break end
+    if not redis.call('ZSCORE', openBatches, id) then found[#found + 1] = batchFields(id) end
   end
   return {'ok', now, found}
 end

@@ -117,6 +117,8 @@ export interface FileStore {
   listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>>;
   /** Lists the batches of a holder that have not ended, oldest first. */
   openBatches(holder: string): Promise<readonly StoredBatch[]>;
+  /** Lists ended batches of a holder that are not among its newest `count` batches: some at a time, oldest first. */
+  endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]>;
   /** Marks an open batch as cancelled; any other batch is unchanged. */
   cancelBatch(id: string, at: number): Promise<void>;
   removeBatch(id: string): Promise<void>;
@@ -131,6 +133,9 @@ export interface FileStore {
    */
   advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'>;
 }
+
+/** Largest number of batches that `endedBeyond` lists. */
+export const endedAtOnce = 20;
 
 export function isOpenBatch({ progress: { status } }: Pick<StoredBatch, 'progress'>): boolean {
   return status === 'waiting' || status === 'running';

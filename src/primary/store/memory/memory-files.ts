@@ -3,6 +3,7 @@ import {
   type Appended,
   type BatchState,
   type CompletedFile,
+  endedAtOnce,
   type FileStore,
   type FileUsage,
   filePieceBytes,
@@ -109,6 +110,12 @@ export class MemoryFiles implements FileStore {
 
   async openBatches(holder: string): Promise<readonly StoredBatch[]> {
     return [...this.#batches.values()].filter((batch) => batch.holder === holder && isOpenBatch(batch));
+  }
+
+  async endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+    const all = [...this.#batches.values()].filter((batch) => batch.holder === holder);
+    const older = all.slice(0, Math.max(0, all.length - count));
+    return older.filter((batch) => !isOpenBatch(batch)).slice(0, endedAtOnce);
   }
 
   async cancelBatch(id: string, at: number): Promise<void> {

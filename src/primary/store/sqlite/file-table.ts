@@ -3,6 +3,7 @@ import {
   type Appended,
   type BatchState,
   type CompletedFile,
+  endedAtOnce,
   type FileUsage,
   filePieceBytes,
   type StoredBatch,
@@ -144,6 +145,17 @@ export class FileTable {
       .all(
         `SELECT ${batchColumns} FROM batches WHERE ${isOpen} AND (? IS NULL OR holder = ?) ORDER BY number`,
         ...[holder, holder],
+      )
+      .map(batchOf);
+  }
+
+  endedBeyond(holder: string, count: number): StoredBatch[] {
+    return this.#sql
+      .all(
+        `SELECT ${batchColumns} FROM batches WHERE holder = ? AND NOT (${isOpen}) AND number <=
+           (SELECT number FROM batches WHERE holder = ? ORDER BY number DESC LIMIT 1 OFFSET ?)
+         ORDER BY number LIMIT ?`,
+        ...[holder, holder, count, endedAtOnce],
       )
       .map(batchOf);
   }

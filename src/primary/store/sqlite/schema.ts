@@ -176,7 +176,8 @@ export const migrations: readonly string[] = [
   'ALTER TABLE usage ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;',
   'ALTER TABLE usage ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;',
   `ALTER TABLE batches ADD COLUMN input_file TEXT NOT NULL DEFAULT '';
-   UPDATE batches SET input_file = json_extract(record, '$.inputFile');`,
+   UPDATE batches SET input_file = json_extract(record, '$.inputFile');
+   CREATE INDEX batches_of_holder ON batches (holder, number);`,
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

@@ -79,6 +79,10 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'openBatches', holder));
   }
 
+  endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+    return this.#ask(call('files', 'endedBeyond', holder, count));
+  }
+
   cancelBatch(id: string, at: number): Promise<void> {
     return this.#ask(call('files', 'cancelBatch', id, at));
   }

@@ -28,6 +28,18 @@ describe('An answer of the OpenAI API', () => {
     expect(endIn({ ...head, choices, usage }, true)).toEqual(answer);
   });
 
+  it('is a failure if its JSON was cut off, or is none', async () => {
+    const failure = (message: string) => ({
+      error: { code: 'cli_error', reason: 'answer_broken', message, request_id: 'r' },
+    });
+    const cut = failure('the answer was cut off before its JSON was complete');
+    expect(await streamedEnd(eventsOf(text('{"a":'), end('length'), '[DONE]'), true)).toEqual(cut);
+    const choices = (finish: string) => [{ message: { content: '{"a":' }, finish_reason: finish }];
+    expect(endIn({ ...head, choices: choices('length') }, true)).toEqual(cut);
+    expect(endIn({ ...head, choices: choices('stop') }, true)).toEqual(failure('the answer is not valid JSON'));
+    expect(endIn({ ...head, choices: choices('length') }, false)).toMatchObject({ response: '{"a":' });
+  });
+
   it('is an error if the stream fails, is cut off or contains a refusal', async () => {
     const error = { message: 'slow', type: 'server_error', code: 'timeout', param: null };
     await expect(streamedEnd(eventsOf(text('a'), { error }), false)).rejects.toThrow('timeout: slow');

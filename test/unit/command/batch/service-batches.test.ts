@@ -15,7 +15,9 @@ interface Line {
 }
 
 /** Answers a line with its prompt, or with the code of an error. */
-type Model = (prompt: string) => { readonly answer: string } | { readonly code: string } | 'cancelled' | 'nothing';
+type Model = (
+  prompt: string,
+) => { readonly answer: string } | { readonly code: string } | 'cancelled' | 'nothing' | 'broken';
 
 /** Service that ends each batch after its first two reads, one after the other. */
 class FakeService {
@@ -78,6 +80,7 @@ class FakeService {
   #resultOf({ custom_id, body }: Line): string[] {
     const end = this.model(body.messages[0]?.content ?? '');
     if (end === 'nothing') return [];
+    if (end === 'broken') return ['{"custom_id":', '{"custom_id":1}'];
     if (end === 'cancelled') return [JSON.stringify({ custom_id, response: null })];
     const sent =
       'code' in end
@@ -185,6 +188,9 @@ describe('Prompts that are sent as batches', () => {
     service.model = (answer) => (answer === 'p1' ? 'nothing' : { answer });
     const sent = await sendTo(service, { count: 3 });
     expect(responses(sent)).toEqual(['p0', 'internal_error', 'p2']);
+    const broken = new FakeService();
+    broken.model = (answer) => (answer === 'p1' ? 'broken' : { answer });
+    expect(responses(await sendTo(broken, { count: 3 }))).toEqual(['p0', 'internal_error', 'p2']);
     const forgetful = new FakeService();
     const first = sendTo(forgetful, { count: 3 });
     forgetful.batches.length = 0;
@@ -211,6 +217,18 @@ describe('Prompts that are sent as batches', () => {
 });
 
 describe('A service', () => {
+  it('lists its batches in pages, all of which are read', async () => {
+    const pages = ['b1', 'b2', 'b3'].map((id, index) => ({ data: [{ id }], has_more: index < 2 }));
+    const paths: string[] = [];
+    const getState = async (path: string) => {
+      paths.push(path);
+      return pages.shift();
+    };
+    const found = await findBatches({ getState } as unknown as BatchesParts['client']);
+    expect(found?.map(({ id }) => id)).toEqual(['b1', 'b2', 'b3']);
+    expect(paths.slice(1).map((path) => path.split('after=')[1])).toEqual(['b1', 'b2']);
+  });
+
   it('has no batches if it stores no files', async () => {
     const client = { getState: () => Promise.reject(missing()) } as unknown as BatchesParts['client'];
     expect(await findBatches(client)).toBeNull();

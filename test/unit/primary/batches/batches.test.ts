@@ -3,6 +3,7 @@ import { StoredFiles } from '../../../../src/primary/files/stored-files.js';
 import type { BatchApi } from '../../../../src/shared/files.js';
 import { settled } from '../../../support/basics/settled.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';
+import { batchOf } from '../../../support/stores/file-store-contract.js';
 
 const dayMs = 86_400_000;
 const caller = { groups: [], refusesFallback: false };
@@ -139,6 +140,56 @@ describe('Batches', () => {
     const order = { caller, api: 'chat', inputFile: id, metadata: null } as const;
     await expect(batches.create({ ...order, client: 'key ada' })).rejects.toThrow(/purpose batch/);
     await expect(batches.create({ ...order, client: 'key bob' })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('make room for new ones: the oldest that have ended, beyond a thousand', async () => {
+    const { batches, harness, files } = await harnessWith();
+    const { store } = harness;
+    const results = await files.create({ client: 'key ada', purpose: 'message_batch', name: 'a', mediaType: '' });
+    const ended = { ...batchOf('a').progress, status: 'ended', endedAt: 1 } as const;
+    for (let count = 0; count < 1000; count++) {
+      const kept =
+        count === 0 ? ({ api: 'messages', inputFile: 'x', outputFile: results, errorFile: null } as const) : {};
+      await store.addBatch(batchOf(`old ${count}`, { progress: ended, removeAt: Number.MAX_SAFE_INTEGER, ...kept }));
+    }
+    const input = await files.create({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' });
+    await files.complete({ id: input, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
+    await batches.create({ client: 'key ada', caller, api: 'chat', inputFile: input, metadata: null });
+    await expect(batches.get('old 0', 'key ada')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await store.find(results, 'key ada')).toBeNull();
+    expect((await batches.get('old 1', 'key ada')).status).toBe('ended');
+    const page = await batches.list({ client: 'key ada', after: null, limit: 1000, isAscending: true }, ['chat']);
+    expect([page.batches.length, page.hasMore]).toEqual([100, true]);
+  });
+
+  it('leave no file behind if there is no room for both of their results', async () => {
+    const { batches, files, harness } = await harnessWith();
+    const ids: string[] = [];
+    for (let count = 0; count < 999; count++)
+      ids.push(await files.create({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' }));
+    const inputFile = ids[0] ?? '';
+    await files.complete({ id: inputFile, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
+    const created = batches.create({ client: 'key ada', caller, api: 'chat', inputFile, metadata: null });
+    await expect(created).rejects.toThrow(/MODEL_API_MAX_FILES/);
+    expect((await harness.store.usageOf('key ada')).files).toBe(999);
+  });
+
+  it('end their runs before the store closes', async () => {
+    const { batches, add, harness } = await harnessWith();
+    batches.start();
+    await add(['a1']);
+    const advance = harness.store.advance.bind(harness.store);
+    let isStored = false;
+    harness.store.advance = async (...args) => {
+      await settled(20);
+      isStored = true;
+      return advance(...args);
+    };
+    await settled();
+    batches.stop();
+    expect(isStored).toBe(false);
+    await batches.idle();
+    expect([isStored, batches.running]).toEqual([true, 0]);
   });
 
   it('are removed with their results, when they have ended', async () => {

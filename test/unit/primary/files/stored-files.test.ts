@@ -64,6 +64,17 @@ describe('Stored files', () => {
     expect(left.map(({ id }) => id)).toEqual([long]);
   });
 
+  it('stay visible after their time while a batch uses them', async () => {
+    const { files, store, clock } = filesWith();
+    const id = await fileIn(files, 'a', client, dayMs);
+    await store.addBatch(batchOf('batch', { inputFile: id }));
+    await clock.advance(2 * dayMs);
+    files.expire();
+    expect(String(await files.read(id, client, 0))).toBe('a');
+    await store.removeBatch('batch');
+    await expect(files.find(id, client)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   it('cannot be removed while a batch uses them', async () => {
     const { files, store } = filesWith();
     const id = await fileIn(files, 'a');

@@ -1,6 +1,7 @@
 import { JobPuller } from '../../../../src/primary/hosts/job-puller.js';
 import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import type { AcceptedJob } from '../../../../src/primary/store/contract/jobs.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 import { forever } from '../../../support/jobs/job-harness.js';
@@ -64,6 +65,24 @@ describe('A host that takes background jobs from the shared queue', () => {
     puller.changed();
     await settled();
     expect([started, store.back, givenUp]).toEqual([['one'], ['one'], ['one']]);
+  });
+
+  it('uses a slot that becomes free while it takes the oldest job', async () => {
+    const { puller, started, patient, store, clock } = await host(1, 'one', 'two');
+    started.push('running');
+    store.waiting = { count: 2, since: clock.now() - 60_000 };
+    const takeJob = store.takeJob.bind(store);
+    const taking = withResolvers();
+    store.takeJob = async (...which) => {
+      await taking.promise;
+      return takeJob(...which);
+    };
+    puller.check();
+    started.pop();
+    puller.changed();
+    taking.resolve();
+    await settled();
+    expect([patient, started]).toEqual([['one'], ['two']]);
   });
 
   it('takes nothing if the queue is known to be empty, or once it is stopped', async () => {

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
 import type { AttemptResult } from '../../../../src/primary/webhooks/post.js';
 import { type Notice, Webhooks } from '../../../../src/primary/webhooks/webhooks.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -205,6 +206,49 @@ describe('A notice', () => {
     await settled();
     expect(ids()).toEqual(['a', 'a']);
     expect(next.counts.delivered).toBe(1);
+  });
+
+  it('is stored before the end of the service, also if the store has refused it or is slow', async () => {
+    const { parts, store } = webhooksFor();
+    const adding = withResolvers();
+    let isRefused = true;
+    const add: typeof store.add = async (delivery) => {
+      if (isRefused) throw storeUnavailable();
+      await adding.promise;
+      return store.add(delivery);
+    };
+    const slow = {
+      add,
+      take: (...order: Parameters<typeof store.take>) => store.take(...order),
+      update: (delivery: Parameters<typeof store.update>[0]) => store.update(delivery),
+      list: (limit: number) => store.list(limit),
+    };
+    const webhooks = new Webhooks({ ...parts, store: slow });
+    webhooks.send(notice('refused'));
+    await settled();
+    isRefused = false;
+    webhooks.send(notice('slow'));
+    let isClosed = false;
+    const closing = webhooks.close().then(() => {
+      isClosed = true;
+    });
+    await settled();
+    expect(isClosed).toBe(false);
+    adding.resolve();
+    await closing;
+    expect((await store.list(9)).map(({ id, status }) => [id, status]).toSorted()).toEqual([
+      ['refused', 'pending'],
+      ['slow', 'pending'],
+    ]);
+  });
+
+  it('reports a defect of the store', async () => {
+    const { parts, store, log } = webhooksFor();
+    const add = () => Promise.reject(new TypeError('a defect'));
+    const webhooks = new Webhooks({ ...parts, store: Object.assign(Object.create(store), { add }) });
+    webhooks.send(notice('a'));
+    await settled();
+    expect(log.events).toEqual(['internal_error']);
   });
 
   it('is stored later if the store is unavailable, and is dropped only if too many wait for it', async () => {
