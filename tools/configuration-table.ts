@@ -80,7 +80,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_FILES_MB: ['size of all files of a client, including the results of its batches'],
   MODEL_API_MAX_FILES: ['files of a client; a batch needs two'],
   MODEL_API_MAX_BATCH_LINES: ['lines in all unfinished batches of a client'],
-  MODEL_API_FILES_TTL_SECONDS: ['a file or a batch expires this long after its creation'],
+  MODEL_API_FILES_TTL_SECONDS: [
+    'a file expires this long after its creation, a batch and its results this long after its end',
+  ],
   MODEL_API_READ_BACK: ['`false`: nobody can list, read, name or fork conversations over HTTP'],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
