@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { accounting } from './accounting.js';
 import { agentsByHand } from './agents.js';
 import { batch } from './batch.js';
+import { batchAttacks } from './batch-attacks.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
@@ -62,6 +63,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   expanding,
   growth,
   'largest-bodies': largestBodiesOfAll,
+  'batch-attacks': batchAttacks,
   reading,
   standby,
   fairness,
