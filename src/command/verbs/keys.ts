@@ -117,6 +117,9 @@ const actions: Readonly<Record<string, Action>> = {
     });
     if (args.has('json')) await context.terminal.writeJson({ name, revoked: true });
     context.terminal.sentences(`The key of ${name} was removed from ${path}. ${noRestart}`);
+    context.terminal.sentences(
+      `The data of ${name} remain, for the next key with this name: prompt-relay store purge --client 'key ${name}' removes them.`,
+    );
     if (twins.length > 0)
       context.terminal.sentences(`The same key still works, because it is also in the line of ${twins.join(', ')}.`);
     return exitCodes.ok;

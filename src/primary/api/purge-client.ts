@@ -1,6 +1,8 @@
 import type { PurgeReport } from '../../shared/api/store.js';
+import { holderOf, readClientId, writeClientId } from '../../shared/client.js';
 import type { Config } from '../../shared/config/config.js';
 import type { AuditLog } from '../access/audit-log.js';
+import type { Clients } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Host } from '../lifecycle/host.js';
@@ -19,13 +21,20 @@ export interface PurgedParts {
   readonly clis: readonly { readonly pool: { endSessionsOfClient(client: string): void } }[];
 }
 
+/** Parts that know the keys of a person. */
+interface KnownClients {
+  readonly clients: Pick<Clients, 'keyClients'>;
+  readonly usageJournal: Pick<UsageJournal, 'report'>;
+}
+
 /** Returns the operations of an operator on the store. */
 export function storeUpkeep(
-  parts: PurgedParts & {
-    readonly config: Config;
-    readonly host: Pick<Host, 'clock' | 'log'>;
-    readonly audit: Pick<AuditLog, 'record'>;
-  },
+  parts: PurgedParts &
+    KnownClients & {
+      readonly config: Config;
+      readonly host: Pick<Host, 'clock' | 'log'>;
+      readonly audit: Pick<AuditLog, 'record'>;
+    },
 ): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
   const { config, host, store, audit } = parts;
   return {
@@ -36,11 +45,23 @@ export function storeUpkeep(
     verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
     purgeClient: async ({ client, by }) => {
       await audit.record({ act: 'client_purged', by: by.client, target: client, request_id: by.requestId });
-      const report = await purgeClient(parts, client);
+      let report = await purgeClient(parts, client);
+      for (const key of await keysOfPerson(parts, client)) {
+        const { removed, copies } = await purgeClient(parts, key);
+        report = { client, removed: sums(report.removed, removed), copies };
+      }
       host.log.warn('client_purged', { client });
       return report;
     },
   };
+}
+
+/** Returns the clients of the keys that a person has made, also of deleted ones that have usage; empty for other clients. */
+async function keysOfPerson({ clients, usageJournal }: KnownClients, person: string): Promise<ReadonlySet<string>> {
+  if (readClientId(person).kind !== 'sso') return new Set();
+  const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'] });
+  const used = rows.map(({ kind = 'other', client: name = '' }) => writeClientId({ kind, name }));
+  return new Set([...clients.keyClients, ...used].filter((each) => each !== person && holderOf(each) === person));
 }
 
 /**
@@ -57,6 +78,11 @@ export async function purgeClient(parts: PurgedParts, client: string): Promise<P
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
   return { client, removed: larger(rows, { ...removed, usage: days }), copies: await store.upkeep.copies() };
+}
+
+function sums(some: Counts, others: Counts): Counts {
+  const names = Object.keys({ ...some, ...others });
+  return Object.fromEntries(names.map((name) => [name, (some[name] ?? 0) + (others[name] ?? 0)]));
 }
 
 /** Returns the larger number for each name, because most data are both in memory and in the store. */

@@ -85,6 +85,8 @@ export class CliAccounts {
    * that every part that has it sees the present accounts.
    */
   readonly clis: AtLeastOne<ModelCli>;
+  /** The array of `clis`. */
+  readonly #inUse: [ModelCli, ...ModelCli[]];
   /** The logins of the service, one for each CLI. */
   readonly #serviceClis: AtLeastOne<ModelCli>;
   readonly #parts: AccountParts;
@@ -110,7 +112,8 @@ export class CliAccounts {
     this.#serviceClis = serviceClis;
     this.#parts = parts;
     this.#accountsOf = accountsOf;
-    this.clis = [...serviceClis];
+    this.#inUse = [...serviceClis];
+    this.clis = this.#inUse;
     this.replace(first);
   }
 
@@ -175,7 +178,7 @@ export class CliAccounts {
       cli.pool.keepsNoSessions = hasOpen;
       return hasOpen ? accountsOfCli : [cli, ...accountsOfCli];
     });
-    (this.clis as unknown as ModelCli[]).splice(0, this.clis.length, ...inUse);
+    this.#inUse.splice(0, this.#inUse.length, ...inUse);
     const removed = [...before.values()].map(({ cli }) => cli).filter((cli) => !named.includes(cli));
     this.#retired = [...this.#retired.filter(({ jobs }) => jobs > 0), ...removed];
     for (const cli of removed) {

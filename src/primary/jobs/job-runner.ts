@@ -206,7 +206,7 @@ export class JobRunner {
     const { request } = job;
     const { route } = choice;
     const refusal = route.cli.health.circuits.refusalOf({ request, route });
-    if (!mayServe(route.cli, request.client)) job.cut(accountChanged());
+    if (!mayServe(route.cli, request.client)) job.cut(accountRemoved());
     else if (refusal !== null) job.cut(refusal);
     else this.#tryToMove(job, choice);
   }
@@ -484,6 +484,12 @@ export class JobRunner {
   }
 }
 
+/** Makes the error of a caller: the service is not at fault, and a repeated request gets the account that is right then. */
+function accountRemoved(): RelayError {
+  return new RelayError('shutting_down', 'the account of this job can no longer be used: send the request again');
+}
+
+/** Makes the reason why a background job waits again. */
 function accountChanged(): RelayError {
   const message = 'the account of this job can no longer be used, but another one may be: send the request again';
   return new RelayError('cli_error', message, { reason: 'other', retryAfterSeconds: 1 });

@@ -1,7 +1,11 @@
-import { type PurgedParts, purgeClient } from '../../../../src/primary/api/purge-client.js';
+import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
+import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
 function createParts(upkeep: StoreUpkeep) {
@@ -59,4 +63,32 @@ describe('A client that is purged', () => {
     const { removed } = await purgeClient(createParts(shared).parts, 'alice');
     expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });
   });
+});
+
+it('A purge of a person also removes the data of the own keys, even deleted ones, and of no other client', async () => {
+  const purged: string[] = [];
+  const ledger = new UsageLedger(new FakeClock());
+  for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada']) ledger.countRefusal(client);
+  const upkeep: StoreUpkeep = {
+    ...memoryUpkeep({}),
+    purge: async (client) => {
+      purged.push(client);
+      return { files: 1 };
+    },
+  };
+  const { parts } = createParts(upkeep);
+  const usageJournal = {
+    ...parts.usageJournal,
+    report: (...order: Parameters<UsageLedger['report']>) => ledger.report(...order),
+  };
+  const { purgeClient: purge } = storeUpkeep({
+    ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
+    ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
+    audit: { record: async () => {} },
+  });
+  const by = { client: 'key root', isAdmin: true, requestId: '1' };
+  expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', removed: { files: 3 } });
+  expect(purged).toEqual(['sso ada', 'sso ada/new~2', 'sso ada/old~1']);
+  await purge({ client: 'key ada', by });
+  expect(purged.slice(3)).toEqual(['key ada']);
 });

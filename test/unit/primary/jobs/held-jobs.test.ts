@@ -4,6 +4,7 @@ import {
   answers,
   barrier,
   endOf,
+  hangs,
   type JobHarness,
   type JobOptions,
   jobHarness,
@@ -24,6 +25,18 @@ function exhausted(options: JobOptions = {}) {
 }
 
 const told = { outcome: 'cli_error', failure: { code: 'cli_error', reason: 'quota', retryAfterSeconds: 60 } };
+
+it('A waiting job whose client has lost its account ends with 503 and a time', async () => {
+  const harness = jobHarness({ maxActive: 1, script: [hangs, answers] });
+  const running = harness.start();
+  const parked = harness.finish();
+  harness.runner.rerouteWaiting(() => false);
+  const failure = { code: 'shutting_down', retryAfterSeconds: 1 };
+  expect(await parked).toMatchObject({ outcome: 'shutting_down', failure });
+  running.leave();
+  await running.end();
+  await harness.expectTidy();
+});
 
 describe('While the breaker is open', () => {
   it('waiting jobs end immediately, each with one end, and no process starts for them', async () => {
