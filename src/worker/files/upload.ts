@@ -5,6 +5,7 @@ import { LineCounter } from '../../shared/text/line-counter.js';
 import type { ReadingPace } from '../http/body.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { readForm } from '../http/multipart.js';
+import { ignoredFields, setIgnored } from '../jobs/job-request.js';
 
 /** Bytes that are sent to the primary at once. */
 const pieceBytes = 192 * 1024;
@@ -24,7 +25,7 @@ export async function receiveFile(
   /** Id of the file, if its part of the form has begun. */
   const ids: Promise<string>[] = [];
   try {
-    const fields = await readForm(req, res, pace, async ({ name, mediaType, bytes }) => {
+    const { known, unknown } = await readForm(req, res, pace, knownFields, async ({ name, mediaType, bytes }) => {
       // The purpose may follow the file.
       const created = primary.call('createFile', { client, purpose: 'user_data', name, mediaType });
       ids.push(created.then(({ id }) => id));
@@ -34,8 +35,10 @@ export async function receiveFile(
         await primary.call('appendFile', { id, client, data: piece.toString('base64') });
       }
     });
-    const purpose = purposeIn(fields, usualPurpose);
-    const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(fields) };
+    const purpose = purposeIn(known, usualPurpose);
+    const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(known) };
+    const names = unknown.map((name) => [name.replace(/\[\]$/, ''), true] as const);
+    setIgnored(res, ignoredFields(Object.fromEntries(names), knownFields));
     const [id = ''] = await Promise.all(ids);
     return await primary.call('completeFile', { id, client, ...whole });
   } catch (error) {
@@ -102,7 +105,6 @@ const knownFields: ReadonlySet<string> = new Set(['purpose', anchorField, second
 
 /** Returns the requested time until the file expires; null if the client requests no time. */
 function ttlIn(fields: ReadonlyMap<string, string>): number | null {
-  for (const field of fields.keys()) if (!knownFields.has(field)) throw invalid(field.slice(0, 64), 'unknown field');
   const [anchor, after, inSeconds] = [fields.get(anchorField), fields.get(secondsField), fields.get(anthropicField)];
   if (anchor === undefined && after === undefined && inSeconds === undefined) return null;
   if (inSeconds === undefined && anchor !== 'created_at') throw invalid(anchorField, 'must be created_at');

@@ -10,6 +10,14 @@ export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessag
 interface OpenExchange {
   readonly req: Parameters<Listener>[0];
   readonly res: Parameters<Listener>[1];
+  /** Time from which the arrival of the body is measured. */
+  begunMs: number;
+}
+
+/** Limits for a client: to take bytes of its answer, and to send a request whole. */
+interface ClientLimits {
+  readonly unreadMs: number;
+  readonly requestMs: number;
 }
 
 /** Maximum of pipelined requests on one socket. A waiting one takes a few kilobytes. */
@@ -81,13 +89,21 @@ export class Connection {
   }
 
   /**
-   * Gives up a client whose disconnect could not be noticed, or that reads nothing of an answer for `maxUnreadMs`: an
-   * unread answer uses memory, and may block a slot. Called a few times a second.
+   * Gives up a client whose disconnect could not be noticed, or that reads nothing of an answer for `unreadMs`: an
+   * unread answer uses memory, and may block a slot. Refuses a request that has not arrived within `requestMs`, except
+   * an upload. Called a few times a second.
    */
-  check(nowMs: number, maxUnreadMs: number): void {
+  check(nowMs: number, { unreadMs, requestMs }: ClientLimits): void {
     this.#idleSinceMs = this.isIdle && this.#newest !== null ? (this.#idleSinceMs ?? nowMs) : null;
-    if (this.unreadMs(nowMs) >= maxUnreadMs) return this.giveUp();
-    if (this.isAnsweringJob && this.#isDeaf) this.giveUp();
+    if (this.unreadMs(nowMs) >= unreadMs) return this.giveUp();
+    if (this.isAnsweringJob && this.#isDeaf) return this.giveUp();
+    const newest = this.#newest;
+    if (newest === null || newest.req.complete) return;
+    if (isUpload(newest)) newest.begunMs = nowMs;
+    else if (nowMs - newest.begunMs >= requestMs) {
+      newest.begunMs = Number.POSITIVE_INFINITY; // once
+      this.refuse(refusals.tooSlow);
+    }
   }
 
   /** Returns how long the connection has been idle after an answer, milliseconds; 0 if it is not. */
@@ -121,7 +137,7 @@ export class Connection {
 
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
     if (this.#last !== null || this.#hasSaidClose) return this.#ignore();
-    const exchange = { req, res };
+    const exchange = { req, res, begunMs: this.#pace.clock.monotonicMs() };
     this.#newest = exchange;
     if (this.#open === null && !this.#isHeld) this.#begin(exchange);
     else if (this.#waiting.length < maxWaiting) this.#waiting.push(exchange);
@@ -212,4 +228,9 @@ export class Connection {
     else if (this.#last !== null) this.#sayLast(this.#last);
     else if (this.#isFinishing) this.#socket.destroySoon();
   }
+}
+
+/** Whether the request of an exchange is an upload, whose handler limits its silence. */
+function isUpload({ res }: OpenExchange): boolean {
+  return (res as Partial<Reply>).locals?.isUpload === true;
 }

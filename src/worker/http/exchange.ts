@@ -64,6 +64,8 @@ export interface Exchange extends Record<string, unknown> {
   idempotent: KeyedRequest | null;
   /** Progress of the request's job, if any. */
   job: JobProgress | null;
+  /** Whether a file is being uploaded, which may take any time. */
+  isUpload: boolean;
   /** Whether the answer is a cacheable file of the console, which is not counted, because one visit loads many. */
   isFile: boolean;
 }
@@ -91,6 +93,7 @@ const unknownYet = {
   structure: null,
   idempotent: null,
   job: null,
+  isUpload: false,
   isFile: false,
 } as const satisfies Omit<Exchange, 'requestId' | 'trace'>;
 

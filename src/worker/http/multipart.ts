@@ -1,3 +1,4 @@
+import { Transform } from 'node:stream';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import type { Request } from 'express';
 import { withResolvers } from '../../shared/async.js';
@@ -5,13 +6,26 @@ import { cancelled, invalid } from '../../shared/errors.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import { expectsContinue, PacedReading, type ReadingPace } from './body.js';
 import type { Reply } from './exchange.js';
+import { FormParts } from './form-parts.js';
 import { answerRefusal, refusals } from './refusal.js';
 
-/** Silence after which an upload is given up. */
+/** Time in which an upload must send `leastBytes`. Otherwise it is given up. */
 const silenceMs = 30_000;
+const leastBytes = 1024;
 const maxFields = 16;
 const maxFieldBytes = 1024;
+const maxHeaderBytes = 8 * 1024;
 const maxNameLength = 255;
+/** Maximum of bytes of a form that are not part of its file. */
+const maxOtherBytes = 256 * 1024;
+const tooManyParts = `must have one file and at most ${maxFields} other fields`;
+
+/** Fields of a form. */
+export interface FormFields {
+  readonly known: ReadonlyMap<string, string>;
+  /** Names of the other fields. */
+  readonly unknown: readonly string[];
+}
 
 /** File of a form. */
 export interface FormFile {
@@ -22,18 +36,24 @@ export interface FormFile {
 
 /**
  * Reads a form with one file in the field `file`. `take` gets the file, and reads all of its bytes at its own speed.
- * Resolves with the other fields, which may follow the file. Rejects with `validation_error`.
+ * Resolves with the other fields, which may follow the file. `knownFields`: the names of the fields that have a
+ * meaning. Rejects with `validation_error`.
  */
 export async function readForm(
   req: Request,
   res: Reply,
   pace: ReadingPace,
+  knownFields: ReadonlySet<string>,
   take: (file: FormFile) => Promise<void>,
-): Promise<ReadonlyMap<string, string>> {
-  const form = formOf(req);
+): Promise<FormFields> {
+  const boundary = boundaryOf(req);
+  const form = formOf(boundary);
+  const parts = new FormParts(boundary, maxFields + 1);
   const { promise: failed, reject } = withResolvers<never>();
   failed.catch(() => {}); // the form may have ended before
-  const fields = new Map<string, string>();
+  const known = new Map<string, string>();
+  const unknown = new Set<string>();
+  let fileStream: BusboyFileStream | null = null;
   let taking: Promise<void> | null = null;
   const refuse = () => reject(invalid('body', 'must be valid multipart/form-data'));
   form.on('file', (field: string, stream: BusboyFileStream, name: string, _encoding: string, mediaType: string) => {
@@ -45,62 +65,103 @@ export async function readForm(
       stream.resume();
       return reject(invalid(nameOf(field), 'must be one file, in the field file'));
     }
-    taking = take({ name: fileName(name), mediaType, bytes: stream });
+    fileStream = stream;
+    taking = take({ name: fileName(parts.extendedName ?? name), mediaType, bytes: stream });
     taking.catch(reject);
   });
   form.on('field', (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
+    if (!knownFields.has(field)) return void unknown.add(field);
     if (isNameCut || isCut) return reject(invalid(nameOf(field), `must have at most ${maxFieldBytes} bytes`));
-    if (fields.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
-    fields.set(field, value);
+    if (known.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
+    known.set(field, value);
   });
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
-    form.on(limit, () => reject(invalid('body', `must have one file and at most ${maxFields} other fields`)));
+    form.on(limit, () => reject(invalid('body', tooManyParts)));
   const whole = new Promise<void>((resolve) => void form.once('finish', resolve));
   form.on('error', refuse);
   using _ = follow(req, res, pace, reject);
   if (expectsContinue(req)) res.writeContinue();
-  req.pipe(form);
+  const counted = countedParts(parts, () => fileStream?.bytesRead ?? 0).on('error', reject);
+  req.pipe(counted).pipe(form);
   try {
     await Promise.race([whole, failed]);
     if (taking === null) throw invalid('file', 'must be sent, as a file with a name');
     await Promise.race([taking, failed]);
-    return fields;
+    return { known, unknown: [...unknown] };
   } finally {
-    req.unpipe(form);
+    req.unpipe(counted);
     req.resume(); // bytes that still arrive are dropped
+    counted.destroy();
     form.destroy();
   }
 }
 
-function formOf(req: Request): BusboyInstance {
+/** Returns the boundary of a form, without quotes. Throws `validation_error` if it has none, or two. */
+function boundaryOf(req: Request): string {
   const type = req.get('content-type') ?? '';
-  if (!/^multipart\/form-data\s*;/i.test(type))
-    throw invalid('Content-Type', 'must be multipart/form-data with a boundary');
-  const limits = { fields: maxFields, fieldSize: maxFieldBytes, fieldNameSize: 100, files: 2, headerPairs: 20 };
-  try {
-    return new Busboy({ headers: { ...req.headers, 'content-type': type }, limits });
-  } catch {
-    throw invalid('Content-Type', 'must be multipart/form-data with a boundary');
-  }
+  const [found, ...others] = type.matchAll(/;\s*boundary\s*=\s*(?:"([^"]*)"|([^\s;"]*))/gi);
+  const boundary = found?.[1] ?? found?.[2] ?? '';
+  const isOne = others.length === 0 && /^multipart\/form-data\s*;/i.test(type);
+  // These are the characters of a boundary in RFC 2046.
+  if (isOne && /^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary)) return boundary;
+  throw invalid('Content-Type', 'must be multipart/form-data with a boundary');
 }
 
-/** Limits the pace of small pieces, and rejects if the client is silent or disconnects. */
+function formOf(boundary: string): BusboyInstance {
+  const counts = { parts: maxFields + 1, fields: maxFields, files: 2, headerPairs: 20 };
+  const sizes = { fieldSize: maxFieldBytes, fieldNameSize: 100, headerSize: maxHeaderBytes };
+  const type = `multipart/form-data; boundary="${boundary}"`;
+  return new Busboy({ headers: { 'content-type': type }, limits: { ...counts, ...sizes } });
+}
+
+/** Returns a stream that passes a form on, and fails when it has too many parts, or too many bytes beside its file. */
+function countedParts(parts: FormParts, fileBytes: () => number): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform: (piece: Buffer, _, done) => {
+      bytes += piece.length;
+      if (!parts.addPiece(piece)) return done(invalid('body', tooManyParts));
+      // The parser may still have pieces that this stream has passed on.
+      if (bytes - fileBytes() > maxOtherBytes + 2 * piece.length)
+        return done(invalid('body', `must have at most ${maxOtherBytes / 1024} KB beside its file`));
+      done(null, piece);
+    },
+  });
+}
+
+/**
+ * Limits the pace of small pieces, and rejects if the client is silent or disconnects. While it is not silent, its
+ * upload may take any time.
+ */
 function follow(req: Request, res: Reply, pace: ReadingPace, reject: (error: Error) => void): Disposable {
   const reading = new PacedReading(req, pace);
   const { clock } = pace;
   let arrivedMs = clock.monotonicMs();
+  let bytes = 0;
+  res.locals.isUpload = true;
   const onData = (piece: Buffer) => {
-    arrivedMs = clock.monotonicMs();
+    bytes += piece.length;
     reading.countPiece(piece);
   };
   const stopTimer = clock.every(1000, () => {
-    if (req.isPaused() || clock.monotonicMs() - arrivedMs < silenceMs) return;
+    const nowMs = clock.monotonicMs();
+    if (req.isPaused() || bytes >= leastBytes) {
+      arrivedMs = nowMs;
+      bytes = 0;
+    }
+    if (nowMs - arrivedMs < silenceMs) return;
     if (!res.headersSent) answerRefusal(res, refusals.tooSlow);
     reject(cancelled('the body did not arrive in time'));
   });
   const onClose = () => req.readableEnded || reject(cancelled('the client has disconnected'));
   req.on('data', onData).once('error', onClose).once('close', onClose);
-  return { [Symbol.dispose]: stopTimer };
+  return {
+    [Symbol.dispose]: () => {
+      stopTimer();
+      req.off('data', onData);
+      res.locals.isUpload = false;
+    },
+  };
 }
 
 /** Returns the name of a field for an error message. */
@@ -111,8 +172,9 @@ function nameOf(field: string | undefined): string {
 /** Returns the name of a file without folders and control characters. */
 function fileName(name: string | undefined): string {
   const plain = wellFormed(name ?? '')
+    .replace(/^.*[/\\]/s, '')
     .replace(/[\p{Cc}\p{Cf}]/gu, ' ')
     .slice(0, maxNameLength)
     .trim();
-  return plain === '' ? 'file' : plain;
+  return ['', '.', '..'].includes(plain) ? 'file' : plain;
 }

@@ -63,7 +63,7 @@ export class HttpServer {
     this.#maxUnreadMs = limits.unreadMs;
     this.#server = createServer({
       headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
+      requestTimeout: 0, // an upload may take longer, see `Connection`
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkEveryMs,
       maxHeaderSize: maxHeaderBytes,
@@ -97,7 +97,8 @@ export class HttpServer {
     const { clock } = this.#parts;
     this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
       const nowMs = clock.monotonicMs();
-      for (const connection of this.#connections.values()) connection.check(nowMs, this.#maxUnreadMs);
+      for (const connection of this.#connections.values())
+        connection.check(nowMs, { unreadMs: this.#maxUnreadMs, requestMs: this.#limits.requestMs });
       this.#boundIdle(nowMs);
       this.#boundUnsent(nowMs);
     });

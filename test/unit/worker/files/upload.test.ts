@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
@@ -5,9 +6,12 @@ import { receiveFile, storeFile } from '../../../../src/worker/files/upload.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { sendJson } from '../../../../src/worker/http/responses.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
+import { until } from '../../../support/basics/until.js';
 import { asHolder, serveWith } from '../../../support/doors/express-server.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 /** Primary that stores files, and the pieces that it has received. */
 function storingPrimary(more: Readonly<Record<string, unknown>> = {}) {
@@ -45,11 +49,70 @@ async function uploaded(
   await using server = await serveWith([asHolder('key ada', null), receive]);
   const head = `POST / HTTP/1.1\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
   const answer = await server.send(Buffer.concat([Buffer.from(head), body]));
-  return { answer, calls: primary.calls.map(({ name }) => name), pieces };
+  const created = primary.calls.find(({ name }) => name === 'createFile')?.request;
+  return { answer, calls: primary.calls.map(({ name }) => name), created, pieces };
 }
 
 const file: Part = ['name="file"; filename="folder/a\u0007.jsonl"\r\nContent-Type: text/plain', 'one\n\ntwo'];
 const purpose: Part = ['name="purpose"', 'batch'];
+
+describe('The name of an uploaded file', () => {
+  const euro = "UTF-8''%e2%82%ac%20rates.txt";
+
+  it.each([
+    ['filename="a.txt"', 'a.txt'],
+    [`filename="a.txt"; filename*=${euro}`, '€ rates.txt'],
+    [`filename*=${euro}; filename="a.txt"`, '€ rates.txt'],
+    [`filename*="${euro}"`, '€ rates.txt'],
+    [`filename="a; filename*=${euro}"`, `a; filename*=${euro}`],
+    ['filename="a.txt"; FileName* = iso-8859-1\'de\'f%fcr.txt', 'für.txt'],
+    ['filename="a.txt"; filename*=UTF-8\'\'..%2Fb.txt', 'b.txt'],
+    ['filename="a.txt"; filename*=UTF-8\'\'%ff', 'a.txt'],
+    ['filename="a.txt"; filename*=UTF-8\'\'%e2%8', 'a.txt'],
+    ['filename="a.txt"; filename*=koi8-r\'\'%c1', 'a.txt'],
+  ])('is taken from %s', async (names, expected) => {
+    const { created } = await uploaded(formOf([[`name="file"; ${names}`, 'x'], purpose]));
+    expect(created).toMatchObject({ name: expected });
+  });
+});
+
+describe('A form', () => {
+  it('may have unknown fields, which are listed as ignored', async () => {
+    const unknown: Part[] = [
+      ['name="model"', 'x'.repeat(5000)],
+      ['name="tags[]"', 'a'],
+      ['name="tags[]"', 'b'],
+      ['name="a\u0000 b"', 'c'],
+    ];
+    const { answer } = await uploaded(formOf([...unknown, file, purpose]));
+    expect([answer.status, answer.headers['x-ignored-parameters']]).toEqual([200, 'model, tags, (odd name)']);
+  });
+
+  it.each<[string, Buffer]>([
+    ['a million empty parts', Buffer.concat([formOf([file], ''), Buffer.alloc(10e6, '--edge\r\n\r\n\r\n')])],
+    ['a million parts without headers', Buffer.alloc(10e6, '\r\n--edge')],
+    ['a million fields', Buffer.alloc(10e6, '--edge\r\nContent-Disposition: form-data; name="f"\r\n\r\n\r\n')],
+    ['megabytes before its first part', Buffer.concat([Buffer.alloc(2e6, 'x'), Buffer.from('\r\n'), formOf([file])])],
+    ['a header of megabytes', formOf([file, [`name="${'n'.repeat(2e6)}"`, 'x']])],
+    ['megabytes in a field', formOf([file, ['name="x"', 'v'.repeat(2e6)]])],
+  ])('is refused before it costs much: %s', async (_, body) => {
+    const begunMs = processorMs();
+    const { answer } = await uploaded(body);
+    expect(processorMs() - begunMs).toBeLessThan(1000);
+    expect([answer.status, answer.body.message]).toEqual([
+      400,
+      expect.stringMatching(/^body: must have (one file|at most 256 KB)/),
+    ]);
+  });
+
+  it.each(['multipart/form-data; boundary=edge; boundary=other', 'multipart/form-data; boundary="a\u00e9"'])(
+    'is refused with an unclear boundary: %s',
+    async (type) => {
+      const { answer } = await uploaded(formOf([file, purpose]), { type });
+      expect([answer.status, answer.body.message]).toEqual([400, expect.stringMatching(/^Content-Type: must be/)]);
+    },
+  );
+});
 
 describe('An uploaded file', () => {
   it.each([
@@ -85,7 +148,6 @@ describe('An uploaded file', () => {
     ['another purpose', [file, ['name="purpose"', 'vision']], /^purpose: must be/],
     ['two files', [file, file, purpose], /must be one file/],
     ['another field for the file', [['name="data"; filename="a"', 'x'], purpose], /^data: must be one file/],
-    ['an unknown field', [file, purpose, ['name="model"', 'x']], /^model: unknown field/],
     ['a repeated field', [file, purpose, purpose], /^purpose: must be sent once/],
     ['a long field', [file, ['name="purpose"', 'x'.repeat(2000)]], /^purpose: must have at most/],
     ['too many fields', [file, ...Array.from({ length: 30 }, (_, n): Part => [`name="f${n}"`, ''])], /at most 16/],
@@ -151,5 +213,42 @@ describe('A broken upload', () => {
     const calls = primary.calls.map(({ name }) => name);
     expect(calls.filter((name) => name === 'deleteFile')).toHaveLength(calls.includes('createFile') ? 1 : 0);
     expect(calls).not.toContain('completeFile');
+  });
+});
+
+describe('A slow upload', () => {
+  const head = 'POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=edge\r\nContent-Length: 9000000\r\n\r\n';
+  const begin = '--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+
+  /** Begins an upload to a server with a clock that stands still. */
+  async function slowUpload() {
+    const clock = new FakeClock();
+    const { primary, pieces } = storingPrimary();
+    const receive: AsyncHandler = async (req, res) =>
+      sendJson(res, await receiveFile(primary.asPrimary, req, res, new ReadingPace(clock), 'user_data'));
+    const server = await serveWith([asHolder('key ada', null), receive]);
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write(head + begin);
+    return { clock, server, socket, pieces };
+  }
+
+  it('goes on while it flows, and is given up after 30 s with less than a kilobyte', async () => {
+    const { clock, server, socket, pieces } = await slowUpload();
+    let answer = '';
+    socket.on('data', (piece: Buffer) => {
+      answer += String(piece);
+    });
+    for (let count = 1; count <= 5; count++) {
+      socket.write(Buffer.alloc(192 * 1024, 'x'));
+      await until(() => pieces.length === count || undefined, 'the piece');
+      await clock.advance(20_000);
+    }
+    expect(answer).toBe('');
+    socket.write('x');
+    await clock.advance(40_000);
+    await until(() => answer !== '' || undefined, 'the answer');
+    expect(answer).toMatch(/^HTTP\/1.1 408 /);
+    socket.destroy();
+    await server[Symbol.asyncDispose]();
   });
 });

@@ -34,7 +34,10 @@ class Exchanges {
     if (/^\/(held|jobless)/.test(req.url ?? '')) this.held.push(answer);
     else if (req.url === '/large') res.end(Buffer.alloc(largeBytes));
     else if (req.url === '/stream') this.#pingForever(res);
-    else if (req.url === '/body') req.resume().once('end', answer);
+    else if (req.url === '/upload') {
+      Object.assign(res, { locals: { isUpload: true } });
+      req.resume().once('end', answer);
+    } else if (req.url === '/body') req.resume().once('end', answer);
     else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
     else if (req.url === '/closing') res.setHeader('Connection', 'close').end(req.url);
     else answer();
@@ -367,6 +370,17 @@ describe('A started request', () => {
     expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': 'of /body', connection: 'close' });
     expect(await connection.closed()).toBeGreaterThan(limits.requestMs);
     expect(log.entries).toEqual([]);
+  });
+
+  it('may take longer if it is an upload, and not after it', async () => {
+    connection.send(jsonPost('/upload', '{', ['Content-Length: 2']));
+    using slow = await RawConnection.open(port);
+    slow.send(jsonPost('/body', '{', ['Content-Length: 2']));
+    expect((await slow.answer()).status).toBe(408);
+    connection.send(Buffer.from('}'));
+    expect(await nextTexts(1)).toEqual(['/upload']);
+    connection.send(jsonPost('/body', '{', ['Content-Length: 2']));
+    expect((await connection.answer()).status).toBe(408);
   });
 
   it('is answered with 400 and its request id if its body is not valid HTTP', async () => {
