@@ -1,11 +1,20 @@
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import { createParser } from 'eventsource-parser';
+import { yieldToEventLoop } from '../../shared/clock.js';
 import type { Lookup } from '../../shared/limited-lookup.js';
+import { JsonStructure } from '../../shared/text/json-structure.js';
 import { type RpcAnswer, type RpcId, rpcMessage } from '../cli/adapters/common/json-rpc.js';
 
-/** Most bytes of one answer that are read. */
+/** Most bytes of one answer that are read, and most pieces in which they may arrive. */
 const maxAnswerBytes = 1024 * 1024;
+const maxPieces = 20_000;
+/** Limits for the JSON of one answer: parsing more values could block the event loop of the primary. */
+const structureLimits = { maxValues: 20_000, maxDepth: 200 };
+/** Most events of one answer. */
+const maxEvents = 1000;
+/** UTF-16 units of an event stream that are parsed between two turns of the event loop. */
+const sliceLength = 4 * 1024;
 
 /** Fault of the search server, as one clause for the log of the operator. */
 export class SearchServerFault extends Error {
@@ -96,41 +105,68 @@ async function answerIn(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> 
   if (type !== 'application/json') throw new SearchServerFault('it answered with neither JSON nor an event stream');
   const pieces: string[] = [];
   for await (const piece of textOf(answer)) pieces.push(piece);
-  const message = answerTo(id, pieces.join(''));
+  const message = new Answers(id).find(pieces.join(''));
   if (message === null) throw new SearchServerFault('it answered with JSON that is no answer to the request');
   return message;
 }
 
 async function answerInEvents(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> {
   const found: RpcAnswer[] = [];
+  const answers = new Answers(id);
   const parser = createParser({
     onEvent: ({ data }) => {
-      const message = answerTo(id, data);
+      const message = found.length > 0 ? null : answers.find(data);
       if (message !== null) found.push(message);
     },
+    onError: () => answers.count(), // a line that is no field: the parser makes an error with its stack for each
   });
   let pieces: string[] = [];
   for await (const piece of textOf(answer)) {
     pieces.push(piece);
     if (!/[\r\n]/.test(piece)) continue; // the parser would read a long line again with each piece
-    parser.feed(pieces.join(''));
+    const lines = pieces.join('');
     pieces = [];
-    if (found[0] !== undefined) return found[0];
+    for (let at = 0; at < lines.length; at += sliceLength) {
+      parser.feed(lines.slice(at, at + sliceLength));
+      if (found[0] !== undefined) return found[0];
+      await yieldToEventLoop();
+    }
   }
   throw new SearchServerFault('its event stream ended without the answer');
 }
 
-/** Returns the answer to the request with this id; null for any other text or message. */
-function answerTo(id: RpcId, text: string): RpcAnswer | null {
-  const message = rpcMessage(text);
-  return (message?.type === 'result' || message?.type === 'error') && message.id === id ? message : null;
+/** Finds the answer to the request with this id among the messages of the server, and limits their number and values. */
+class Answers {
+  readonly #id: RpcId;
+  readonly #structure = new JsonStructure(structureLimits);
+  #count = 0;
+
+  constructor(id: RpcId) {
+    this.#id = id;
+  }
+
+  /** Counts an event or a wrong line. Throws a `SearchServerFault` if they are too many. */
+  count(): void {
+    if (++this.#count > maxEvents) throw new SearchServerFault(`its answer has more than ${maxEvents} events`);
+  }
+
+  /** Returns null for any other text or message. Throws a `SearchServerFault` if a limit is exceeded. */
+  find(text: string): RpcAnswer | null {
+    this.count();
+    const fault = this.#structure.countText(text);
+    if (fault !== null) throw new SearchServerFault(`its answer ${fault}`);
+    const message = rpcMessage(text);
+    return (message?.type === 'result' || message?.type === 'error') && message.id === this.#id ? message : null;
+  }
 }
 
 async function* textOf(answer: IncomingMessage): AsyncGenerator<string> {
   let bytes = 0;
+  let count = 0;
   for await (const piece of answer.setEncoding('utf8') as AsyncIterable<string>) {
     bytes += Buffer.byteLength(piece);
     if (bytes > maxAnswerBytes) throw new SearchServerFault(`its answer is longer than ${maxAnswerBytes} bytes`);
+    if (++count > maxPieces) throw new SearchServerFault(`its answer has more than ${maxPieces} pieces`);
     yield piece;
   }
 }

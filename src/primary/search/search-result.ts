@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { JsonStructure } from '../../shared/text/json-structure.js';
 import { wellFormed, wholeLength } from '../../shared/text/well-formed.js';
 
 /** Link to a page that a search has found. */
@@ -27,6 +28,10 @@ const maxPieces = 200;
 /** Limits for the values of a result that are searched for links. */
 const maxDepth = 8;
 const maxValues = 10_000;
+/** Limits for the JSON in the texts of a result. */
+const structureLimits = { maxValues: 20_000, maxDepth: 200 };
+/** UTF-16 units of all texts without JSON that are searched for links. The model gets no more. */
+const maxSearched = maxTextLength;
 
 const piece = z.object({
   type: z.string(),
@@ -76,7 +81,9 @@ function shortened(text: string): string {
 /** Collects the links of one result. The first title of a page counts. */
 class Links {
   readonly #titles = new Map<string, string>();
+  readonly #structure = new JsonStructure(structureLimits);
   #valuesLeft = maxValues;
+  #searchedLeft = maxSearched;
 
   get all(): readonly FoundLink[] {
     return [...this.#titles].map(([url, title]) => ({ title, url }));
@@ -94,12 +101,12 @@ class Links {
   /** Adds the links of all objects that have a URL. */
   addFrom(value: unknown, depth = 0): void {
     if (typeof value !== 'object' || value === null || depth > maxDepth || this.#valuesLeft-- <= 0) return;
-    const { data } = linked.safeParse(value);
-    const url = data?.url ?? data?.link ?? data?.href;
-    if (url !== undefined) this.add(url, data?.title ?? data?.name);
-    for (const part of Object.values(value)) {
-      if (this.#valuesLeft <= 0) return;
-      this.addFrom(part, depth + 1);
+    const { url, link, href, title, name } = value as Readonly<Record<string, unknown>>;
+    const target = [url, link, href].find(isString);
+    if (target !== undefined) this.add(target, [title, name].find(isString));
+    for (const key in value) {
+      if (this.#valuesLeft <= 0 || this.#titles.size >= maxLinks) return;
+      this.addFrom((value as Readonly<Record<string, unknown>>)[key], depth + 1);
     }
   }
 
@@ -108,32 +115,45 @@ class Links {
    * part of the text that the model may get.
    */
   addFromText(text: string): void {
-    const value = jsonIn(text);
+    const value = this.#jsonIn(text);
     if (value !== undefined) return this.addFrom(value);
+    const searched = text.slice(0, this.#searchedLeft);
+    this.#searchedLeft -= searched.length;
     let title: string | undefined;
-    for (const line of text.slice(0, maxTextLength).split('\n')) {
-      for (const { 1: label = '', 2: url = '' } of line.matchAll(markdownLink)) this.add(url, label);
+    for (const line of searched.split('\n')) {
       title = titleLine.exec(line)?.[1] ?? title;
-      for (const [url] of line.replace(markdownLink, '').matchAll(bareUrl)) {
-        this.add(url.replace(/[.,;:!?]{1,9}$/, ''), title);
-        title = undefined;
+      for (const { 0: url, index } of line.matchAll(bareUrl)) {
+        const label = labelBefore(line, index);
+        this.add(url.replace(/[.,;:!?]{1,9}$/, ''), label ?? title);
+        if (label === undefined) title = undefined;
       }
+      if (this.#titles.size >= maxLinks) return;
+    }
+  }
+
+  #jsonIn(text: string): object | undefined {
+    if (!/^\s*[[{]/.test(text) || this.#structure.countText(text) !== null) return undefined;
+    try {
+      return JSON.parse(text);
+    } catch {
+      return undefined;
     }
   }
 }
 
-const text = z.string().optional().catch(undefined);
-const linked = z.object({ url: text, link: text, href: text, title: text, name: text });
+function isString(value: unknown): value is string {
+  return typeof value === 'string';
+}
 
-const markdownLink = /\[([^[\]\n]{1,300})\]\((https?:\/\/[^\s()<>]{1,1000})\)/g;
+const maxLabelLength = 300;
+
+/** Returns the label of a link of Markdown whose URL begins here; undefined for any other URL. */
+function labelBefore(line: string, at: number): string | undefined {
+  if (line.slice(at - 2, at) !== '](') return undefined;
+  const before = line.slice(Math.max(0, at - 3 - maxLabelLength), at - 2);
+  const label = before.slice(before.lastIndexOf('[') + 1);
+  return label === before || label === '' || label.includes(']') ? undefined : label;
+}
+
 const titleLine = /^\W{0,10}(?:\d{1,3}\.\s{0,5})?\**title\**:\s{0,5}(.{1,300})/i;
 const bareUrl = /https?:\/\/[^\s()<>[\]"'`*]{1,1000}/g;
-
-function jsonIn(text: string): object | undefined {
-  if (!/^\s*[[{]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

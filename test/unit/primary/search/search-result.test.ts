@@ -1,9 +1,15 @@
 import { readSearchResult } from '../../../../src/primary/search/search-result.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 const page = { title: 'Rain', url: 'https://a.org/rain' };
 
 function ofText(text: string) {
   return readSearchResult({ content: [{ type: 'text', text }] });
+}
+
+/** Makes an answer of some texts. */
+function textsOf(text: string, count: number): object {
+  return { content: Array.from({ length: count }, () => ({ type: 'text', text })) };
 }
 
 describe('A result of a search', () => {
@@ -44,12 +50,31 @@ describe('A result of a search', () => {
     expect([found?.links.length, found?.links[0]?.title.length]).toEqual([20, 200]);
     expect(found?.text.length).toBeLessThan(33_000);
     expect(ofText('\u{1f327}'.repeat(40_000))?.text).toMatch(/\u{1f327}\n\(The rest of the results is left out\.\)$/u);
-    const deep = `${'['.repeat(5000)}${JSON.stringify(page)}${']'.repeat(5000)}`;
+    const deep = `${'['.repeat(100)}${JSON.stringify(page)}${']'.repeat(100)}`;
     expect(ofText(deep)?.links).toEqual([]);
     expect(ofText(`${'x\n'.repeat(40_000)}${page.url}`)?.links).toEqual([]); // the model does not get this line
     const pieces = Array.from({ length: 1000 }, (_, at) => ({ type: 'text', text: `${at}` }));
     expect(readSearchResult({ content: pieces })?.text).toMatch(/\n199$/);
     expect(ofText('a\0\ud800b')?.text).toBe('a\ufffd\ufffdb');
+  });
+
+  it.each<[string, unknown]>([
+    ['many objects', { structuredContent: Array.from({ length: 60_000 }, () => ({ url: 'x', link: 1 })) }],
+    [
+      'an object with many fields',
+      { structuredContent: Object.fromEntries(Array.from({ length: 9e4 }, (_, at) => [at, {}])) },
+    ],
+    ['half links', textsOf('[a'.repeat(5000), 100)],
+    ['labels', textsOf(`[${'a'.repeat(299)}`.repeat(3000), 1)],
+    ['links without labels', textsOf(`](http://a${'x'.repeat(300)}`.repeat(30), 100)],
+    ['JSON of brackets', textsOf('['.repeat(5000), 200)],
+    ['JSON of empty lists', textsOf(`[${'[],'.repeat(300_000)}[]]`, 1)],
+    ['titles', textsOf('1. ****************title*****title\n'.repeat(300), 100)],
+  ])('is read quickly: %s', (_, part) => {
+    readSearchResult({ content: [{ type: 'text', text: 'a' }] });
+    const begunMs = processorMs();
+    readSearchResult({ content: [{ type: 'text', text: 'a' }], ...Object(part) });
+    expect(processorMs() - begunMs).toBeLessThan(60);
   });
 
   it.each([undefined, null, 7, [], {}, { content: 'x' }, { content: [null, 7, { type: 'text', text: 7 }] }])(

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { SearchServer } from '../../../../src/primary/search/search-server.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { type McpMessage, rainPage, rainText, SearchMcpServer } from '../../../support/agents/search-mcp-server.js';
@@ -188,7 +189,12 @@ const faults: readonly [string, (res: ServerResponse, message: McpMessage) => un
   [
     'a deep JSON',
     (res) => res.writeHead(200, jsonHead).end('['.repeat(900_000)),
-    'it answered with JSON that is no answer to the request',
+    'its answer must be nested at most 200 levels deep',
+  ],
+  [
+    'many values',
+    (res, { id }) => res.writeHead(200, jsonHead).end(`{"id":${id},"result":[${'0,'.repeat(400_000)}0]}`),
+    'its answer must contain at most 20000 values',
   ],
   [
     'another id',
@@ -203,7 +209,7 @@ const faults: readonly [string, (res: ServerResponse, message: McpMessage) => un
   [
     'endless events',
     (res) => endless(res, `data: {"jsonrpc":"2.0","id":0,"result":{}}\n\n`),
-    'its answer is longer than 1048576 bytes',
+    'its answer has more than 1000 events',
   ],
   ['an endless line', (res) => endless(res, 'x'), 'its answer is longer than 1048576 bytes'],
   [
@@ -242,6 +248,26 @@ function endless(res: ServerResponse, piece: string): string {
 }
 
 describe('A search server that fails', () => {
+  it.each<[string, string]>([
+    ['lines without a field', 'a\n'.repeat(500_000)],
+    ['empty events', 'data:\n\n'.repeat(130_000)],
+    ['comments', ':\n'.repeat(500_000)],
+  ])('by a megabyte of lines does not block the event loop: %s', async (_, body) => {
+    await using mcp = await SearchMcpServer.start();
+    const { find } = searcher(mcp.url);
+    await find();
+    mcp.answer = (message, _req, res) => {
+      if (message.method !== 'tools/call') return undefined;
+      res.writeHead(200, eventHead).end(body);
+      return 'done';
+    };
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    delay.enable();
+    expect(await find()).toMatchObject({ isError: true });
+    delay.disable();
+    expect(delay.percentile(95) / 1e6).toBeLessThan(100);
+  });
+
   it.each(faults)('by %s: the search is unavailable, and the next one works', async (_, fail, reason) => {
     await using mcp = await SearchMcpServer.start();
     const { find, failures } = searcher(mcp.url, { token: 's3cret' });
