@@ -18,6 +18,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_ACCOUNTS_FILE: [
     'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
   ],
+  MODEL_API_ACCOUNTS_AS_ROOT: [
+    '`true`: accounts may run as root with capabilities that weaken their [isolation](accounts.md#isolation); otherwise the service then exits with 78',
+  ],
   MODEL_API_STATE_FOLDER: [
     'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis, and for the sizes of models',
     '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',

@@ -36,6 +36,7 @@ import { LoginFence, realPath } from './cli/process/login-fence.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
+import { refuseCapabilities } from './lifecycle/capabilities.js';
 import { Defects } from './lifecycle/defects.js';
 import { findFenceTools, findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import { ProcessEnd } from './lifecycle/process-end.js';
@@ -310,6 +311,7 @@ async function makeHost(
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
   const { clock } = known;
+  if (role === 'service' && config.accountsFile !== null && !config.accountsAsRoot) await refuseCapabilities();
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);

@@ -324,12 +324,13 @@ function poolSettings(config: Config): PoolSettings {
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, mayRenew, limits };
 }
 
-/** Creates the reader of PDFs, whose programs get none of the variables of model CLIs. */
+/** Creates the reader of PDFs, whose programs get none of the variables of model CLIs, and cannot open their logins. */
 export function createPdfReader(host: CliHost, serials: Serials): PdfReader {
-  const { instance, runtimeDirectory, workDirectory, termination, searchPath, clock, log } = host;
+  const { instance, runtimeDirectory, workDirectory, termination, fence, searchPath, clock, log } = host;
+  const containments = fence?.aroundReader(termination.containments) ?? termination.containments;
   const settings = { instance, serials, runtimeDirectory, workDirectory, env: { PATH: searchPath }, home: null };
   const context = { killTree: termination.killTree, clock, log, observer: noObserver };
-  return new PdfReader(new Launcher(settings, termination.containments, context), searchPath, clock);
+  return new PdfReader(new Launcher(settings, containments, context), searchPath, clock);
 }
 
 function createLauncher(

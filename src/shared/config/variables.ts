@@ -81,6 +81,7 @@ export const variables = {
   MODEL_API_KEY_FILE: [null, text, null],
   MODEL_API_KEYS_FILE: ['keysFile', text, null],
   MODEL_API_ACCOUNTS_FILE: ['accountsFile', text, null],
+  MODEL_API_ACCOUNTS_AS_ROOT: ['accountsAsRoot', flag, 'false'],
   MODEL_API_STATE_FOLDER: [null, absolutePath, null],
   MODEL_API_AUDIT_FILE: ['auditFile', absolutePath, null],
   MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],

@@ -1,6 +1,8 @@
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFenceTools } from '../../../src/primary/lifecycle/host.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
+import { pdfOf } from '../../support/basics/pdf.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -74,6 +76,26 @@ describe('Accounts', () => {
     expect(new Set(record.map(({ login }) => login)).size).toBe(4);
     expect(failed).toBeLessThan(jobs / 2);
     await untilJobs(service, 0, 0);
+  });
+
+  it('are hidden from pdftotext, and from each other', async () => {
+    if ((await findFenceTools(process.env.PATH ?? '')) === null) return;
+    await using programs = await temporaryFolder();
+    const path = join(programs.path, 'pdftotext');
+    await using lab = await AccountsLab.start(
+      { ada: 'owners=key:ada' },
+      { ada: '', eve: '' },
+      {
+        PATH: `${programs.path}:${process.env.PATH}`,
+        MODEL_API_CLI_COMMAND: 'cat',
+      },
+    );
+    const home = lab.homeOf('ada');
+    await writeFile(path, `#!/bin/sh\ncat >/dev/null\ncat ${home}/login || echo "the login is hidden"\n`);
+    await chmod(path, 0o755);
+    const files = [{ name: 'a.pdf', data: pdfOf().toString('base64') }];
+    const { status, body } = await lab.service.post('/ask', { prompt: 'What?', files }, lab.headers('eve'));
+    expect([status, body.response]).toEqual([200, expect.stringContaining('the login is hidden')]);
   });
 
   it('are refused alone if their lines have a fault, which the log names with its number', async () => {

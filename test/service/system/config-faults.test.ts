@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
+import { unfencedCapabilities } from '../../../src/primary/lifecycle/capabilities.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
@@ -36,7 +38,29 @@ const relaxed = shared(async () => {
   };
 });
 
+/** Whether programs of this process get capabilities that weaken the fence around logins. */
+const hasCapabilities =
+  unfencedCapabilities(readFileSync('/proc/self/status', 'utf8'), process.getuid?.() === 0).length > 0;
+
 describe('A service that cannot start', () => {
+  it('refuses accounts as root with capabilities, unless the operator allows them', async () => {
+    if (!hasCapabilities)
+      return void process.stderr.write('Skipped, because this user is not root: accounts as root.\n');
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'accounts');
+    await writeFile(file, '', { mode: 0o600 });
+    const env = { MODEL_API_ACCOUNTS_FILE: file, MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
+    const refused = await failingService({ ...env, MODEL_API_ACCOUNTS_AS_ROOT: 'false' });
+    expect([refused.code, refused.stderr.join('\n')]).toEqual([
+      78,
+      expect.stringMatching(
+        /MODEL_API_ACCOUNTS_FILE: the service runs as root with .*CAP_SYS_ADMIN.* MODEL_API_ACCOUNTS_AS_ROOT=true/,
+      ),
+    ]);
+    await using allowed = await startService({ env: { ...env, MODEL_API_ACCOUNTS_AS_ROOT: 'true' } });
+    expect((await allowed.get('/health')).status).toBe(200);
+  });
+
   it('lists all configuration faults at once, on stderr and in its log, and exits with 78', async () => {
     const service = await failingService({
       MODEL_API_PORT: 'abc',

@@ -181,6 +181,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
       MODEL_API_PORT: '0',
       MODEL_API_WORKERS: '1',
       MODEL_API_CLI: 'demo',
+      MODEL_API_ACCOUNTS_AS_ROOT: 'true',
       // Processes on standby or in live sessions would count as leftovers.
       MODEL_API_STANDBY: '0',
       MODEL_API_LIVE_SESSIONS: '0',

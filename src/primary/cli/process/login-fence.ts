@@ -24,7 +24,8 @@ const prctlNumbers: Readonly<Partial<Record<string, number>>> = { x64: 157, arm6
 
 /**
  * Script that confines itself with Landlock, and then replaces itself with the program. Landlock only knows permitted
- * files, so the script permits all entries of each folder above a hidden one, except the hidden ones. The arguments are
+ * files, so the script permits all entries of each folder above a hidden one, except the hidden ones. It drops the
+ * capabilities that reach beyond Landlock: CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_PERFMON. The arguments are
  * the number of `prctl`, the hidden paths, a path to permit in any case, and the program with its arguments.
  */
 const script = `
@@ -59,6 +60,8 @@ sub permit_entries {
 }
 permit_entries('/');
 permit($own) if $own ne '';
+# With these capabilities, root could read the environment of other processes in spite of Landlock.
+syscall $prctl, 24, $_, 0, 0, 0 for 19, 21, 38;
 syscall($prctl, 38, 1, 0, 0, 0) == 0 or fail 'no_new_privs';
 syscall(446, $rules, 0) == 0 or fail 'Landlock';
 exec { $program[0] } @program or fail $program[0];
@@ -112,18 +115,15 @@ export class LoginFence {
    * null for the login of the service.
    */
   around(containments: ContainmentFactory, account: FencedAccount | null): ContainmentFactory {
-    return {
-      get means() {
-        return containments.means;
-      },
-      create: async (...marks) => {
-        const inside = await containments.create(...marks);
-        const enter: Containment['enter'] = (program, args, outlives) =>
-          inside.enter(...this.#enter(account, [program, args]), outlives);
-        return { ...inside, enter };
-      },
-      close: () => containments.close(),
-    };
+    return entering(containments, (command) => this.#enter(account, command));
+  }
+
+  /** Returns containments for programs that need no login, such as readers of documents. All logins are hidden. */
+  aroundReader(containments: ContainmentFactory): ContainmentFactory {
+    return entering(containments, (command) => {
+      const hidden = this.#places.map(({ path }) => path);
+      return hidden.length === 0 ? command : fenced(this.#tools, hidden, null, command);
+    });
   }
 
   /**
@@ -144,6 +144,25 @@ export class LoginFence {
   #hiddenFrom(name: string): readonly string[] {
     return this.#places.flatMap(({ account, path }) => (account === name ? [] : [path]));
   }
+}
+
+/** Returns containments whose programs start with the command that `enclose` returns. */
+function entering(
+  containments: ContainmentFactory,
+  enclose: (command: StartCommand) => StartCommand,
+): ContainmentFactory {
+  return {
+    get means() {
+      return containments.means;
+    },
+    create: async (...marks) => {
+      const inside = await containments.create(...marks);
+      const enter: Containment['enter'] = (program, args, outlives) =>
+        inside.enter(...enclose([program, args]), outlives);
+      return { ...inside, enter };
+    },
+    close: () => containments.close(),
+  };
 }
 
 /** Resolves symbolic links, also of a path whose last folders do not exist yet. */

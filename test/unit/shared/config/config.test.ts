@@ -106,6 +106,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: { '/etc/prompt-relay/accounts': '/etc/prompt-relay/accounts' },
     bad: [''],
   },
+  MODEL_API_ACCOUNTS_AS_ROOT: { key: 'accountsAsRoot', good: { true: true, false: false }, bad: ['', 'yes'] },
   MODEL_API_STATE_FOLDER: {
     key: 'madeKeysFile',
     good: { '/var/lib/relay': '/var/lib/relay/made-keys.json' },
@@ -547,6 +548,7 @@ describe('The configuration', () => {
       personLines: [],
       keysFile: null,
       keysFileFaults: [],
+      accountsAsRoot: false,
       accountsFile: null,
       needsKey: false,
       metricsAuth: false,

@@ -95,14 +95,31 @@ describe('The fence around logins', () => {
     expect((await run('bob', 'cat', join(root, 'link', 'login'))).stdout).toBe('login of bob');
   });
 
-  // Linux shows root the environment of any process; the suite systemd tests it with the user of the service
-  it('lets a program see no files through other processes', async () => {
+  it('lets a program see no files, environment and memory of other processes, also as root', async () => {
     await using made = await createHomes();
     if (tools === null) return;
-    for (const file of ['cwd/package.json', 'root/etc/passwd']) {
+    for (const file of ['cwd/package.json', 'root/etc/passwd', 'environ', 'maps']) {
       const path = `/proc/${process.pid}/${file}`;
       expect((await runProgram('cat', [path], made.root)).code).toBe(0);
       expect(await made.run('ada', 'cat', path)).toMatchObject({ code: 1, stdout: '' });
+    }
+  });
+
+  it('hides all logins from a reader of documents, also a login in the HOME of the service', async () => {
+    await using made = await createHomes();
+    if (tools === null) return;
+    const { root, homeOf, fence } = made;
+    const inside = join(root, 'service', 'login');
+    await mkdir(join(root, 'service'));
+    await writeFile(inside, 'login of the service');
+    fence?.replacePlaces([
+      { account: 'ada', path: homeOf('ada') },
+      { account: '', path: inside },
+    ]);
+    const reader = await fence?.aroundReader(uncontained).create(1, '');
+    for (const path of [join(homeOf('ada'), 'login'), inside]) {
+      const [program, words] = reader?.enter('cat', [path]) ?? ['cat', [path]];
+      expect(await runProgram(program, words, root)).toMatchObject({ code: 1, stdout: '' });
     }
   });
 
