@@ -18,7 +18,9 @@ import { speaksAnthropic } from './doors.js';
 export function postFile({ primary, bodies }: JobParts): AsyncHandler {
   return async (req, res) => {
     const usual = speaksAnthropic(req) ? 'user_data' : null;
-    sendJson(res, bodyOf(req, await receiveFile(primary, req, res, bodies.pace, usual)));
+    const { file, unknown } = await receiveFile(primary, req, res, bodies.pace, usual);
+    setIgnoredQuery({ query: Object.fromEntries(unknown.map((name) => [name, true])) }, res, new Set());
+    sendJson(res, bodyOf(req, file));
   };
 }
 

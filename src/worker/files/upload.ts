@@ -5,12 +5,17 @@ import { LineCounter } from '../../shared/text/line-counter.js';
 import type { ReadingPace } from '../http/body.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { readForm } from '../http/multipart.js';
-import { ignoredFields, setIgnored } from '../jobs/job-request.js';
 
 /** Bytes that are sent to the primary at once. */
 const pieceBytes = 192 * 1024;
 const minTtlSeconds = 3600;
 const maxTtlSeconds = 30 * 86_400;
+
+/** Stored file, and the fields of its form that have no meaning here. */
+interface ReceivedFile {
+  readonly file: FileView;
+  readonly unknown: readonly string[];
+}
 
 /** Receives a file and stores it. A file whose upload fails is removed. `usualPurpose`: null if a purpose must be sent. */
 export async function receiveFile(
@@ -19,7 +24,7 @@ export async function receiveFile(
   res: Reply,
   pace: ReadingPace,
   usualPurpose: FilePurpose | null,
-): Promise<FileView> {
+): Promise<ReceivedFile> {
   const { client } = res.locals;
   const lines = new LineCounter();
   /** Id of the file, if its part of the form has begun. */
@@ -37,10 +42,8 @@ export async function receiveFile(
     });
     const purpose = purposeIn(known, usualPurpose);
     const whole = { purpose, lines: purpose === 'batch' ? lines.total() : 0, ttlMs: ttlIn(known) };
-    const names = unknown.map((name) => [name.replace(/\[\]$/, ''), true] as const);
-    setIgnored(res, ignoredFields(Object.fromEntries(names), knownFields));
     const [id = ''] = await Promise.all(ids);
-    return await primary.call('completeFile', { id, client, ...whole });
+    return { file: await primary.call('completeFile', { id, client, ...whole }), unknown };
   } catch (error) {
     const remove = (id: string) => primary.call('deleteFile', { id, client });
     for (const created of ids) created.then(remove).catch(() => {}); // otherwise the file expires

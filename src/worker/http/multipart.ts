@@ -51,8 +51,6 @@ export async function readForm(
   const parts = new FormParts(boundary, maxFields + 1);
   const { promise: failed, reject } = withResolvers<never>();
   failed.catch(() => {}); // the form may have ended before
-  const known = new Map<string, string>();
-  const unknown = new Set<string>();
   let fileStream: BusboyFileStream | null = null;
   let taking: Promise<void> | null = null;
   const refuse = () => reject(invalid('body', 'must be valid multipart/form-data'));
@@ -69,14 +67,7 @@ export async function readForm(
     taking = take({ name: fileName(parts.extendedName ?? name), mediaType, bytes: stream });
     taking.catch(reject);
   });
-  form.on('field', (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
-    if (!knownFields.has(field)) return void unknown.add(field);
-    if (isNameCut || isCut) return reject(invalid(nameOf(field), `must have at most ${maxFieldBytes} bytes`));
-    if (known.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
-    known.set(field, value);
-  });
-  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
-    form.on(limit, () => reject(invalid('body', tooManyParts)));
+  const fields = collectFields(form, knownFields, reject);
   const whole = new Promise<void>((resolve) => void form.once('finish', resolve));
   form.on('error', refuse);
   using _ = follow(req, res, pace, reject);
@@ -87,13 +78,28 @@ export async function readForm(
     await Promise.race([whole, failed]);
     if (taking === null) throw invalid('file', 'must be sent, as a file with a name');
     await Promise.race([taking, failed]);
-    return { known, unknown: [...unknown] };
+    return { known: fields.known, unknown: [...fields.unknown] };
   } finally {
     req.unpipe(counted);
     req.resume(); // bytes that still arrive are dropped
     counted.destroy();
     form.destroy();
   }
+}
+
+/** Returns the fields of a form, which arrive later. Calls `reject` if one is faulty, or if they are too many. */
+function collectFields(form: BusboyInstance, knownFields: ReadonlySet<string>, reject: (error: Error) => void) {
+  const known = new Map<string, string>();
+  const unknown = new Set<string>();
+  form.on('field', (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
+    if (!knownFields.has(field)) return void unknown.add(field);
+    if (isNameCut || isCut) return reject(invalid(nameOf(field), `must have at most ${maxFieldBytes} bytes`));
+    if (known.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
+    known.set(field, value);
+  });
+  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
+    form.on(limit, () => reject(invalid('body', tooManyParts)));
+  return { known, unknown };
 }
 
 /** Returns the boundary of a form, without quotes. Throws `validation_error` if it has none, or two. */
