@@ -31,6 +31,7 @@ import { login } from './login.js';
 import { memory } from './memory.js';
 import { ollama } from './ollama.js';
 import { reading } from './reading.js';
+import { renewed } from './renewed.js';
 import { resumedStreams } from './resumed-streams.js';
 import { scrape } from './scrape.js';
 import { slowClients } from './slow-clients.js';
@@ -75,6 +76,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'first-delta': firstDelta,
   'resumed-streams': resumedStreams,
   claude,
+  renewed,
   'claude-load': claudeLoad,
   'client-tools': clientTools,
   'agents-codex': agentsByHand,

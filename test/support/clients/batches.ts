@@ -21,9 +21,9 @@ export function promptLine(id: string, prompt: string): string {
   return JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/chat/completions', body });
 }
 
-export function createBatch(service: Service, file: unknown, more: object = {}): Promise<Answer> {
+export function createBatch(service: Service, file: unknown, more: object = {}, headers = {}): Promise<Answer> {
   const order = { input_file_id: file, endpoint: '/v1/chat/completions', completion_window: '24h', ...more };
-  return service.post('/v1/batches', order);
+  return service.post('/v1/batches', order, headers);
 }
 
 export interface BatchBody {
@@ -37,10 +37,10 @@ export interface BatchBody {
 const ended: readonly string[] = ['completed', 'cancelled', 'expired', 'failed'];
 
 /** Waits for the end of a batch. */
-export async function untilEnded(service: Service, id: unknown, withinMs = 60_000): Promise<BatchBody> {
+export async function untilEnded(service: Service, id: unknown, withinMs = 60_000, headers = {}): Promise<BatchBody> {
   return until(
     async () => {
-      const { status, body } = await service.get(`/v1/batches/${id}`);
+      const { status, body } = await service.get(`/v1/batches/${id}`, headers);
       const batch = body as unknown as BatchBody;
       return status === 200 && ended.includes(batch.status) ? batch : null;
     },
