@@ -39,5 +39,5 @@ export class Children implements AsyncDisposable {
 /** Returns the identity of an instance that has exited. */
 export async function deadInstance(): Promise<Instance> {
   await using children = new Children();
-  return instanceOfProcess(await children.start({}, '/bin/sleep', '60'));
+  return await instanceOfProcess(await children.start({}, '/bin/sleep', '60')); // read before the process ends
 }
