@@ -3,6 +3,7 @@ import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
 import { nameWarnings } from './access/keys-file.js';
 import { UserConnections } from './access/user-connections.js';
+import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
 import { ownerWarnings } from './cli/accounts.js';
@@ -99,6 +100,7 @@ export class Service {
     const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store logs its failures
     if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
+      endJobsWithoutAccess(this.#parts, clock);
       room.check();
       puller?.check();
     });

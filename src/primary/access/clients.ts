@@ -17,6 +17,7 @@ import {
 import type { Config } from '../../shared/config/config.js';
 import type { KeysFileContent } from '../../shared/config/keys-file.js';
 import { PersonLines } from '../../shared/config/people.js';
+import { RelayError } from '../../shared/errors.js';
 import type { WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
@@ -43,7 +44,8 @@ export type ClientSettings = Pick<
   | 'needsKey'
   | 'rateMaxRequests'
   | 'rateWindowMs'
->;
+> &
+  Partial<Pick<Config, 'madeKeysFile'>>;
 
 /** A budget, with those whose usage counts for it. */
 export interface LimitedUse extends Budget {
@@ -75,6 +77,8 @@ export class Clients {
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #made: readonly MadeKey[];
+  /** Whether the keys that were made over HTTP have been read. A host that starts without Redis does not know them yet. */
+  #isMadeKnown: boolean;
   #byClient: ReadonlyMap<string, ApiKey | MadeKey>;
   #digests: ReadonlySet<string>;
   readonly #people: SignedOnPeople;
@@ -85,12 +89,13 @@ export class Clients {
   readonly #rate: Rate;
 
   constructor({ rateMaxRequests, rateWindowMs, needsKey, sharedBudgets, personLines, ...keys }: ClientSettings) {
-    const { apiKeys, namedKeys, madeKeys } = keys;
+    const { apiKeys, namedKeys, madeKeys, madeKeysFile } = keys;
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
     this.#made = madeKeys;
+    this.#isMadeKnown = madeKeysFile != null;
     this.#byClient = byClient([...apiKeys, ...namedKeys, ...madeKeys]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedBudgets = sharedBudgets;
@@ -116,6 +121,7 @@ export class Clients {
   /** Replaces the keys that were made over HTTP. */
   replaceMadeKeys(keys: readonly MadeKey[]): void {
     this.#made = keys;
+    this.#isMadeKnown = true;
     this.#index();
   }
 
@@ -257,12 +263,39 @@ export class Clients {
     return limits.flatMap(({ perDay, ...limit }) => (perDay === null ? [] : { ...limit, perDay }));
   }
 
+  /**
+   * Whether a client may still send requests: its key, and the line of its person, exist and have not expired. Clients
+   * that need no key always may.
+   */
+  hasAccess(client: string, now: number): boolean {
+    const { kind } = readClientId(client);
+    if (!this.#needsKey || (kind !== 'key' && kind !== 'made' && kind !== 'sso')) return true;
+    const holder = optionHolder(client);
+    const isPerson = kind === 'sso' && holderOf(client) === holder;
+    const key = this.#byClient.get(holder);
+    if (!isPerson && key === undefined) return kind !== 'key' && !this.#isMadeKnown;
+    return now < earlier(key?.expiresAt ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
+  }
+
+  /** Throws `unauthorized` if a client may no longer send requests: then its waiting jobs do not start either. */
+  checkAccess(client: string, now: number): void {
+    if (this.hasAccess(client, now)) return;
+    throw new RelayError('unauthorized', 'the API key or the access of this client was removed, or has expired');
+  }
+
   /** Keys and lines for people in the form that workers need. `keys` is null if requests need no key. */
   get workerKeys(): WorkerKeys {
     return {
-      keys: this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null,
+      keys: this.#needsKey ? [...this.#byClient.values()].flatMap((key) => this.#workerKeysOf(key)) : null,
       personLines: this.personLines.map(workerLineOf),
     };
+  }
+
+  /** Returns the accepted keys of a client. A key that a person has made ends with the access of the person. */
+  #workerKeysOf(key: ApiKey | MadeKey): WorkerKey[] {
+    const client = clientOf(key);
+    const personEnd = holderOf(client) === client ? null : this.#people.expiryOf(client);
+    return workerKeysOf({ ...key, expiresAt: personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt) });
   }
 }
 
@@ -305,6 +338,16 @@ class SignedOnPeople {
     const person = holderOf(client);
     const known = this.#known.get(person);
     return known === undefined ? this.#find(person, []) : known.line;
+  }
+
+  /**
+   * Returns the time at which the access of the person of a client ends; null for never. While the groups of the person
+   * are unknown, the line for everybody counts only if no group has a line.
+   */
+  expiryOf(client: string): number | null {
+    const line = this.lineOf(client);
+    const isKnown = this.#known.has(holderOf(client)) || !this.lines.some(({ name }) => name.startsWith('group:'));
+    return line === null || (line.name === '*' && !isKnown) ? null : line.expiresAt;
   }
 
   #find(client: string, groups: readonly string[]): PersonLine | null {

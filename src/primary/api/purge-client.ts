@@ -18,7 +18,7 @@ export interface PurgedParts {
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
-  readonly clis: readonly { readonly pool: { endSessionsOfClient(client: string): void } }[];
+  readonly clis: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
 }
 
 /** Parts that know the keys of a person. */
@@ -71,7 +71,7 @@ async function keysOfPerson({ clients, usageJournal }: KnownClients, person: str
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
   const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
-  for (const { pool } of clis) pool.endSessionsOfClient(client);
+  for (const { pool } of clis) pool.endSessionsOf((each) => each === client);
   const jobs = await clientJobs.removeOf(client);
   const removed = { conversations: removeConversations(conversations, client), jobs };
   await usageJournal.add(); // otherwise pending usage would be written after the purge

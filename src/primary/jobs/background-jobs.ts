@@ -162,6 +162,11 @@ export class BackgroundJobs {
     background.lose();
   }
 
+  /** Cancels the jobs of these clients on this host. */
+  cancelOf(isAmong: (client: string) => boolean, reason: Error): void {
+    for (const { request, background } of this.#open.values()) if (isAmong(request.client)) background.cancel(reason);
+  }
+
   /** Cancels jobs. Resolves when their ends are stored. Rejects after a time limit, but the jobs still end. */
   async cancel(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
     for (const { background } of jobs) background.cancel(reason);

@@ -5,6 +5,7 @@ import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/clients/other-users.js';
 import { exchangeFrom, jsonPost } from '../../support/clients/raw-http.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const { ada, bob } = strangers;
@@ -161,6 +162,28 @@ describe('The keys file of a running service', () => {
     await writeFile(path, lineOf('bob') + lineOf('eve'));
     await until(async () => (await statusFor(service, 'eve')) === 200, 'the new key to be accepted');
     expect(await statusFor(service, 'bob')).toBe(200);
+  });
+
+  it('ends the running and waiting jobs of a removed key within two seconds', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    await writeFile(path, lineOf('ada') + lineOf('root', ':scopes=ask+admin'));
+    const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: "sh -c 'cat; exec sleep 600'" };
+    await using service = await startService({
+      env: { ...env, MODEL_API_KEYS_FILE: path, MODEL_API_MAX_CONCURRENT: '1', MODEL_API_TIMEOUT: '300' },
+    });
+    const running = service.post('/ask', { prompt: 'hi' }, headersOf('ada'));
+    await untilJobs(service, 1, 0);
+    const background = { ...headersOf('ada'), Prefer: 'respond-async' };
+    const { body: job } = await service.post('/ask', { prompt: 'hi' }, background);
+    expect((await service.get(`/jobs/${job.job_id}`, headersOf('ada'))).body).toMatchObject({ status: 'queued' });
+    const startedMs = performance.now();
+    await writeFile(path, lineOf('root', ':scopes=ask+admin'));
+    expect((await running).status).not.toBe(200);
+    await service.log('background_job_ended');
+    await untilJobs(service, 0, 0);
+    expect(performance.now() - startedMs).toBeLessThan(4000);
+    expect(await service.jobProcesses()).toEqual([]);
   });
 
   it('limits each key to its scopes, models and rate, and shows process ids only to a key with the scope admin', async () => {

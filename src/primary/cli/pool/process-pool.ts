@@ -218,9 +218,9 @@ export class ProcessPool {
     for (const session of this.sessions) if (session.conversation?.id === conversationId) this.#endSession(session);
   }
 
-  /** Ends the idle processes of this client. */
-  endSessionsOfClient(client: string): void {
-    for (const session of this.sessions) if (session.client === client) this.#endSession(session);
+  /** Ends the idle processes of these clients. */
+  endSessionsOf(isAmong: (client: string) => boolean): void {
+    for (const session of this.sessions) if (isAmong(session.client)) this.#endSession(session);
   }
 
   /** Ends all renewed processes, and renews none that serves a job now, because a key has changed. */

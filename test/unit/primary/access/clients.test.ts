@@ -211,3 +211,53 @@ describe('The keys for the workers', () => {
     expect(clients.keyNames).toEqual(['default', 'ada', 'bob']);
   });
 });
+
+describe('The access of a client', () => {
+  const day = 86_400_000;
+  const line = (name: string, options: Partial<ApiKey> = {}) => ({ ...plainOptions, name, ...options });
+  const madeKey = (name: string, owner: string) => {
+    const client = `${owner}/${name}~8f2a11c09b3e`;
+    return { ...keyOf(name), owner, client, madeAt: 0, groups: [] };
+  };
+
+  it('ends when its key is removed, or has expired, also for its sub-clients', () => {
+    const clients = clientsWith([keyOf('ada'), keyOf('bob', { expiresAt: day })]);
+    expect(['key ada', 'key ada/x', 'key bob', 'key zoe'].map((client) => clients.hasAccess(client, 0))).toEqual([
+      ...[true, true, true, false],
+    ]);
+    expect([clients.hasAccess('key bob', day), clients.hasAccess('key bob/x', day)]).toEqual([false, false]);
+    clients.replaceNamedKeys(noLines);
+    expect(() => clients.checkAccess('key ada/x', 0)).toThrow('was removed, or has expired');
+    expect(clients.hasAccess('key default', 0)).toBe(true);
+  });
+
+  it('ends with the line of its person, also for the keys that the person has made', () => {
+    const clients = new Clients({ ...cap, ...nothing, needsKey: true });
+    const key = madeKey('laptop', 'sso ada');
+    clients.replaceMadeKeys([key]);
+    const [client = ''] = clients.keyClients;
+    const validKeys = () => clients.workerKeys.keys?.filter(({ expiresAt }) => (expiresAt ?? day) >= day).length;
+    expect([client.startsWith('sso ada/'), clients.hasAccess(client, 0), validKeys()]).toEqual([true, true, 1]);
+    clients.replaceNamedKeys({ ...noLines, personLines: [line('ada', { expiresAt: 1 })] });
+    expect([clients.hasAccess('sso ada', 2), clients.hasAccess(client, 2), validKeys()]).toEqual([false, false, 0]);
+    expect(clients.hasAccess('sso bob', 2)).toBe(true);
+    const personLines = [line('group:lab'), line('*', { expiresAt: 1 })];
+    clients.replaceNamedKeys({ ...noLines, personLines });
+    expect([clients.hasAccess('sso ada', 2), validKeys()]).toEqual([true, 1]); // the groups are not known yet
+    clients.recordPerson('sso ada', []);
+    expect([clients.hasAccess('sso ada', 2), clients.hasAccess(client, 2), validKeys()]).toEqual([false, false, 0]);
+    clients.recordPerson('sso ada', ['lab']);
+    expect([clients.hasAccess('sso ada', 2), validKeys()]).toEqual([true, 1]);
+    clients.replaceMadeKeys([]);
+    expect(clients.hasAccess(client, 2)).toBe(false);
+  });
+
+  it('does not end for keys that a host does not know yet, and for clients that need no key', () => {
+    const clients = clientsWith([]);
+    expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(true);
+    clients.replaceMadeKeys([]);
+    expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(false);
+    const open = new Clients({ ...cap, ...nothing, needsKey: false });
+    for (const client of ['user ada', 'address 127.0.0.1', 'key old']) expect(open.hasAccess(client, 0)).toBe(true);
+  });
+});

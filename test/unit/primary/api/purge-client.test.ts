@@ -11,6 +11,8 @@ import { StoreHarness } from '../../../support/stores/conversations.js';
 function createParts(upkeep: StoreUpkeep) {
   const harness = new StoreHarness({ maxConversations: 1000 });
   const done: string[] = [];
+  const endSessionsOf = (isAmong: (client: string) => boolean) =>
+    void done.push(...['alice', 'bob'].filter(isAmong).map((client) => `processes of ${client}`));
   const parts: PurgedParts = {
     conversations: harness.store,
     clientJobs: { removeOf: async () => 3 },
@@ -22,7 +24,7 @@ function createParts(upkeep: StoreUpkeep) {
     },
     usageJournal: { add: async () => void done.push('add') },
     store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
-    clis: [{ pool: { endSessionsOfClient: (client: string) => void done.push(`processes of ${client}`) } }],
+    clis: [{ pool: { endSessionsOf } }],
   };
   return { parts, harness, done };
 }

@@ -146,7 +146,7 @@ describe('A renewed process', () => {
   it('ends with the data of its client', async () => {
     const house = new PoolHouse();
     const [ada, bob] = [await house.question('ada'), await house.question('bob')];
-    house.pool.endSessionsOfClient('ada');
+    house.pool.endSessionsOf((client) => client === 'ada');
     await settled();
     expect([ada.tree.ends, bob.tree.ends]).toEqual([['retired'], []]);
   });
