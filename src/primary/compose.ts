@@ -241,10 +241,7 @@ function createAccess({ config, host, names, store }: StartInput) {
     store.windows === null ? new RateLimit(ratesOf, clock) : new SharedRateLimit(ratesOf, store.windows);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const budgets = new Budgets(clock, (client, groups) => {
-    clients.checkAccess(client, clock.now()); // waiting jobs do not start either
-    return clients.budgetsOf(client, groups);
-  });
+  const budgets = new Budgets(clock, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
   const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), budgets, clock);
   const audit = new AuditLog(config.auditFile, clock, log);
   return { clients, fileFaults, rateLimit, keyAttempts, redactor, budgets, searches, audit };

@@ -200,6 +200,12 @@ export class Clients {
     ];
   }
 
+  /** Returns the budgets as `budgetsOf` does. Throws `unauthorized` if the client has no access any more. */
+  checkedBudgetsOf(now: number, client: string, groups: readonly string[]): LimitedUse[] {
+    this.checkAccess(client, now);
+    return this.budgetsOf(client, groups);
+  }
+
   get keyCount(): number {
     return this.#byClient.size;
   }
