@@ -2,12 +2,12 @@ import type { Clock } from '../../shared/clock.js';
 import { cancelled } from '../../shared/errors.js';
 import type { Clients } from '../access/clients.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { JobRunner } from '../jobs/job-runner.js';
+import type { Job } from '../jobs/job.js';
 
 /** Parts in which a client without access may still have something. */
 export interface AccessParts {
   readonly clients: Pick<Clients, 'hasAccess'>;
-  readonly runner: Pick<JobRunner, 'cutCallers'>;
+  readonly runner: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
   readonly background: Pick<BackgroundJobs, 'cancelOf'>;
   readonly accounts: {
     readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
@@ -19,7 +19,7 @@ export function endJobsWithoutAccess(parts: AccessParts, clock: Pick<Clock, 'now
   const now = clock.now();
   const hasNone = (client: string) => !parts.clients.hasAccess(client, now);
   const reason = cancelled('the API key or the access of this client was removed, or has expired');
-  parts.runner.cutCallers(hasNone, reason);
+  for (const job of parts.runner.callers) if (hasNone(job.request.client)) job.cut(reason);
   parts.background.cancelOf(hasNone, reason);
   for (const { pool } of parts.accounts.all) pool.endSessionsOf(hasNone);
 }
