@@ -178,11 +178,6 @@ export class JobRunner {
     return new Set(waiting.flatMap(({ continues }) => continues?.id ?? []));
   }
 
-  /** Ends the open jobs of callers that are among these clients. */
-  cutCallers(isAmong: (client: string) => boolean, reason: Error): void {
-    for (const job of this.#open.values()) if (job.background === null && isAmong(job.request.client)) job.cut(reason);
-  }
-
   /** Ends all open jobs with this reason. */
   cutAll(reason: Error): void {
     for (const job of this.#open.values()) job.cut(reason);
