@@ -34,7 +34,9 @@ export type ThinkingForm = (typeof thinkingForms)[number];
 
 /** How much the model should think. */
 export const efforts = ['low', 'medium', 'high'] as const;
-export type Effort = (typeof efforts)[number];
+/** Efforts in requests of the compatibility APIs, ascending. Few models support all of them. */
+export const allEfforts = [...efforts, 'xhigh', 'max'] as const;
+export type Effort = (typeof allEfforts)[number];
 
 export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
 
@@ -233,7 +235,7 @@ export const jobRequest = z
     fallbacks: z.array(z.string()).readonly().optional(),
     /** JSON schema, as JSON, that the answer must fit. */
     schema: z.string().nullable(),
-    effort: z.enum(efforts).nullable(),
+    effort: z.enum(allEfforts).nullable(),
     /** Whether the job is refused if the model CLI does not support effort; otherwise it runs without effort. */
     isEffortNeeded: z.boolean(),
     /** Stop sequences: the answer ends before the first of them. */
@@ -368,7 +370,7 @@ const jobAdmitted = z
     type: z.literal('job-admitted'),
     /** Whether a live process has the whole history, for a job with a chain. */
     session: z.enum(['live', 'replay']).nullable(),
-    /** Whether the model CLI does not support the requested effort. */
+    /** Whether the model CLI does not support the requested effort, and gets none or another one. */
     ignoresEffort: z.boolean(),
     /** Other requested options that the model CLI does not support. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),

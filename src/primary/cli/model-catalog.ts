@@ -139,10 +139,10 @@ export class ModelCatalog {
   }
 
   #withOwnCapabilities({ capabilities: listed, ...model }: ModelEntry): ModelEntry {
-    const { extras } = this.#firstOf(this.#router.split(model.id).cli).program;
-    return extras === null
-      ? model
-      : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#features) };
+    const { cli, model: name } = this.#router.split(model.id);
+    const { extras } = this.#firstOf(cli).program;
+    if (extras === null) return model;
+    return { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#features, name) };
   }
 
   /** Adds the sizes that the CLI has reported with an answer. The default model may have answered without its name. */

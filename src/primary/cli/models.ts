@@ -2,7 +2,15 @@ import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
-import { isDocument, type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
+import {
+  type Effort,
+  efforts,
+  isDocument,
+  type JobRequest,
+  type OptionalWish,
+  optionalWishes,
+  type ToolOffer,
+} from '../../shared/job.js';
 import { attachmentsIn, hasCitations } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 import type { PdfReader } from './process/pdf-reader.js';
@@ -120,6 +128,20 @@ export function needsPdfText(extras: Capabilities, request: JobRequest): boolean
 }
 
 /**
+ * Returns the effort that the program gets: levels above `high` only if it lists them for the model, else `high`.
+ * Returns null if the program supports no effort.
+ */
+export function fittingEffort(
+  effort: Effort | null,
+  { effort: encode, rulesOf }: Pick<Capabilities, 'effort' | 'rulesOf'>,
+  model: string | null,
+): Effort | null {
+  if (effort === null || encode === undefined) return null;
+  const isUsual = (efforts as readonly Effort[]).includes(effort);
+  return isUsual || rulesOf?.(model).efforts?.includes(effort) === true ? effort : 'high';
+}
+
+/**
  * Whether the relay emulates tool calls with a schema, because the program cannot call tools or cannot force a call.
  */
 export function isEmulated(extras: Pick<Capabilities, 'tools' | 'toolChoice'>, { choice }: ToolOffer): boolean {
@@ -163,9 +185,11 @@ export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
   { switches, pdfs }: ServiceFeatures,
+  model: string | null = null,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
   const isNative = extras.tools !== undefined;
+  const { thinking: types = null, efforts: levels } = extras.rulesOf?.(model) ?? {};
   const tools = { tools: isNative ? 'native' : 'emulated', parallel_tools: extras.tools === 'parallel' } as const;
   return {
     ...(switches.tools === 'on' && tools),
@@ -175,6 +199,8 @@ export function capabilitiesOf(
     pdf: extras.document !== undefined || !pdfs.isMissing,
     effort: effort && extras.effort !== undefined,
     citations: extras.wishes?.includes('citations') === true,
+    ...(types !== null && { thinking_types: [...types] }),
+    ...(levels !== undefined && { efforts: [...levels] }),
     thinking: extras.thoughts === true || (effort && extras.effort !== undefined),
   };
 }

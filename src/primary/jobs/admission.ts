@@ -6,7 +6,7 @@ import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { SearchQuota } from '../access/search-quota.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import { dropsTools, needsPdfText, unsupported } from '../cli/models.js';
+import { dropsTools, fittingEffort, needsPdfText, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import { type PdfReader, readerMissing } from '../cli/process/pdf-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
@@ -224,14 +224,14 @@ const hasOwnTools = 'cannot be used with a model CLI that has tools of its own (
  * Returns the effort to send to the program. Throws `validation_error` if the program does not support a field of the
  * request.
  */
-function effortOf(request: JobRequest, { cli }: Route, relaySearches: boolean): JobRequest['effort'] {
+function effortOf(request: JobRequest, { cli, adapterModel }: Route, relaySearches: boolean): JobRequest['effort'] {
   const { extras } = cli.program;
-  if (extras === null) return request.effort;
+  if (extras === null) return fittingEffort(request.effort, { effort: (effort) => effort }, null);
   const what = unsupported(extras, request, relaySearches);
   if (what === 'search') throw invalid(request.search?.path ?? what, relaySearches ? hasOwnTools : cannotSearch);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)
     throw invalid('tools', `can not be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
-  return extras.effort === undefined ? null : request.effort;
+  return fittingEffort(request.effort, extras, adapterModel);
 }

@@ -99,7 +99,7 @@ export class JobRunner {
     this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
     route.cli.health.circuits.recordAdmission(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
-    const ignoresEffort = request.effort !== null && job.launch.effort === null;
+    const ignoresEffort = job.launch.effort !== request.effort;
     const ignores = this.#memory.sampling.ignored(request, route);
     const fallback = fallbacksIn(choice);
     stream.admitted({

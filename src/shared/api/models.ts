@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { allEfforts } from '../job.js';
 
 const modelCapabilities = z
   .strictObject({
@@ -22,6 +23,13 @@ const modelCapabilities = z
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
     citations: z.boolean().optional().meta({ description: "An answer may cite documents, in Anthropic's API." }),
     thinking: z.boolean().optional().meta({ description: 'The service passes on the thoughts of the model.' }),
+    thinking_types: z.array(z.string()).optional().meta({
+      description:
+        "Types of thinking that the API of the model accepts, in the words of Anthropic's API. Missing if unknown.",
+    }),
+    efforts: z.array(z.enum(allEfforts)).optional().meta({
+      description: 'Efforts of the model. A higher one counts as `high`. Missing if unknown.',
+    }),
   })
   .meta({
     description: 'Features that a request for this model may use besides text. Missing until the model CLI is known.',

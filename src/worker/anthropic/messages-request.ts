@@ -106,8 +106,8 @@ const byName: Readonly<Record<string, Effort>> = {
   low: 'low',
   medium: 'medium',
   high: 'high',
-  xhigh: 'high',
-  max: 'high',
+  xhigh: 'xhigh',
+  max: 'max',
 };
 
 /** Effort for a thinking budget in tokens: the first entry whose `below` exceeds the budget, or `high` if none does. */

@@ -1,5 +1,6 @@
 import type { AnthropicModel, AnthropicModels, ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import { anthropicPrefix } from '../../shared/config/values.js';
+import { allEfforts, type Effort } from '../../shared/job.js';
 
 /** Models in the form of Anthropic's API. */
 
@@ -61,13 +62,17 @@ export function createdAt({ id, alias_of: target }: ModelEntry, { firstStartMs }
 
 const absent = { supported: false };
 
-/** Requests may have every level of an effort; the levels above `high` count as `high`. */
-function capabilitiesOf(
-  { images, schema = false, pdf = false, citations = false, effort, thinking = false }: ModelCapabilities,
-  { hasBatches }: ModelsContext,
-): Record<string, unknown> {
+/** Types of thinking that requests to a model may have if its own are unknown. */
+const thinkingTypes: readonly string[] = ['adaptive', 'disabled', 'enabled'];
+
+/** Levels of an effort that the model does not list count as `high`. */
+function capabilitiesOf(capabilities: ModelCapabilities, { hasBatches }: ModelsContext): Record<string, unknown> {
+  const { images, schema = false, pdf = false, citations = false, effort, thinking = false } = capabilities;
+  const { efforts: levels = allEfforts, thinking_types: types = thinkingTypes } = capabilities;
   const works = { supported: effort };
   const thinks = { supported: thinking };
+  const level = (name: Effort) => ({ supported: effort && levels.includes(name) });
+  const type = (name: string) => ({ supported: thinking && types.includes(name) });
   return {
     batch: { supported: hasBatches },
     citations: { supported: citations },
@@ -78,14 +83,19 @@ function capabilitiesOf(
       clear_tool_uses_20250919: null,
       compact_20260112: null,
     },
-    effort: { ...works, low: works, medium: works, high: works, xhigh: works, max: works },
+    effort: { ...works, ...Object.fromEntries(allEfforts.map((name) => [name, level(name)])) },
     image_input: { supported: images },
     pdf_input: { supported: pdf },
     server_tools: { supported: false, code_execution: absent, web_search: absent },
     structured_outputs: { supported: schema },
     thinking: {
       ...thinks,
-      types: { adaptive: thinks, between_tools: absent, disabled: { supported: true }, enabled: thinks },
+      types: {
+        adaptive: type('adaptive'),
+        between_tools: type('between_tools'),
+        disabled: { supported: types.includes('disabled') },
+        enabled: type('enabled'),
+      },
     },
   };
 }

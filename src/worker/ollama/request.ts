@@ -48,7 +48,7 @@ export const commonFields = {
 const common = z.looseObject(commonFields);
 type CommonRequest = z.infer<typeof common>;
 
-const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'high' };
+const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'max' };
 
 /** Returns neither thoughts nor effort if the client wants no thoughts. The model CLI may think nevertheless. */
 function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort?: Effort } {

@@ -43,8 +43,8 @@ const efforts: Readonly<Record<string, Effort>> = {
   low: 'low',
   medium: 'medium',
   high: 'high',
-  xhigh: 'high',
-  max: 'high',
+  xhigh: 'xhigh',
+  max: 'max',
 };
 
 /** Returns undefined for `none` and for an unknown value. */

@@ -1,6 +1,6 @@
-import { type Effort, efforts, type ToolOffer } from '../../../shared/job.js';
+import { allEfforts, type Effort, type ToolOffer } from '../../../shared/job.js';
 
-export { efforts };
+export { allEfforts };
 
 /** Rules of models, and fields that the relay adds to a request. */
 

@@ -1,6 +1,13 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { catalogOf as listingOf, modelLister } from '../../../../src/primary/cli/model-catalog.js';
-import { type ModelChoice, modelChoice, modelFor, narrowed } from '../../../../src/primary/cli/models.js';
+import {
+  capabilitiesOf,
+  fittingEffort,
+  type ModelChoice,
+  modelChoice,
+  modelFor,
+  narrowed,
+} from '../../../../src/primary/cli/models.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -169,5 +176,32 @@ describe('The choice of a client that may use only some models', () => {
     for (const named of [null, 'a', 'x']) {
       expect(() => modelFor(named, narrowed(choice, ['x']))).toThrow('model: MODEL_API_ALLOWED_MODELS has none');
     }
+  });
+});
+
+describe('An effort above high', () => {
+  const rules = {
+    thinking: ['adaptive'] as const,
+    acceptsDemand: false,
+    efforts: ['low', 'max'] as const,
+    tokenFactor: 1,
+  };
+  const effort = (name: string) => name;
+
+  it.each([
+    ['max', { effort, rulesOf: () => rules }, 'max'],
+    ['xhigh', { effort, rulesOf: () => rules }, 'high'],
+    ['medium', { effort, rulesOf: () => rules }, 'medium'],
+    ['max', { effort }, 'high'],
+    ['max', {}, null],
+  ] as const)('is passed on only if the program lists it for the model: %s', (requested, extras, expected) => {
+    expect(fittingEffort(requested, extras, 'opus')).toBe(expected);
+  });
+
+  it('is listed with the types of thinking, if they are known', () => {
+    const features = { switches: { tools: 'off', sampling: 'off' }, pdfs: { isMissing: true } } as const;
+    const own = { thinking_types: ['adaptive'], efforts: ['low', 'max'] };
+    expect(capabilitiesOf({}, { effort, rulesOf: () => rules }, features, 'opus')).toMatchObject(own);
+    expect(capabilitiesOf({}, { effort }, features, 'opus')).not.toHaveProperty('thinking_types');
   });
 });

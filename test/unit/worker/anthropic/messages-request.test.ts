@@ -183,7 +183,7 @@ describe('A request to the Messages API', () => {
     ],
     ['no format', { output_config: { format: null }, output_format: null }, { schema: undefined }],
     ['an effort', { output_config: { effort: 'medium' } }, { effort: 'medium' }],
-    ['more effort than there is', { output_config: { effort: 'max' } }, { effort: 'high' }],
+    ['the highest effort', { output_config: { effort: 'max' } }, { effort: 'max' }],
     ['few tokens to think with', { thinking: thinks(4095) }, { effort: 'low' }],
     ['some tokens to think with', { thinking: thinks(4096) }, { effort: 'medium' }],
     ['many tokens to think with', { thinking: thinks(16_384) }, { effort: 'high' }],

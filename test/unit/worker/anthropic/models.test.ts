@@ -30,6 +30,16 @@ describe("A model in the form of Anthropic's API", () => {
     });
   });
 
+  it('has its own types of thinking and efforts, if they are known', () => {
+    const own = { thinking_types: ['adaptive', 'between_tools'], efforts: ['low' as const, 'max' as const] };
+    const capabilities = { images: true, effort: true, thinking: true, ...own };
+    const [yes, no] = [{ supported: true }, { supported: false }];
+    expect(anthropicModel({ ...model, capabilities }, context).capabilities).toMatchObject({
+      effort: { supported: true, low: yes, medium: no, high: no, xhigh: no, max: yes },
+      thinking: { supported: true, types: { adaptive: yes, between_tools: yes, disabled: no, enabled: no } },
+    });
+  });
+
   it.each([
     ['claude-opus-4-5-20251101', 'claude-opus-4-5-20251101', '2025-11-01T00:00:00.000Z'],
     ['us.anthropic.claude-next', 'us.anthropic.claude-next', '2026-01-02T00:00:00.000Z'],

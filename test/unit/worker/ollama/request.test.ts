@@ -21,7 +21,7 @@ describe('A request to the Ollama API asks for', () => {
     [false, { thinking: undefined, effort: undefined }],
     [true, { thinking: 'summarized', effort: undefined }],
     ['low', { thinking: 'summarized', effort: 'low' }],
-    ['max', { thinking: 'summarized', effort: 'high' }],
+    ['max', { thinking: 'summarized', effort: 'max' }],
   ])('thoughts with think: %j', (think, wanted) => {
     const { thinking, effort } = chat({ think }).job;
     expect({ thinking, effort }).toEqual(wanted);

@@ -150,7 +150,7 @@ describe('A chat completion asks for', () => {
       [],
     ],
     [{ 'odd name\n': 1, user: 'joe' }, {}, ['user', '(odd name)']],
-    [{ reasoning_effort: 'xhigh' }, { effort: 'high' }, []],
+    [{ reasoning_effort: 'xhigh' }, { effort: 'xhigh' }, []],
     [{ reasoning_effort: 'minimal' }, { effort: 'low' }, []],
     [{ reasoning_effort: 'none' }, { effort: undefined }, ['reasoning_effort']],
     [{ reasoning_effort: 'toString' }, { effort: undefined }, ['reasoning_effort']],

@@ -298,7 +298,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer.message.end(delta);
     const output_tokens = usage?.output_tokens ?? 0;
     this.#use({ ...noTokens, output_tokens });
-    return [];
+    // The CLI requests the rest of a cut answer as soon as the message has ended.
+    return endOf(this.#answer.message)?.details.isCutShort === true ? this.#messageEnded() : [];
   }
 
   #use(usage: MessageUsage): void {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Effort } from '../../contract/adapter.js';
-import { efforts, type ModelRules, type ThinkingType } from '../../contract/model-rules.js';
+import { allEfforts, type ModelRules, type ThinkingType } from '../../contract/model-rules.js';
 
 /**
  * Rules of the Messages API for each family of models, from the migration guides of the vendor. A model that is newer
@@ -88,7 +88,7 @@ export class ClaudeModels {
       this.#resolved.set(value, resolvedModel);
       this.#efforts.set(
         withoutContext(resolvedModel),
-        efforts.filter((effort) => levels?.includes(effort)),
+        allEfforts.filter((effort) => levels?.includes(effort)),
       );
     }
   }

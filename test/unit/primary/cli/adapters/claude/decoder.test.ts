@@ -478,6 +478,16 @@ it.each([
   },
 );
 
+it('An answer that a limit cuts ends before the message has ended, because the CLI would then request the rest', () => {
+  const cut = stream({ type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage: { output_tokens: 9 } });
+  const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+  decoder.begin(1);
+  const events = [...decoder.read(text(start, open('text'), delta('Once'), stop, cut))];
+  expect(events.at(-1)).toMatchObject({ type: 'turn-end', isCutShort: true, usage: { outputTokens: 9 } });
+  const whole = stream({ type: 'message_delta', delta: { stop_reason: 'end_turn' } });
+  expect(textsOf(read(text(start, open('text'), delta('Once'), stop, whole)))).not.toContain('turn-end');
+});
+
 describe('A CLI that waits before it retries the API', () => {
   const retry = (more: object) => ({
     type: 'system',
