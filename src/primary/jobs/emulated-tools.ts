@@ -34,18 +34,21 @@ export function emulatedTurns(turns: AnswerTurns): RunTurn {
   };
 }
 
-/** Runs a turn, and reads its answer; null if the answer was cut short. */
+/** Runs a turn, and reads its answer; null if a call was cut short. */
 async function readEmulatedTurn(turns: AnswerTurns, turn: Turn, offer: ToolOffer) {
   const { schema: answerSchema } = turns.job.launch;
   const hasSchema = answerSchema !== null;
   const { turn: plain, schema } = emulated(turn, offer, answerSchema);
-  const { end, value } = await readValue(turns, plain, turns.run, schema, async (text) => {
+  const faultOf = async (text: string) => {
     const answer = readAnswer(text, offer, hasSchema);
     if (answer.kind !== 'call') return answer.kind === 'fault' ? answer.fault : null;
     const finding = await turns.checkSchema(schemaOfCall(offer, answer.name), answer.input);
     return finding.kind === 'fits' ? null : finding.fault;
-  });
-  return { end, answer: end.isCutShort ? null : readAnswer(value, offer, hasSchema) };
+  };
+  const mayBeProse = !hasSchema && (offer.choice === 'auto' || offer.choice === 'none');
+  const { end, value, prose } = await readValue(turns, plain, turns.run, schema, { faultOf, mayBeProse });
+  if (prose !== null) return { end, answer: { kind: 'text', text: prose } as const };
+  return { end, answer: end.isCutShort ? cutAnswer(value, offer) : readAnswer(value, offer, hasSchema) };
 }
 
 function callOf({ name, input }: Extract<EmulatedAnswer, { readonly kind: 'call' }>): ToolCall {
@@ -172,6 +175,25 @@ export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: bool
   }
   if (text === undefined) return { kind: 'fault', fault: 'an object of the kind text must have the field text' };
   return { kind, text: hasSchema ? stringifyExactly(text) : String(text) };
+}
+
+/** Decodes the first piece of an answer. Returns null for the piece of a call, which is never sent. */
+function cutAnswer(piece: string, { choice }: ToolOffer): EmulatedAnswer | null {
+  if (choice !== 'auto' && choice !== 'none') return null;
+  const begin = /^\s*\{\s*"kind"\s*:\s*"text"\s*,\s*"text"\s*:\s*/.exec(piece.slice(0, 200))?.[0];
+  if (begin === undefined) return /^\s*[{[]/.test(piece) ? null : { kind: 'text', text: piece };
+  const text = piece.slice(begin.length);
+  return { kind: 'text', text: text.startsWith('"') ? cutString(text.slice(1)) : text };
+}
+
+/** Returns the text of a JSON string whose end may be missing. */
+function cutString(json: string): string {
+  const [inside = ''] = /^[^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*/.exec(json) ?? [];
+  try {
+    return JSON.parse(`"${inside}"`);
+  } catch {
+    return inside; // with line breaks, which JSON does not allow
+  }
 }
 
 /** Returns the schema of a tool's input, as JSON. */

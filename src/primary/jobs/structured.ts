@@ -1,8 +1,6 @@
-import { cliError } from '../../shared/errors.js';
-import { needsWrapper, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
+import { needsWrapper, unwrappedPiece, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import type { Message, Turn } from '../cli/contract/adapter.js';
 import { type AnswerTurns, type RepairedEnd, type RunTurn, type StrategyEnd, withRepair } from './answer-turns.js';
-import type { Job } from './job.js';
 
 /** Answers with a JSON value, which is sent only after all of it has been checked against its schema. */
 export async function answerWithValue(
@@ -17,17 +15,25 @@ export async function answerWithValue(
   return { ...valueEnd(end), isWaiting };
 }
 
+/** Rules for the answer beyond its schema. */
+interface ValueRules {
+  /** Returns the fault in a value that fits the schema, or null. */
+  readonly faultOf: (value: string) => Promise<string | null>;
+  /** Whether prose is an answer too. */
+  readonly mayBeProse?: boolean;
+}
+
 /**
  * Gets a value by the program's native schema support; otherwise by the prompt, with one more turn to repair an answer
- * that does not fit or in which `faultOf` finds a fault. The value is empty if the model called tools, or if its answer
- * was cut short. Text before a tool call is sent with the call.
+ * that does not fit or in which `faultOf` finds a fault. The value is empty if the model called tools or wrote prose, and
+ * the first piece of it if the answer was cut short. Text before a tool call is sent with the call.
  */
 export async function readValue(
   turns: AnswerTurns,
   turn: Turn,
   run: RunTurn,
   schema: string,
-  faultOf: (value: string) => Promise<string | null> = async () => null,
+  { faultOf, mayBeProse = false }: ValueRules = { faultOf: async () => null },
 ) {
   const { output } = turns;
   const { schema: programSchema, isWrapped } = programSchemaOf(schema);
@@ -45,11 +51,13 @@ export async function readValue(
       flush,
     });
     const text = end.text ?? pieces.join('');
-    if (end.calls !== undefined) return { end, text, value: '', fault: null };
-    if (end.isCutShort) return { end, text, value: cutValue(turns.job), fault: null };
+    const answer = { end, text, value: '', prose: null, fault: null };
+    if (end.calls !== undefined) return answer;
+    if (end.isCutShort) return { ...answer, value: isNative && isWrapped ? unwrappedPiece(text) : text };
     const finding = await turns.checkSchema(schema, isNative && isWrapped ? unwrappedText(text) : text);
-    if (finding.kind !== 'fits') return { end, text, value: '', fault: finding.fault };
-    return { end, text, value: finding.value, fault: await faultOf(finding.value) };
+    if (finding.kind === 'fits') return { ...answer, value: finding.value, fault: await faultOf(finding.value) };
+    if (mayBeProse && finding.prose !== undefined) return { ...answer, prose: finding.prose };
+    return { ...answer, fault: finding.fault };
   };
   if (isNative) return withRepair({ ...turn, schema: programSchema }, check, null);
   const first = askingFor(turn, schema);
@@ -63,12 +71,6 @@ export async function readValue(
 export function valueEnd({ model, usage, calls, isCutShort, sizes, isRepaired = false }: RepairedEnd) {
   const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }), ...(sizes && { sizes }) };
   return { type: 'turn-end', text: null, model, usage, ...more, stopSequence: null, isCut: isRepaired } as const;
-}
-
-/** Returns an empty value for the compatibility APIs, which report the cut; throws for other jobs. */
-function cutValue({ chain }: Job): string {
-  if (chain !== null) return '';
-  throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');
 }
 
 /** Returns the schema in the form for programs, and whether it had to be wrapped in an object. */

@@ -1,6 +1,7 @@
 import Ajv, { MissingRefError, type Options, type ValidateFunction } from 'ajv';
 import Ajv2019 from 'ajv/dist/2019.js';
 import Ajv2020 from 'ajv/dist/2020.js';
+import { valuesIn, withoutThought } from '../../shared/text/json-in-text.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
 
 /** A schema as JSON, and the text to check; with `text` null, only the schema is checked. */
@@ -10,9 +11,14 @@ export interface SchemaTask {
 }
 
 /** Result of a check: the value as JSON, or the fault of the schema or of the text. */
-export type SchemaFinding =
-  | { readonly kind: 'fits'; readonly value: string }
-  | { readonly kind: 'bad-schema' | 'bad-value'; readonly fault: string };
+export type SchemaFinding = { readonly kind: 'fits'; readonly value: string } | SchemaFault;
+
+/** `prose`: the text without its thought, if no part of it is meant as the call of a tool. */
+interface SchemaFault {
+  readonly kind: 'bad-schema' | 'bad-value';
+  readonly fault: string;
+  readonly prose?: string;
+}
 
 /** Compiles a pattern. Many patterns, such as `[\\w-.]`, are valid only without the flag `u`. */
 function regularExpression(pattern: string, flags: string): RegExp {
@@ -30,6 +36,7 @@ const options: Options = {
 };
 
 const maxFaultLength = 300;
+const notJson = 'the answer is not JSON';
 /**
  * Limits for a value. Parsing takes some hundred bytes per value. The recursion that writes a value into a body works
  * to a depth of about 3000.
@@ -69,15 +76,43 @@ function faultOf(error: unknown): string {
   return shortened((error as Error).message);
 }
 
+/**
+ * Reads the value that fits. An answer that is not JSON may also have a thought, sentences and fences around the value,
+ * or repeat it; two different values that fit are a fault.
+ */
 function readValue(text: string, validate: ValidateFunction): SchemaFinding {
-  const json = withoutFence(text);
+  const whole = readJson(withoutFence(text), validate);
+  if (whole.kind === 'fits') return whole;
+  const prose = withoutThought(text);
+  const values = whole.fault === notJson ? valuesIn(prose) : [prose];
+  const findings = whole.fault === notJson ? values.map((json) => readJson(json, validate)) : [whole];
+  const fitting = findings.filter((finding) => finding.kind === 'fits');
+  const [first] = fitting;
+  if (first !== undefined) {
+    const isOne = fitting.every(({ value }) => value === first.value || sameValue(value, first.value));
+    return isOne ? first : { kind: 'bad-value', fault: 'the answer has several values that fit: send only one' };
+  }
+  const fault = findings.filter((finding) => finding.kind !== 'fits').at(-1) ?? whole;
+  return values.some(isMeantForTools) ? fault : { ...fault, prose };
+}
+
+function sameValue(first: string, second: string): boolean {
+  return JSON.stringify(JSON.parse(first)) === JSON.stringify(JSON.parse(second));
+}
+
+/** Whether a value has the form in which a model calls an emulated tool or answers beside one, perhaps with mistakes. */
+function isMeantForTools(json: string): boolean {
+  return /"kind"\s*:\s*"(?:call|text)"/.test(json) || (/"name"\s*:/.test(json) && /"arguments"\s*:/.test(json));
+}
+
+function readJson(json: string, validate: ValidateFunction): SchemaFinding {
   const excess = new JsonStructure(limits).countBytes(Buffer.from(json));
   if (excess !== null) return { kind: 'bad-value', fault: `the answer ${excess}` };
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
-    return { kind: 'bad-value', fault: 'the answer is not JSON' };
+    return { kind: 'bad-value', fault: notJson };
   }
   if (validate(value)) return { kind: 'fits', value: json };
   const [error] = validate.errors ?? [];

@@ -275,6 +275,11 @@ export function unwrappedText(json: string): string {
   return json;
 }
 
+/** Returns the first piece of the JSON of the value in an object of `wrappedText`. */
+export function unwrappedPiece(piece: string): string {
+  return piece.replace(/^\s*\{\s*"input"\s*:\s*/, '');
+}
+
 /** Whether a text is JSON. */
 export function isJson(text: string): boolean {
   try {

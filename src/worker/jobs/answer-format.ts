@@ -162,6 +162,11 @@ export function completed(
   return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
 }
 
+/** Whether the text of an answer is whole, so that the text of a structured answer is a value. */
+export function isWhole(end: JobDone): boolean {
+  return end.isCutShort !== true && end.refusal === undefined;
+}
+
 function endingOf({ calls = [], isCutShort, stopSequence, refusal }: JobDone): Ending {
   if (refusal !== undefined) return 'refusal';
   if (isCutShort === true) return 'length';

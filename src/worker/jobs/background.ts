@@ -5,7 +5,7 @@ import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
-import { type CompletedAnswer, completed, cutsIn } from './answer-format.js';
+import { type CompletedAnswer, completed, cutsIn, isWhole } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { callbackOf, type RequestedJob, type RequestParts, requestOf } from './job-request.js';
 
@@ -101,7 +101,7 @@ export async function storedBody(
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
   const opening = { requestId, model: model ?? '', forms, hasTools, hasThoughts };
   const stored = await storedAnswer(primary, { id: job.id, client });
-  const form = { isStructured, cuts: cutsIn(stored.end) };
+  const form = { isStructured: isStructured && isWhole(stored.end), cuts: cutsIn(stored.end) };
   return bodyAround(stored.text, form, (text, value, slices) =>
     write(completed(opening, { text, value, slices, end: stored.end, hasText: stored.text.short !== '' })),
   );

@@ -22,6 +22,7 @@ import {
   completed,
   cutsIn,
   eventIn,
+  isWhole,
   type Opening,
   refusedEnd,
   slicesOf,
@@ -257,7 +258,7 @@ class AnswerWriter {
   }
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
-    const form = { isStructured: this.#parsed.job.schema !== undefined, cuts: cutsIn(end) };
+    const form = { isStructured: this.#parsed.job.schema !== undefined && isWhole(end), cuts: cutsIn(end) };
     return this.#text.body(form, (text, value, slices) => write(this.#completed(text, value, slices, end)));
   }
 }

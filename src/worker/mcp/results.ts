@@ -54,8 +54,11 @@ function placeholder(value: string): Value {
   return value as unknown as Value;
 }
 
-function askResult({ text, value }: CompletedAnswer): CallResult {
-  return { ...textResult(text), ...(value !== undefined && { structuredContent: placeholder(value) }) };
+/** Says in a separate text that the answer is only a piece: results of tools have no field for it. */
+function askResult({ text, value, ending }: CompletedAnswer): CallResult {
+  const texts =
+    ending === 'length' ? [text, 'The answer is incomplete: the model reached a limit of its output.'] : [text];
+  return { ...textResult(...texts), ...(value !== undefined && { structuredContent: placeholder(value) }) };
 }
 
 function failedResult(error: RelayError): CallResult {

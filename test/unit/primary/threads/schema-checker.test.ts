@@ -90,7 +90,7 @@ describe('A schema', () => {
     };
     expect(await faultOf(tree)).toBeNull();
     expect(await read(tree, '{"children":[{"children":[]}]}')).toMatchObject({ kind: 'fits' });
-    expect(await read(tree, '{"children":[{}]}')).toEqual({
+    expect(await read(tree, '{"children":[{}]}')).toMatchObject({
       kind: 'bad-value',
       fault: "/children/0 must have required property 'children'",
     });
@@ -104,27 +104,59 @@ describe('An answer', () => {
     ['```json\n{"age":7}\n```', '{"age":7}'],
     ['```\n{"age":7}```\n', '{"age":7}'],
     ['```json \n\n{"age":7}\n\n```', '{"age":7}'],
+    ['```json\n{"age":7}', '{"age":7}'],
+    ['{"age":7} ```', '{"age":7}'],
+    ['Sure: {"age":7}', '{"age":7}'],
+    ['Sure {really}: {"age":7}. Is {} good?', '{"age":7}'],
+    ['{"age":7}\n{"age": 7}', '{"age":7}'],
+    ['{"age":"7"} was wrong, {"age":7} is right', '{"age":7}'],
+    ['<think>{"age":6}?</think>{"age":7}', '{"age":7}'],
+    ['Perhaps 6.</think>\n{"age":7}', '{"age":7}'],
+    ['Thinking...\nOf {"age":6}.\n...done thinking.\n\n{"age":7}', '{"age":7}'],
+    ['{"age":7,"said":"</think>{"}', '{"age":7,"said":"</think>{"}'],
+    ['It is {"age":7,"said":"a \\"}{"}', '{"age":7,"said":"a \\"}{"}'],
   ])('is parsed from: %j', async (text, value) => {
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
   });
 
   it.each([
     ['', 'the answer is not JSON'],
-    ['Sure: {"age":7}', 'the answer is not JSON'],
-    ['{"age":7} ```', 'the answer is not JSON'],
+    ['Sure: {"age":7', 'the answer is not JSON'],
+    ['[[{"age":7}', 'the answer is not JSON'],
+    ['Either {"age":7} or {"age":8}', 'the answer has several values that fit: send only one'],
+    ['It is {"age":"7"}', '/age must be integer'],
     ['7', 'the value must be object'],
     ['{}', "the value must have required property 'age'"],
     ['{"age":"7"}', '/age must be integer'], // types are not coerced
     [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested at most 1000 levels deep'],
     [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must contain at most 500000 values'],
   ])('that does not match has an error message: %.30j', async (text, fault) => {
-    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
+    expect(await checker.read(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
   });
 
   it('is scanned once, however many newlines follow its opening fence', async () => {
     const text = `\`\`\`${'\n'.repeat(1_000_000)}x`;
     const fault = 'the answer is not JSON';
-    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
+    expect(await checker.read(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
+  });
+
+  it.each(['[', '{"', '["\\', '{}', '[1,', '{"a":', '</think>', '<think>'])(
+    'is searched for a value in linear time, whatever it repeats: %s',
+    async (piece) => {
+      const finding = await checker.read(ofPerson, `x${piece.repeat(1_000_000 / piece.length)}`, 'key a');
+      expect(finding).toMatchObject({ kind: 'bad-value' });
+      expect(finding).not.toMatchObject({ fault: expect.stringContaining('in time') });
+    },
+  );
+
+  it('has its prose without the thought, unless a part of it is meant as a call', async () => {
+    const prose = async (text: string) => {
+      const finding = await checker.read(ofPerson, text, 'key a');
+      return 'prose' in finding ? finding.prose : undefined;
+    };
+    expect(await prose('<think>Hm.</think> It rains. {"a":1}')).toBe('It rains. {"a":1}');
+    expect(await prose('Now {"kind": "call", "name": "x"}')).toBeUndefined();
+    expect(await prose('{"name":"x","arguments":{}}')).toBeUndefined();
   });
 
   it('is not checked against a format', async () => {

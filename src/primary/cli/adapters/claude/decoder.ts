@@ -239,7 +239,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     answer.streamed.pass(type);
     if (type === 'text') return this.#cited(null);
     if (type !== 'tool_use') return [];
-    if (!this.#isOfClient(name ?? '') || id == null || name == null) answer.message.startOwnCall();
+    if (!this.#isOfClient(name ?? '') || id == null || name == null) answer.message.startOwnCall(name === ownTool);
     else answer.message.startCall(id, nameForClient(name));
     return [];
   }
@@ -313,7 +313,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (message.stop === null) return this.#messageBroken();
     const ended = endOf(message);
     if (ended === null) return [];
-    const text = isBroken ? wholeText.toString() : null;
+    const piece = ended.details.isCutShort ? message.cutValue : null;
+    const text = piece ?? (isBroken ? wholeText.toString() : null);
     const end: TurnEnd = { type: 'turn-end', text, model, usage: usageOf(used, null), ...ended.details };
     this.#endTurn();
     if (!ended.isLive || !this.#isHeld(end.calls ?? [])) return [...unexpectedOutput, end];

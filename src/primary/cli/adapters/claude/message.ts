@@ -16,6 +16,9 @@ export class StreamedMessage {
   hasOwnCall = false;
   readonly calls: ToolCall[] = [];
   #open: StreamedCall | 'own' | null = null;
+  /** Input of the last call of a native tool. */
+  #ownInput: string[] = [];
+  #isValue = false;
   #cutCalls = 0;
   #stop: MessageDelta['delta'] | null = null;
 
@@ -41,13 +44,27 @@ export class StreamedMessage {
     this.#open = { id, name, input: [] };
   }
 
-  startOwnCall(): void {
+  /** `isValue`: whether the input is the answer to a turn with a schema. */
+  startOwnCall(isValue: boolean): void {
+    this.#isValue = isValue;
     this.hasOwnCall = true;
     this.#open = 'own';
+    this.#ownInput = [];
+  }
+
+  /** Whether the last call of a native tool is not whole. */
+  get hasCutOwnCall(): boolean {
+    return this.hasOwnCall && jsonOf(this.#ownInput.join('')) === null;
+  }
+
+  /** First piece of the answer to a turn with a schema; null if the answer is whole. */
+  get cutValue(): string | null {
+    return this.#isValue && this.hasCutOwnCall ? this.#ownInput.join('') : null;
   }
 
   addInput(json: string): void {
-    if (this.#open !== null && this.#open !== 'own') this.#open.input.push(json);
+    if (this.#open === 'own') this.#ownInput.push(json);
+    else this.#open?.input.push(json);
   }
 
   /** Ends the open block. Returns the call that the block completes, or null. */
@@ -147,6 +164,7 @@ export function endOf(message: StreamedMessage): MessageEnd | null {
 function endingOf(message: StreamedMessage): TurnEnding {
   const ending = (endings[message.stop?.stop_reason ?? ''] ?? natural)[contentOf(message)];
   const isOwn = message.hasOwnCall && !message.hasClientCall && !message.hasOpenOwnCall;
+  if (ending === 'length' && message.hasCutOwnCall) return ending; // the CLI would call the model again
   return isOwn && ending !== 'refusal' ? 'cli' : ending;
 }
 

@@ -1,15 +1,15 @@
 import { endOf, StreamedMessage } from '../../../../../../src/primary/cli/adapters/claude/message.js';
 
 /** Part of a message: a text, a complete call, a cut call, or a call that the CLI itself answers. */
-type Part = 'text' | 'call' | 'cut' | 'unended' | 'own' | 'cut own';
+type Part = 'text' | 'call' | 'cut' | 'unended' | 'own' | 'cut own' | 'cut, ended own';
 
 function messageOf(stopReason: string | null, ...parts: readonly Part[]): StreamedMessage {
   const message = new StreamedMessage();
   for (const part of parts) {
     if (part === 'text') message.hasText = true;
-    else if (part.endsWith('own')) message.startOwnCall();
+    else if (part.endsWith('own')) message.startOwnCall(true);
     else message.startCall('toolu_1', 'note');
-    message.addInput(part === 'cut' ? '{"who"' : '{"who":1}');
+    message.addInput(/^cut/.test(part) ? '{"who"' : '{"who":1}');
     if (part !== 'unended' && part !== 'cut own') message.endBlock();
   }
   message.end({
@@ -56,6 +56,9 @@ describe('The end of a claude message', () => {
     const reasons = ['tool_use', 'end_turn', 'max_tokens'];
     expect(reasons.map((reason) => endOf(messageOf(reason, 'text', 'own')))).toEqual([null, null, null]);
     expect(endOf(messageOf('max_tokens', 'cut own'))).toEqual(short);
+    expect(endOf(messageOf('max_tokens', 'cut, ended own'))).toEqual(short);
+    expect(endOf(messageOf('model_context_window_exceeded', 'text', 'cut, ended own'))).toEqual(short);
+    expect(endOf(messageOf('tool_use', 'cut, ended own'))).toBeNull();
     expect(endOf(messageOf('refusal', 'own'))).toEqual(refused);
     expect(endOf(messageOf('tool_use', 'own', 'call'))).toEqual(live);
   });
