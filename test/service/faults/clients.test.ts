@@ -179,7 +179,7 @@ describe('The keys file of a running service', () => {
     expect((await service.get(`/jobs/${job.job_id}`, headersOf('ada'))).body).toMatchObject({ status: 'queued' });
     const startedMs = performance.now();
     await writeFile(path, lineOf('root', ':scopes=ask+admin'));
-    expect((await running).status).not.toBe(200);
+    expect((await running.catch(() => null))?.status).not.toBe(200); // the connection closes, as after a cancel
     await service.log('background_job_ended');
     await untilJobs(service, 0, 0);
     expect(performance.now() - startedMs).toBeLessThan(4000);
