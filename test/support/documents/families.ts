@@ -88,7 +88,7 @@ export const families: Readonly<Record<string, Family>> = {
   }),
   orphans_reaped_total: counter({ cli }),
   cli_output_bytes_total: counter({ cli, stream: ['stdout', 'stderr'] }),
-  cli_processes: gauge({ cli, state: ['standby', 'live', 'tools', 'busy', 'stopping'] }),
+  cli_processes: gauge({ cli, state: ['standby', 'live', 'renewed', 'tools', 'busy', 'stopping'] }),
   termination_means: gauge({ means: ['cgroup', 'process-group'] }),
   cli_startup_seconds: { type: 'histogram', labelSets: every({ cli }) },
   tool_hold_seconds: { type: 'histogram', labelSets: every({ cli }) },
