@@ -1,5 +1,7 @@
+import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { RequestOptions } from 'node:http';
+import { atMost } from './async.js';
 
 /** Largest number of names that are looked up at once: each occupies a thread that reads of files need, too. */
 const maxLookups = 2;
@@ -7,18 +9,19 @@ const maxLookups = 2;
 /** Function that looks up names for the requests of `node:http`. */
 export type Lookup = NonNullable<RequestOptions['lookup']>;
 
-/** Returns a function that looks up few names at once, and each of them once for all its waiting requests. */
-export function limitedLookup(): Lookup {
-  const running = new Map<string, ReturnType<typeof addressesOf>>();
+/** Function that finds all addresses of a name. */
+export type FindAddresses = (name: string) => Promise<LookupAddress[]>;
+
+/**
+ * Returns a function that looks up few names at once, and each of them once for all its waiting requests. Other names
+ * wait for their turn: a slow name is no fault of the others.
+ */
+export function limitedLookup(find: FindAddresses = addressesOf): Lookup {
+  const inTurn = atMost(maxLookups);
+  const open = new Map<string, Promise<LookupAddress[]>>();
   return (name, options, done) => {
-    let found = running.get(name);
-    if (found === undefined && running.size >= maxLookups) {
-      return done(new Error('other names are still being looked up'), '', 0);
-    }
-    if (found === undefined) {
-      found = addressesOf(name).finally(() => running.delete(name));
-      running.set(name, found);
-    }
+    const found = open.get(name) ?? inTurn(() => find(name)).finally(() => open.delete(name));
+    open.set(name, found);
     found.then(
       (addresses) => {
         if (options.all === true) done(null, addresses);

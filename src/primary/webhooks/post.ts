@@ -1,6 +1,6 @@
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
-import { limitedLookup } from '../../shared/limited-lookup.js';
+import { type FindAddresses, limitedLookup } from '../../shared/limited-lookup.js';
 
 /** Result of one attempt. `reason` is for the log, and contains nothing of the URL beyond its host. */
 export type AttemptResult =
@@ -8,22 +8,26 @@ export type AttemptResult =
   /** `isFinal`: the receiver no longer exists, so that no further attempt is made. */
   | { readonly kind: 'failed'; readonly reason: string; readonly isFinal: boolean };
 
-/** Sends a notice until the signal aborts. Never rejects. */
+/** Sends a notice until the signal aborts. `isOfClient`: whether a client has named the receiver. Never rejects. */
 export type PostNotice = (
   url: string,
   headers: Readonly<Record<string, string>>,
   body: string,
   signal: AbortSignal,
+  isOfClient: boolean,
 ) => Promise<AttemptResult>;
 
 /** Bytes of an answer that are read, so that the receiver can send its end. Their content has no meaning. */
 const maxAnswerBytes = 4096;
 const goneStatus = 410;
 
-/** Returns a function that sends notices over HTTP. It follows no redirects and does not keep connections open. */
-export function noticePoster(version: string): PostNotice {
-  const limited = limitedLookup();
-  return async (url, headers, body, signal) => {
+/**
+ * Returns a function that sends notices over HTTP. It follows no redirects and does not keep connections open. Names of
+ * clients never delay the lookup of the operator's receiver.
+ */
+export function noticePoster(version: string, find?: FindAddresses): PostNotice {
+  const [ofClients, ofOperator] = [limitedLookup(find), limitedLookup(find)];
+  return async (url, headers, body, signal, isOfClient) => {
     const sent = {
       ...headers,
       'content-type': 'application/json',
@@ -31,7 +35,13 @@ export function noticePoster(version: string): PostNotice {
       'user-agent': `prompt-relay/${version}`,
     };
     try {
-      const options = { method: 'POST', agent: false, headers: sent, signal, lookup: limited } as const;
+      const options = {
+        method: 'POST',
+        agent: false,
+        headers: sent,
+        signal,
+        lookup: isOfClient ? ofClients : ofOperator,
+      } as const;
       return resultOf(await statusOf(url, options, body));
     } catch (error) {
       const { code, message } = (signal.aborted ? signal.reason : error) as NodeJS.ErrnoException;

@@ -216,7 +216,7 @@ export class Webhooks {
     this.#requests.add(request);
     const stop = clock.after(attemptMs, () => request.abort(new Error(`no answer in ${attemptMs / 1000} s`)));
     try {
-      return await post(target, headers, body, request.signal);
+      return await post(target, headers, body, request.signal, url !== null);
     } finally {
       stop();
       this.#requests.delete(request);

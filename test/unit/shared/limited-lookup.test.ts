@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { type Lookup, limitedLookup } from '../../../src/shared/limited-lookup.js';
+import { until } from '../../support/basics/until.js';
 
 /** Looks up a name; resolves with its address, or with the message of the error. */
 function found(lookup: Lookup, name: string, all = false): Promise<unknown> {
@@ -18,12 +19,27 @@ describe('The limited lookup', () => {
     ]);
   });
 
-  it('looks up two names at once, each for all who wait for it', async () => {
+  it('looks up two names at once, each for all who wait for it, while other names wait', async () => {
+    const begun: string[] = [];
+    const ends = new Map<string, () => void>();
+    const lookup = limitedLookup((name) => {
+      begun.push(name);
+      return new Promise((resolve) => ends.set(name, () => resolve([{ address: `of ${name}`, family: 4 }])));
+    });
+    const names = ['slow', 'quick', 'slow', 'waiting'];
+    const [first, second, third, fourth] = names.map((name) => found(lookup, name));
+    expect(begun).toEqual(['slow', 'quick']);
+    ends.get('quick')?.();
+    expect(await second).toBe('of quick');
+    await until(() => begun.length === 3, 'the lookup of the waiting name');
+    ends.get('waiting')?.();
+    expect(await fourth).toBe('of waiting');
+    ends.get('slow')?.();
+    expect(await Promise.all([first, third])).toEqual(['of slow', 'of slow']);
+  });
+
+  it('passes the error of a name on, and looks it up again later', async () => {
     const lookup = limitedLookup();
-    const names = ['a.invalid', 'b.invalid', 'a.invalid', 'c.invalid'];
-    const errors = await Promise.all(names.map((name) => found(lookup, name)));
-    expect(errors[3]).toBe('other names are still being looked up');
-    for (const error of errors.slice(0, 3)) expect(error).toMatch(/^getaddrinfo /);
-    expect(await found(lookup, 'c.invalid')).toMatch(/^getaddrinfo /);
+    for (const _ of [1, 2]) expect(await found(lookup, 'a.invalid')).toMatch(/^getaddrinfo /);
   });
 });

@@ -19,7 +19,9 @@ async function answering(answer: (res: ServerResponse) => void) {
 describe('An attempt to deliver a notice', () => {
   it('sends the notice as JSON, and succeeds with any status of success', async () => {
     await using receiver = await answering((res) => void res.writeHead(202).end('thank you'));
-    expect(await post(`${receiver.url}/hook?a=b`, { 'webhook-id': 'a' }, body, never)).toEqual({ kind: 'accepted' });
+    expect(await post(`${receiver.url}/hook?a=b`, { 'webhook-id': 'a' }, body, never, true)).toEqual({
+      kind: 'accepted',
+    });
     const expected = { 'content-type': 'application/json', 'user-agent': 'prompt-relay/1.2.3', connection: 'close' };
     expect(receiver.notices).toMatchObject([{ id: 'a', path: '/hook?a=b', headers: expected }]);
   });
@@ -30,14 +32,14 @@ describe('An attempt to deliver a notice', () => {
     [410, 'it answered 410', true],
   ])('fails with the status %d', async (status, reason, isFinal) => {
     await using receiver = await answering((res) => void res.writeHead(status).end());
-    expect(await post(receiver.url, {}, body, never)).toEqual({ kind: 'failed', reason, isFinal });
+    expect(await post(receiver.url, {}, body, never, true)).toEqual({ kind: 'failed', reason, isFinal });
   });
 
   it.each([301, 302, 303, 307, 308])('follows no redirect: %d', async (status) => {
     await using other = await Receiver.start();
     await using receiver = await answering((res) => void res.writeHead(status, { location: other.url }).end());
     const reason = `it answered ${status}, a redirect`;
-    expect(await post(receiver.url, {}, body, never)).toEqual({ kind: 'failed', reason, isFinal: false });
+    expect(await post(receiver.url, {}, body, never, true)).toEqual({ kind: 'failed', reason, isFinal: false });
     expect(other.notices).toEqual([]);
   });
 
@@ -51,7 +53,7 @@ describe('An attempt to deliver a notice', () => {
       res.on('drain', more).on('close', () => resolve(written));
       more();
     });
-    expect(await post(receiver.url, {}, body, never)).toEqual({ kind: 'accepted' });
+    expect(await post(receiver.url, {}, body, never, true)).toEqual({ kind: 'accepted' });
     expect(await closed).toBeLessThan(32 * 1024 ** 2); // the buffers of the system
   });
 
@@ -63,21 +65,36 @@ describe('An attempt to deliver a notice', () => {
       cutting.abort(new Error('no answer in 10 s'));
     });
     const cut = { kind: 'failed', reason: 'no answer in 10 s', isFinal: false };
-    expect(await post(receiver.url, {}, body, cutting.signal)).toEqual(cut);
+    expect(await post(receiver.url, {}, body, cutting.signal, true)).toEqual(cut);
     await closed;
   });
 
   it('fails if nobody listens, if the connection breaks, and if the name does not exist', async () => {
-    const refused = await post(`http://127.0.0.1:${await freePort()}/`, {}, body, never);
+    const refused = await post(`http://127.0.0.1:${await freePort()}/`, {}, body, never, true);
     expect(refused).toEqual({ kind: 'failed', reason: 'no connection: ECONNREFUSED', isFinal: false });
     await using broken = await answering((res) => void res.socket?.destroy());
-    expect(await post(broken.url, {}, body, never)).toMatchObject({ reason: 'no connection: ECONNRESET' });
-    expect(await post('http://nobody.invalid/', {}, body, never)).toMatchObject({ kind: 'failed', isFinal: false });
+    expect(await post(broken.url, {}, body, never, true)).toMatchObject({ reason: 'no connection: ECONNRESET' });
+    expect(await post('http://nobody.invalid/', {}, body, never, true)).toMatchObject({
+      kind: 'failed',
+      isFinal: false,
+    });
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     server.on('connection', (socket) => void socket.end('this is not HTTP\r\n\r\n'));
-    expect(await post(`http://127.0.0.1:${port}/`, {}, body, never)).toMatchObject({ kind: 'failed' });
+    expect(await post(`http://127.0.0.1:${port}/`, {}, body, never, true)).toMatchObject({ kind: 'failed' });
     server.close();
+  });
+
+  it('reaches the receiver of the operator while the names of clients are looked up', async () => {
+    await using receiver = await Receiver.start();
+    const { promise: slow, reject } = withResolvers<never>();
+    const find = async (name: string) => (name === 'operator.test' ? [{ address: '127.0.0.1', family: 4 }] : slow);
+    const poster = noticePoster('1.2.3', find);
+    const others = ['a', 'b'].map((name) => poster(`http://${name}.test/`, {}, body, never, true));
+    const url = receiver.url.replace('127.0.0.1', 'operator.test');
+    expect(await poster(url, {}, body, never, false)).toEqual({ kind: 'accepted' });
+    reject(new Error('no such name'));
+    expect(await Promise.all(others)).toMatchObject([{ kind: 'failed' }, { kind: 'failed' }]);
   });
 });
