@@ -11,11 +11,12 @@ const [, data] = pixel.split(',');
 
 const ulm = '{"city":"Ulm"}';
 
-/** Service that answers with its whole input, or, as the model `obeys`, with a value. */
+/** Service that answers with its whole input, or, as the model `obeys`, with a value, or, as `chats`, with prose. */
 let service: Service;
 
 beforeAll(async () => {
-  const clis = `cat=command:cat,obeys=command:sh -c 'cat >/dev/null; echo "$0"' '${ulm}'`;
+  const says = (text: string) => `command:sh -c 'cat >/dev/null; echo "$0"' '${text}'`;
+  const clis = `cat=command:cat,obeys=${says(ulm)},chats=${says('In Ulm')}`;
   const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_LOCAL_USERS: 'off' };
   service = await startService({ env });
 });
@@ -162,10 +163,14 @@ describe('The schema of an answer', () => {
   it.each([
     [
       completions,
-      { messages: [hi], response_format: { type: 'json_object' } },
+      { model: 'chats', messages: [hi], response_format: { type: 'json_object' } },
       /response_format: \{"type": "json_schema"/,
     ],
-    [responses, { input: 'Hi', text: { format: { type: 'json_object' } } }, /text\.format: \{"type": "json_schema"/],
+    [
+      responses,
+      { model: 'chats', input: 'Hi', text: { format: { type: 'json_object' } } },
+      /text\.format: \{"type": "json_schema"/,
+    ],
   ])('may be missing, and then a failure explains how to send one: %s', async (path, body, wish) => {
     const { status, body: failure } = await post(path, body);
     expect([status, failure.error]).toMatchObject([
