@@ -43,7 +43,7 @@ export function readOptions(text: string): KeyOptions {
   return { ...plainOptions, ...optionsIn(text.split(',')) };
 }
 
-/** Parses options; those that are not given are missing. */
+/** Parses options. The result has only the given ones. */
 export function optionsIn(texts: readonly string[]): Partial<KeyOptions> {
   const read = texts.map(readOption);
   const twice = read.find(([name], index) => read.findIndex(([other]) => other === name) < index);

@@ -41,7 +41,7 @@ const maxDepth = 1000;
 /** Matches a string, a number, a name or a bracket, with the white space after it. */
 const token = /(?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|-?[0-9][0-9.eE+-]*|true|false|null|[{}[\],:])\s*/y;
 
-/** Returns the end of the value that begins at `from`, or the place at which the text is no JSON any more. */
+/** Returns the end of the value that begins at `from`, or the place at which the text stops being JSON. */
 function scan(text: string, from: number): { readonly end: number; readonly isWhole: boolean } {
   const open: string[] = [];
   let at = from;

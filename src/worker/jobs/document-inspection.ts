@@ -10,7 +10,7 @@ export const maxPdfBytes = 32 * 1024 * 1024;
 /** Number of PDFs whose findings are remembered. */
 const maxRemembered = 1000;
 
-/** Document as the client has sent it: its bytes in base64, or its text. */
+/** Document from a client, as bytes in base64 or as text. */
 export interface DocumentTask {
   readonly form: 'base64' | 'text';
   readonly mediaType: 'application/pdf' | 'text/plain';

@@ -79,8 +79,8 @@ export class DocumentInspector {
 
   /** Counts a document until its inspection has ended. Throws `concurrency_limited` if too many wait. */
   #reserve(length: number, client: string): Disposable {
-    const own = this.#waiting.get(client) ?? 0;
-    const isClientFull = own > 0 && own + length > maxClientLength;
+    const clientLength = this.#waiting.get(client) ?? 0;
+    const isClientFull = clientLength > 0 && clientLength + length > maxClientLength;
     const isFull = this.#waitingLength > 0 && this.#waitingLength + length > maxWaitingLength;
     if (isClientFull || isFull) throw tooMany();
     this.#add(length, client);
@@ -89,8 +89,8 @@ export class DocumentInspector {
 
   #add(length: number, client: string): void {
     this.#waitingLength += length;
-    const own = (this.#waiting.get(client) ?? 0) + length;
-    if (own > 0) this.#waiting.set(client, own);
+    const clientLength = (this.#waiting.get(client) ?? 0) + length;
+    if (clientLength > 0) this.#waiting.set(client, clientLength);
     else this.#waiting.delete(client);
   }
 }

@@ -13,7 +13,7 @@ export interface IdleSession {
   readonly guess: SessionGuess | null;
   /** Client to which the session belongs. */
   readonly client: string;
-  /** Whether the process was renewed: it waits for any question of its client, and loses nothing if it ends. */
+  /** Whether the process was renewed. Such a process has no conversation, so its end loses nothing. */
   readonly isRenewed: boolean;
 }
 

@@ -36,7 +36,7 @@ export function isOfRewinding(requestId: string | null | undefined): boolean {
  * empty conversation.
  */
 export class Rewinding {
-  /** Ids of the first and the newest user line since the start or the last rewinding; null if there is none. */
+  /** Ids of the first and the newest user line since the start or the last rewinding; null if the CLI has received no user line. */
   #lines: { readonly first: string; readonly newest: string } | null = null;
   #step: RewindingStep = 'none';
   /** Whether the turn that is interrupted has not ended yet. */
