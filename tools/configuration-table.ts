@@ -22,7 +22,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     '`true`: accounts may run as root with capabilities that weaken their [isolation](accounts.md#isolation); otherwise the service then exits with 78',
   ],
   MODEL_API_STATE_FOLDER: [
-    'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis, for the sizes of models, and for the date of the first start',
+    'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis. It also holds the sizes of models and the date of the first start',
     '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',
   ],
   MODEL_API_AUDIT_FILE: ['file with a line of JSON for each [act of an administrator](clients.md#audit)', 'none'],

@@ -116,7 +116,6 @@ describe('The Ollama API that receives invalid requests', () => {
     ['a number', '7'],
     ['null', 'null'],
     ['brackets without an end', '['.repeat(100_000)],
-    ['no model', { model: undefined, messages: hi }],
     ['a model that is a number', { model: 7, messages: hi }],
     ['a model that is a flag', { model: '--help', messages: hi }, 404],
     ['a model that is a tag', { model: ':latest', messages: hi }, 404],

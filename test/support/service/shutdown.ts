@@ -7,13 +7,10 @@ export function lifeEvents(service: Service): string[] {
   return service.logs.map(({ event }) => event).filter((event) => /^(shutdown|reload)_/.test(event));
 }
 
-/** Top of the state folder in the HOME of a service, whose content is meant to stay. */
-const stateTop = '.local';
-
 /** Expects that an exited service left no worker, job process, runtime folder or listener. */
 export async function expectNothingLeft(service: Service, workers: readonly number[]): Promise<void> {
   expect(workers.filter(isAlive)).toEqual([]);
   expect(await service.jobProcesses()).toEqual([]);
-  expect((await readdir(service.home)).filter((name) => name !== stateTop)).toEqual([]);
+  expect(await readdir(service.home)).toEqual([]);
   await expect(service.get('/version')).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
 }
