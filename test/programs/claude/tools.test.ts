@@ -283,9 +283,10 @@ describe('The answer options of a client', () => {
     api.behave = () => says('well');
     const claude = await lab.start();
     const plain = offering(tool('look'));
-    await claude.turn(asked('one', { offer: { ...plain, ...wish } }));
+    const model = 'claude-opus-4-6'; // accepts a demanded call, and thoughts that are switched off
+    await claude.turn(asked('one', { model, offer: { ...plain, ...wish } }));
     expect(lastRequest().body).toMatchObject(told);
-    await claude.turn(asked('two', { offer: plain }));
+    await claude.turn(asked('two', { model, offer: plain }));
     expect(lastRequest().body.tool_choice).toBeUndefined();
     expect(conversationOf(lastRequest()).map(({ text }) => text)).toEqual(['one', 'well', 'two']);
   });
