@@ -13,12 +13,19 @@ import type { Service } from '../../support/service/service.js';
 
 const concurrent = 3;
 
-const cells = gridModels.flatMap((model) =>
-  gridCases.flatMap((each) =>
-    gridDoors
-      .filter((door) => isPossible(door, each))
-      .map((door) => ({ name: `${each.name} at ${door.path} for ${model}`, model, door, each })),
-  ),
+/** APIs for each model and case; MODEL_GRID=full tries all of them. */
+const doorsPerCase = process.env.MODEL_GRID === 'full' ? gridDoors.length : 2;
+
+/** Each model with each case, at APIs that change from one to the next, so that each model and case meets all APIs. */
+const cells = gridModels.flatMap((model, modelIndex) =>
+  gridCases.flatMap((each, caseIndex) => {
+    const doors = gridDoors.filter((door) => isPossible(door, each));
+    const first = (modelIndex + caseIndex) * doorsPerCase;
+    return Array.from({ length: Math.min(doorsPerCase, doors.length) }, (_, index) => {
+      const door = doors[(first + index) % doors.length] as (typeof doors)[number];
+      return { name: `${each.name} at ${door.path} for ${model}`, model, door, each };
+    });
+  }),
 );
 
 let api: MessagesApi;
@@ -39,7 +46,7 @@ beforeAll(async () => {
     }
   };
   await Promise.all(Array.from({ length: concurrent }, work));
-}, 600_000); // less than 4 minutes on an idle machine
+}, 600_000); // some two minutes on an idle machine; a few more with MODEL_GRID=full
 afterAll(async () => {
   await service.stop();
   await api.close();
@@ -50,7 +57,7 @@ describe('The requests of the relay', () => {
     expect(api.faults).toEqual([]);
   });
 
-  it.each(gridModels)('are answered by every API for %s', (model) => {
+  it.each(gridModels)('are answered with each option for %s', (model) => {
     const failed = cells
       .filter((cell) => cell.model === model)
       .flatMap(({ name, each: { isRound, options } }) => {
