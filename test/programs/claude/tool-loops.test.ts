@@ -8,8 +8,8 @@ import {
   saysAndCalls,
   startMessagesApi,
 } from '../../support/agents/messages-api-stub.js';
-import { until } from '../../support/basics/until.js';
 import { note, ToolClient } from '../../support/clients/tool-client.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
 import type { Service } from '../../support/service/service.js';
 
 const model = 'claude-sonnet-5';
@@ -73,7 +73,7 @@ describe('A loop of client tools with the real claude', () => {
     await using service = await startWithClaude(api, { env: live });
     api.behave = () => saysAndCalls('I note her.', { name: 'note', input: { who: 'Ada' }, isUnfinished: true });
     await leaveInsideInput(service);
-    await until(async () => (await service.jobProcesses()).length === 0, 'the process to be gone');
+    await untilJobs(service, 0, 0); // the process has ended, or was renewed
     api.behave = (request) =>
       resultsIn(request) === 0 ? saysAndCalls('', { name: 'note', input: { who: 'Bob' } }) : says('Done.');
     const client = new ToolClient(service, 'any', { model });
