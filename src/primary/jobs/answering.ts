@@ -119,13 +119,13 @@ export class Answering {
     await this.#turns.processes.acquireProcess();
     if (this.#job.ticket.bytes > longRequestBytes) await yieldToEventLoop();
     checkExtras(this.#turns.extras, this.#job, this.#parts.searchServer !== null);
-    const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras);
+    const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras, request.client);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
         return turn === first ? end : { ...end, ignores: unsentWishes(request, turn) };
       } catch (error) {
-        const next = this.#turns.hasOutput ? null : sampling.repeatable(error, turn, route);
+        const next = this.#turns.hasOutput ? null : sampling.repeatable(error, turn, route, request.client);
         if (next === null) throw error;
         turn = next;
       }

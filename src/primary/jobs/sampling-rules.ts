@@ -1,4 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type JobRequest, type OptionalWish, optionalWishes, type Sampling } from '../../shared/job.js';
@@ -10,6 +11,10 @@ import type { Route } from '../cli/route.js';
 /** Maximum number of remembered fields; the oldest is evicted. */
 const maxModels = 256;
 const memoryMs = 60 * 60 * 1000;
+/** Clients that are remembered for each field. */
+const maxClients = 16;
+/** Clients after whose refusals a field is omitted for all clients. */
+const believedClients = 2;
 
 type JobRoute = Pick<Route, 'adapterModel'> & {
   readonly cli: { readonly name: string; readonly program: { readonly extras: Capabilities | null } };
@@ -33,14 +38,14 @@ const refusesThoughts = /\breasoning[._]summary\b|\bto generate reasoning summar
 /**
  * Owns the request fields that each model does not support: many clients always send a temperature, and newer models
  * reject it. docs/sdks.md promises an answer that lists the ignored fields; without these rules, every such job would fail,
- * or would be sent twice. Only a field that the API itself calls unsupported is remembered, so that the value of one
- * client does not affect other clients.
+ * or would be sent twice. Only a field that the API itself calls unsupported is remembered. A refusal concerns its client
+ * alone until a second client has got it, because the words of an error may come from the request.
  */
 export class SamplingRules {
   readonly #isOn: boolean;
   readonly #clock: Clock;
-  /** Time when a field is tried again, monotonic, by model and field. */
-  readonly #unsupported = new Map<string, number>();
+  /** Time when a field is tried again, monotonic, by model and field, and by the client whose request was refused. */
+  readonly #unsupported = new Map<string, Map<string, number>>();
 
   /** `isOn`: whether the operator allows sampling parameters. */
   constructor(isOn: boolean, clock: Clock) {
@@ -49,26 +54,19 @@ export class SamplingRules {
   }
 
   /** Returns the turn without the fields that this model does not support. */
-  fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
-    return this.#withheld(this.#fitSampling(turn, route, extras), route, extras);
+  fit(turn: Turn, route: JobRoute, extras: Capabilities, client: string): Turn {
+    const isRefused: IsRefused = (field) => this.#isUnsupported(field, route, client);
+    return withoutAdditions(this.#fitSampling(turn, extras, isRefused), extras, isRefused);
   }
 
-  /** Adds the fields that the relay must not add for this model. */
-  #withheld(turn: Turn, route: JobRoute, { rulesOf }: Capabilities): Turn {
-    const withheld = addedFields.filter((field) => this.#isUnsupported(field, route));
-    const isDemandRefused = turn.offer !== undefined && rulesOf?.(turn.model).acceptsDemand === false;
-    if (isDemandRefused) withheld.push('tool_choice');
-    return withheld.length === 0 ? turn : { ...turn, withheld };
-  }
-
-  #fitSampling(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
+  #fitSampling(turn: Turn, extras: Capabilities, isRefused: IsRefused): Turn {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
     const { model, sampling: requested = {}, effort, thinking } = turn;
     const thinks = effort !== null || thinking !== undefined;
     const sampling = extras.fitSampling?.(requested, { model, thinks }) ?? requested;
-    const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as SampledField, route));
+    const refused = Object.keys(fields).filter((field) => isRefused(field as SampledField));
     const fitting = without({ ...turn, sampling }, ...(refused as SampledField[]));
-    return this.#isUnsupported(thoughts, route) ? withoutThoughts(fitting) : fitting;
+    return isRefused(thoughts) ? withoutThoughts(fitting) : fitting;
   }
 
   /**
@@ -82,7 +80,7 @@ export class SamplingRules {
     const launch = { ...plainLaunch(route.adapterModel), effort };
     const more = { ...(cache && { cache }), ...(thinking && { thinking }) };
     const turn = { ...launch, text: '', history: [], sampling: requested, ...more };
-    const fitting = this.fit(turn, route, extras);
+    const fitting = this.fit(turn, route, extras, request.client);
     const unsent = unsentWishes(request, fitting);
     return ignoredWishes(request, { ...extras, wishes: extras.wishes?.filter((wish) => !unsent.includes(wish)) ?? [] });
   }
@@ -91,15 +89,15 @@ export class SamplingRules {
    * Returns the turn without the fields that the API has refused, in which case no model has run; null if the turn
    * failed for another reason.
    */
-  repeatable(error: unknown, turn: Turn, route: JobRoute): Turn | null {
+  repeatable(error: unknown, turn: Turn, route: JobRoute, client: string): Turn | null {
     if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
     if (turn.thinking === 'summarized' && refusesThoughts.test(error.message)) {
-      this.#remember(thoughts, route);
+      this.#remember(thoughts, route, client);
       return withoutThoughts(turn);
     }
     const added = refusedAddition(error.message, turn);
     if (added !== undefined) {
-      this.#remember(added, route);
+      this.#remember(added, route, client);
       return { ...turn, withheld: [...(turn.withheld ?? []), added] };
     }
     const { extras } = route.cli.program;
@@ -109,20 +107,39 @@ export class SamplingRules {
       ? found.filter((field) => field !== 'temperature' || found.length === 1)
       : found;
     if (named.length === 0) return null;
-    for (const field of named) if (isCalledUnsupported(field, error.message)) this.#remember(field, route);
+    for (const field of named) if (isCalledUnsupported(field, error.message)) this.#remember(field, route, client);
     const max = Number(/\bmax_tokens: \d+ > (\d+)/.exec(error.message)?.[1]);
     const { maxTokens = 0 } = turn.sampling ?? {};
     if (max > 0 && max < maxTokens) return { ...turn, sampling: { ...turn.sampling, maxTokens: max } };
     return without(turn, ...named);
   }
 
-  #isUnsupported(field: RememberedField, route: JobRoute): boolean {
-    return (this.#unsupported.get(keyOf(field, route)) ?? 0) > this.#clock.monotonicMs();
+  /** Whether requests of this client, or of several clients, were refused because of the field. */
+  #isUnsupported(field: RememberedField, route: JobRoute, client: string): boolean {
+    const clients = this.#unsupported.get(keyOf(field, route));
+    if (clients === undefined) return false;
+    const nowMs = this.#clock.monotonicMs();
+    const isOwn = (clients.get(holderOf(client)) ?? 0) > nowMs;
+    return isOwn || [...clients.values()].filter((untilMs) => untilMs > nowMs).length >= believedClients;
   }
 
-  #remember(field: RememberedField, route: JobRoute): void {
-    setNewest(this.#unsupported, keyOf(field, route), this.#clock.monotonicMs() + memoryMs, maxModels);
+  #remember(field: RememberedField, route: JobRoute, client: string): void {
+    const key = keyOf(field, route);
+    const clients = this.#unsupported.get(key) ?? new Map<string, number>();
+    setNewest(clients, holderOf(client), this.#clock.monotonicMs() + memoryMs, maxClients);
+    setNewest(this.#unsupported, key, clients, maxModels);
   }
+}
+
+/** Tells whether a field must not be sent. */
+type IsRefused = (field: RememberedField) => boolean;
+
+/** Adds the fields that the relay must not add for this model. */
+function withoutAdditions(turn: Turn, { rulesOf }: Capabilities, isRefused: IsRefused): Turn {
+  const withheld = addedFields.filter(isRefused);
+  const isDemandRefused = turn.offer !== undefined && rulesOf?.(turn.model).acceptsDemand === false;
+  if (isDemandRefused) withheld.push('tool_choice');
+  return withheld.length === 0 ? turn : { ...turn, withheld };
 }
 
 function isSent(turn: Turn, field: SampledField, extras: Capabilities | null): boolean {

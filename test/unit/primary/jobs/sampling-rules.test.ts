@@ -28,6 +28,8 @@ function refusal(message: string): Error {
   return cliError('other', `the model CLI reports: API Error: 400 ${message}`);
 }
 
+const [ada, bob] = ['key ada', 'key bob'];
+
 const rules = () => new SamplingRules(true, new FakeClock());
 
 describe('The sampling of a turn', () => {
@@ -42,7 +44,7 @@ describe('The sampling of a turn', () => {
     [{ temperature: 1 }, { model: 'claude-opus-5-5' }, { temperature: 1 }],
     [{ topP: 0.97 }, { model: 'claude-sonnet-5' }, undefined],
   ])('%j is adjusted to what the API accepts', (asked, more, sampling) => {
-    expect(rules().fit(turn(asked, more), route, extras).sampling).toEqual(sampling);
+    expect(rules().fit(turn(asked, more), route, extras, ada).sampling).toEqual(sampling);
   });
 
   it.each<[string, Sampling | undefined]>([
@@ -51,7 +53,7 @@ describe('The sampling of a turn', () => {
     ['`max_tokens` must be greater than `thinking.budget_tokens`.', { temperature: 0.5 }],
     ['max_tokens: 9000 > 8192, which is the maximum allowed for m', { temperature: 0.5, maxTokens: 8192 }],
   ])('is sent again without the field named in %j', (message, sampling) => {
-    const again = rules().repeatable(refusal(message), turn({ temperature: 0.5, maxTokens: 9000 }), route);
+    const again = rules().repeatable(refusal(message), turn({ temperature: 0.5, maxTokens: 9000 }), route, ada);
     expect(again?.sampling).toEqual(sampling);
   });
 
@@ -64,8 +66,8 @@ describe('The sampling of a turn', () => {
   });
 
   it('is not sent again if the API names no sampling field, or one that was not sent', () => {
-    expect(rules().repeatable(refusal('messages: odd'), turn({ temperature: 0.5 }), route)).toBeNull();
-    expect(rules().repeatable(refusal('top_p is deprecated'), turn({ temperature: 0.5 }), route)).toBeNull();
+    expect(rules().repeatable(refusal('messages: odd'), turn({ temperature: 0.5 }), route, ada)).toBeNull();
+    expect(rules().repeatable(refusal('top_p is deprecated'), turn({ temperature: 0.5 }), route, ada)).toBeNull();
   });
 });
 
@@ -78,15 +80,15 @@ describe('A summary of the thoughts', () => {
   ])('is not requested again for an hour after %j', async (message) => {
     const clock = new FakeClock();
     const sampling = new SamplingRules(true, clock);
-    expect(sampling.fit(wish, route, extras).thinking).toBe('summarized');
-    expect(sampling.repeatable(refusal(message), wish, route)).not.toHaveProperty('thinking');
-    expect(sampling.fit(wish, route, extras)).not.toHaveProperty('thinking');
+    expect(sampling.fit(wish, route, extras, ada).thinking).toBe('summarized');
+    expect(sampling.repeatable(refusal(message), wish, route, ada)).not.toHaveProperty('thinking');
+    expect(sampling.fit(wish, route, extras, ada)).not.toHaveProperty('thinking');
     await clock.advance(60 * 60 * 1000);
-    expect(sampling.fit(wish, route, extras).thinking).toBe('summarized');
+    expect(sampling.fit(wish, route, extras, ada).thinking).toBe('summarized');
   });
 
   it('is still requested after other failures', () => {
-    expect(rules().repeatable(refusal('the reasoning is too long'), wish, route)).toBeNull();
+    expect(rules().repeatable(refusal('the reasoning is too long'), wish, route, ada)).toBeNull();
   });
 });
 
@@ -101,11 +103,21 @@ describe('A refused field', () => {
   ])('is omitted for an hour after %j, unlike other fields', async (message) => {
     const clock = new FakeClock();
     const sampling = new SamplingRules(true, clock);
-    sampling.repeatable(refusal(message), wish, route);
-    expect(sampling.fit(wish, route, extras).sampling).toEqual({ maxTokens: 9 });
-    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras).sampling).toEqual(wish.sampling);
+    sampling.repeatable(refusal(message), wish, route, ada);
+    expect(sampling.fit(wish, route, extras, ada).sampling).toEqual({ maxTokens: 9 });
+    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras, ada).sampling).toEqual(wish.sampling);
     await clock.advance(60 * 60 * 1000);
-    expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+    expect(sampling.fit(wish, route, extras, ada).sampling).toEqual(wish.sampling);
+  });
+
+  it('is sent for another client until the requests of two clients were refused', () => {
+    const sampling = rules();
+    const refused = refusal('`temperature` is deprecated for this model.');
+    for (const user of ['one', 'two']) sampling.repeatable(refused, wish, route, `${ada}/${user}`);
+    expect(sampling.fit(wish, route, extras, ada).sampling).toEqual({ maxTokens: 9 });
+    expect(sampling.fit(wish, route, extras, bob).sampling).toEqual(wish.sampling);
+    sampling.repeatable(refused, wish, route, bob);
+    expect(sampling.fit(wish, route, extras, 'key eve').sampling).toEqual({ maxTokens: 9 });
   });
 
   it.each([
@@ -117,8 +129,8 @@ describe('A refused field', () => {
     "tool_choice: Tool 'temperature is not supported' not found",
   ])('is sent for the next client after %j', (message) => {
     const sampling = rules();
-    expect(sampling.repeatable(refusal(message), wish, route)?.sampling).toEqual({ maxTokens: 9 });
-    expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+    expect(sampling.repeatable(refusal(message), wish, route, ada)?.sampling).toEqual({ maxTokens: 9 });
+    expect(sampling.fit(wish, route, extras, ada).sampling).toEqual(wish.sampling);
   });
 });
 
@@ -136,17 +148,17 @@ describe('A field that the relay adds', () => {
   ])('is omitted for an hour after %j', async (message, field) => {
     const clock = new FakeClock();
     const sampling = new SamplingRules(true, clock);
-    expect(sampling.repeatable(refusal(message), wish, route)).toEqual({ ...wish, withheld: [field] });
-    expect(sampling.fit(wish, route, extras).withheld).toEqual([field]);
-    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras)).not.toHaveProperty('withheld');
+    expect(sampling.repeatable(refusal(message), wish, route, ada)).toEqual({ ...wish, withheld: [field] });
+    expect(sampling.fit(wish, route, extras, ada).withheld).toEqual([field]);
+    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras, ada)).not.toHaveProperty('withheld');
     await clock.advance(60 * 60 * 1000);
-    expect(sampling.fit(wish, route, extras)).not.toHaveProperty('withheld');
+    expect(sampling.fit(wish, route, extras, ada)).not.toHaveProperty('withheld');
   });
 
   it('is omitted once: the same refusal again is an error', () => {
     const message = refusal('tool_choice: forced tool use is not supported for this model.');
-    const again = rules().repeatable(message, wish, route) as Turn;
-    expect(rules().repeatable(message, again, route)).toBeNull();
+    const again = rules().repeatable(message, wish, route, ada) as Turn;
+    expect(rules().repeatable(message, again, route, ada)).toBeNull();
   });
 
   it.each([
@@ -154,11 +166,16 @@ describe('A field that the relay adds', () => {
     "messages.0.content.0.text: 'thinking: not supported' is odd",
     'messages.1: thinking blocks cannot be changed',
   ])('is still sent after %j', (message) => {
-    expect(rules().repeatable(refusal(message), wish, route)).toBeNull();
+    expect(rules().repeatable(refusal(message), wish, route, ada)).toBeNull();
   });
 
   it('is not sent if the rules of the model exclude it', () => {
-    const fitting = new SamplingRules(false, new FakeClock()).fit({ ...wish, model: 'claude-opus-5-5' }, route, extras);
+    const fitting = new SamplingRules(false, new FakeClock()).fit(
+      { ...wish, model: 'claude-opus-5-5' },
+      route,
+      extras,
+      ada,
+    );
     expect(fitting).toMatchObject({ withheld: ['tool_choice'] });
   });
 });
@@ -166,34 +183,34 @@ describe('A field that the relay adds', () => {
 describe('A breakpoint of the prompt cache', () => {
   const cache = { ttl: '5m', restLength: 0 } as const;
   const tooMany = 'A maximum of 4 blocks with cache_control may be provided. Found 5.';
-  const request = (wish: object) => jobRequest({ sampling: {}, ...wish });
+  const request = (wish: object) => jobRequest({ client: ada, sampling: {}, ...wish });
 
   it.each<Partial<Turn>>([{ cache }, {}])('is omitted for an hour after the API counts too many: %j', async (wish) => {
     const clock = new FakeClock();
     const sampling = new SamplingRules(true, clock);
-    const again = sampling.repeatable(refusal(tooMany), turn({}, wish), route) as Turn;
+    const again = sampling.repeatable(refusal(tooMany), turn({}, wish), route, ada) as Turn;
     expect(again.cache).toBeNull();
-    expect(sampling.repeatable(refusal(tooMany), again, route)).toBeNull();
-    expect(sampling.fit(turn({}, wish), route, extras).cache).toBeNull();
+    expect(sampling.repeatable(refusal(tooMany), again, route, ada)).toBeNull();
+    expect(sampling.fit(turn({}, wish), route, extras, ada).cache).toBeNull();
     const unsent = 'cache' in wish ? ['cache'] : [];
     expect(unsentWishes(request(wish), again)).toEqual(unsent);
     expect(sampling.ignored(request(wish), route)).toEqual(unsent);
     await clock.advance(60 * 60 * 1000);
-    expect(sampling.fit(turn({}, wish), route, extras).cache).toEqual(wish.cache);
+    expect(sampling.fit(turn({}, wish), route, extras, ada).cache).toEqual(wish.cache);
     expect(sampling.ignored(request(wish), route)).toEqual([]);
   });
 
   it('is sent for the next client after another refusal', () => {
     const sampling = rules();
     const late = "messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come after …";
-    expect(sampling.repeatable(refusal(late), turn({}, { cache }), route)?.cache).toBeNull();
-    expect(sampling.fit(turn({}, { cache }), route, extras).cache).toEqual(cache);
+    expect(sampling.repeatable(refusal(late), turn({}, { cache }), route, ada)?.cache).toBeNull();
+    expect(sampling.fit(turn({}, { cache }), route, extras, ada).cache).toEqual(cache);
   });
 
   it('is ignored by a program that has none', () => {
     const program = { extras: { ...extras, wishes: ['temperature'] } } as const;
     const other = { ...route, cli: { name: 'other', program } };
     expect(rules().ignored(request({ cache }), other)).toEqual(['cache']);
-    expect(rules().repeatable(refusal(tooMany), turn({}, { cache }), other)).toBeNull();
+    expect(rules().repeatable(refusal(tooMany), turn({}, { cache }), other, ada)).toBeNull();
   });
 });
