@@ -21,7 +21,9 @@ async function withHosts(test: (hosts: Hosts) => Promise<void>): Promise<void> {
   await using gate = await createAnswerGate();
   const services: Service[] = [];
   const start = async (slots = 1) => {
-    const env = { MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: String(slots) };
+    // Longer than the start of another host on a busy machine.
+    const drain = { MODEL_API_DRAIN_TIMEOUT_SECONDS: '30' };
+    const env = { MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: String(slots), ...drain };
     const service = await startWithProgram(gate.command, env);
     services.push(service);
     return service;
