@@ -12,14 +12,14 @@ import {
 import { until } from '../../support/basics/until.js';
 import type { SdkInput } from '../../support/clients/sdk-client.js';
 import { pixel, type SdkFace, type SdkLab } from '../../support/clients/sdk-lab.js';
-import { isAlive } from '../../support/processes/processes.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
 import { failureForms } from './failures.js';
 
 const used = { input: tokens.input + tokens.cacheCreation + tokens.cacheRead, output: tokens.output };
 const model = 'claude-sonnet-5';
 const ada = { name: 'Ada', age: 36 };
-/** Maximum time from the end of a job to the end of its last process. */
-const goneMs = 1000;
+/** Maximum time from the end of a job to the end of its request to the model. Its process may stay: docs/operations.md, renewed processes. */
+const endedMs = 1000;
 
 /** Tests the answers that SDKs receive from the real claude. */
 export function describeClaude(lab: SdkLab, face: SdkFace): void {
@@ -70,12 +70,11 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).toContain(data);
     });
 
-    it('ends the program within a second when it disconnects in the middle of an answer', async () => {
+    it('ends the request to the model within a second when it disconnects in the middle of an answer', async () => {
       lab.api.behave = () => saysSlowly(100, ...Array.from({ length: 100 }, (_, n) => `${n} `));
-      const before = new Set(await lab.claude.jobProcesses());
       const { result } = await lab.client.call<object>(lab.claude, face.name, 'abort', { model, prompt: 'Count.' });
-      const own = async () => (await lab.claude.jobProcesses()).filter((pid) => !before.has(pid) && isAlive(pid));
-      await until(async () => (await own()).length === 0, 'the process tree to be gone', goneMs);
+      await until(() => lab.api.openAnswers === 0, 'the request to the model to end', endedMs);
+      await untilJobs(lab.claude, 0, 0);
       expect(result).toMatchObject({ texts: ['0 '] });
     });
 

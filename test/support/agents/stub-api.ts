@@ -5,10 +5,15 @@ import type { AddressInfo } from 'node:net';
 /** Server on loopback that plays a model's API. Subclasses decide the answers. */
 export abstract class StubApi implements AsyncDisposable {
   readonly #server: Server;
+  #openAnswers = 0;
 
   constructor(server: Server) {
     this.#server = server;
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      this.#openAnswers += 1;
+      response.on('close', () => {
+        this.#openAnswers -= 1;
+      });
       response.on('error', () => {}); // the client was ended during its answer
       this.serve(request, response).catch((error: Error) => response.destroy(error));
     });
@@ -16,6 +21,11 @@ export abstract class StubApi implements AsyncDisposable {
 
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Number of requests whose answers are neither finished nor cut off. */
+  get openAnswers(): number {
+    return this.#openAnswers;
   }
 
   async close(): Promise<void> {
