@@ -65,7 +65,7 @@ export const batchView = z
 export type BatchView = z.infer<typeof batchView>;
 
 /** Line in the file of a batch: its position, the position of the next line, and its `custom_id` if it has one. */
-export const fileLine = z.object({ start: z.int(), end: z.int(), id: z.string().nullable() }).readonly();
+const fileLine = z.object({ start: z.int(), end: z.int(), id: z.string().nullable() }).readonly();
 export type FileLine = z.infer<typeof fileLine>;
 
 /** Causes for a result without an answer: its client has cancelled the batch, or its time is over. */

@@ -4,7 +4,7 @@ import { isJson } from './json-schema.js';
 const unsendable = /\0|\p{Surrogate}/gu;
 
 /** Whether a text has neither NUL nor a lone surrogate. A regular expression would take ten times as long. */
-export function isWellFormed(text: string): boolean {
+function isWellFormed(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 

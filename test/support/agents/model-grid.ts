@@ -42,7 +42,7 @@ export interface GridDoor {
 }
 
 /** Message of a conversation: a text, a call, or the result of a call. */
-export type GridMessage =
+type GridMessage =
   | { readonly role: 'user' | 'assistant'; readonly text: string }
   | { readonly call: string }
   | { readonly result: string };

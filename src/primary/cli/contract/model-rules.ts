@@ -32,7 +32,7 @@ export interface ModelRules {
   readonly tokenFactor: number;
 }
 
-export const thinkingTypes = ['adaptive', 'between_tools', 'disabled', 'enabled'] as const;
+const thinkingTypes = ['adaptive', 'between_tools', 'disabled', 'enabled'] as const;
 export type ThinkingType = (typeof thinkingTypes)[number];
 
 /** Limits of a model in tokens; null if the program does not report them. */

@@ -14,7 +14,7 @@ export type EndReason = (typeof endReasons)[number];
  * of the client, or the process of its conversation, as it was or rewound to an earlier message.
  */
 export const processSources = ['fresh', 'standby', 'renewed', 'live', 'rewound'] as const;
-export type ProcessSource = (typeof processSources)[number];
+type ProcessSource = (typeof processSources)[number];
 
 /** Receives events of the CLI processes, for metrics and logs. */
 export interface CliObserver {
