@@ -283,8 +283,8 @@ export class BackgroundJobs {
     const standing = await stored.end(accepted.id, client, end, log);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));
-    if (standing === end) observer.ended(job, end);
     this.#open.delete(accepted.id);
+    if (standing === end) observer.ended(job, end);
   }
 
   #reportIdle(): void {

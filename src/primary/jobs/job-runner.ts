@@ -19,7 +19,7 @@ import { type Answered, Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
-import type { JobObserver } from './job-observer.js';
+import { isolated, type JobObserver } from './job-observer.js';
 import { JobProcesses, tenantOf } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
@@ -58,6 +58,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
 /** Owns all jobs from admission to their single outcome. */
 export class JobRunner {
   readonly #resources: JobResources;
+  readonly #observer: JobObserver;
   readonly #admission: Admission;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
@@ -69,6 +70,7 @@ export class JobRunner {
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
+    this.#observer = isolated(resources.observer);
     this.#admission = new Admission(resources, limits);
     const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
     this.#memory = { charges: new Charges(), sampling, isUsageUnknown: false };
@@ -237,7 +239,7 @@ export class JobRunner {
   /** Reports the models that could not answer, except the first ones, which were reported before. */
   #reportFallbacks({ request, choice }: Job, reported: number): void {
     for (const { route, reason } of choice.passed.slice(reported))
-      this.#resources.observer.fellBack(request, route, choice.route, reason);
+      this.#observer.fellBack(request, route, choice.route, reason);
   }
 
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
@@ -258,7 +260,7 @@ export class JobRunner {
   /** Ends a job that was refused before its admission. */
   dismiss(request: JobRequest, reason: unknown): JobFailed {
     const end = refusedEnd(toRelayError(reason));
-    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false, noBill);
+    if (!isRefused(end)) this.#observer.jobEnded(request, end, false, noBill);
     return end;
   }
 
@@ -280,9 +282,9 @@ export class JobRunner {
   #tryToAdmit(request: JobRequest, choice: RouteChoice, events: JobStream, caller: AbortSignal): Job {
     const { route } = choice;
     try {
-      const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       const { clock, spansOf } = this.#resources;
-      const spans = spansOf?.(request, route) ?? null;
+      const spans = spansOf?.(request, route) ?? null; // may throw, so no slot is held yet
+      const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       const job = new Job({ request, choice, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
       this.#addOpen(job);
@@ -302,7 +304,7 @@ export class JobRunner {
   }
 
   #countRound(request: JobRequest, outcome: ToolRound): void {
-    if (request.results !== undefined) this.#resources.observer.toolRound(request, outcome);
+    if (request.results !== undefined) this.#observer.toolRound(request, outcome);
   }
 
   /** Whether a process waits for exactly this turn, and no other job continues its conversation. */
@@ -324,7 +326,8 @@ export class JobRunner {
       reusable = state;
       return this.#end(job, end);
     } catch (error) {
-      this.#resources.observer.jobBroke(error);
+      this.#observer.jobBroke(error);
+      job.close();
       const end = job.failed(error);
       if (job.background === null) job.end(end);
       return { kind: 'ended', end };
@@ -339,14 +342,14 @@ export class JobRunner {
     processes: JobProcesses,
     grant: SearchGrant,
   ): Promise<{ end: JobEnd; state: ConversationState | null }> {
-    const { observer, checkBudget, redactor } = this.#resources;
+    const { checkBudget, redactor } = this.#resources;
     let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
       checkBudget(job.request);
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
-      observer.jobStarted(job.queueMs);
+      this.#observer.jobStarted(job.queueMs);
       job.spans?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
       grant.reserve();
@@ -356,8 +359,8 @@ export class JobRunner {
         answering = this.#answering(job, processes, record);
         answered = await answering.run().catch((error) => this.#fallBack(job, processes, error));
       }
-      if (answered.sizes !== undefined) observer.sizesReported(job.route, answered.sizes);
-      if (!answered.isCut) observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
+      if (answered.sizes !== undefined) this.#observer.sizesReported(job.route, answered.sizes);
+      if (!answered.isCut) this.#observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };
@@ -365,7 +368,7 @@ export class JobRunner {
       const state = isOver ? null : job.stateAfter(whole, conversation);
       return { end: job.done(answered, conversation), state };
     } catch (error) {
-      if (isDefect(error)) observer.jobBroke(error);
+      if (isDefect(error)) this.#observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
       return { end: redactedEnd(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
     }
@@ -383,7 +386,7 @@ export class JobRunner {
     const next = this.#nextChoice(job, error);
     if (next === null) throw error;
     route.cli.health.recordJobEnd({ request, route }, end, true);
-    this.#resources.observer.attemptEnded(request, end, bill);
+    this.#observer.attemptEnded(request, end, bill);
     this.#moveTo(job, next);
     return null;
   }
@@ -397,7 +400,7 @@ export class JobRunner {
   }
 
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
-    await processes.release(state).catch((error) => this.#resources.observer.jobBroke(error));
+    await processes.release(state).catch((error) => this.#observer.jobBroke(error));
     this.#open.delete(ticket);
     this.#counts.get(ticket)?.[Symbol.dispose]();
     this.#counts.delete(ticket);
@@ -430,11 +433,11 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, pdfs, searchServer, countTokens, observer } = this.#resources;
+    const { schemas, pdfs, searchServer, countTokens } = this.#resources;
     const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
-      observer.firstDelta(job.request, job.executionMs);
+      this.#observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
     const parts = { processes, schemas, pdfs, searchServer, countTokens, record, hasFallback, onFirstOutput };
@@ -444,7 +447,6 @@ export class JobRunner {
   /** Ends the turn of a job, exactly once. */
   #end(job: Job, endOfTurn: JobEnd): Attempt {
     job.close();
-    job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
     const attemptEnd = { ...endOfTurn, executionMs: job.attemptMs };
     const judged = job.route.cli.health.recordJobEnd(job, attemptEnd, job.hasStarted);
@@ -463,7 +465,7 @@ export class JobRunner {
     background?.log.seal();
     if (background === null || !isRefused(end)) {
       if (!hasStarted) job.spans?.waited(job.waitedMs, end);
-      this.#resources.observer.jobEnded(job.request, end, hasStarted, job.bill);
+      this.#observer.jobEnded(job.request, end, hasStarted, job.bill);
     }
     return { kind: 'ended', end: shown };
   }

@@ -355,11 +355,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#controller.abort(reason);
   }
 
-  /** Removes limits and listeners after the program has answered or failed. */
+  /** Gives back the turn, and removes limits and listeners, after the program has answered or failed. */
   close(): void {
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
     this.chain?.close();
+    this.turn?.[Symbol.dispose]();
   }
 
   /** Ends the job for its readers. */

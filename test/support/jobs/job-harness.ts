@@ -153,6 +153,8 @@ function harnessState(extras: Capabilities) {
     isProgramKnown: true,
     isStoreUp: true,
     isBudgetUsedUp: false,
+    /** Method of the observer that throws; null for none. */
+    brokenObservation: null as keyof JobObserver | null,
     /** Models that clients may name; null allows all. */
     models: null as readonly string[] | null,
     /** Earlier text that each request continues. */
@@ -271,7 +273,17 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
   };
 }
 
+/** Returns an observer that records, and throws in the method that the state names. */
 function recordingObserver(state: State): JobObserver {
+  return new Proxy(recorder(state), {
+    get: (observer, name, receiver) => {
+      if (name === state.brokenObservation) throw new TypeError(`${name} is broken`);
+      return Reflect.get(observer, name, receiver);
+    },
+  });
+}
+
+function recorder(state: State): JobObserver {
   return {
     jobStarted: (queueMs) => void state.waits.push(queueMs),
     inputCounted: () => {},

@@ -1,0 +1,47 @@
+import { answers, jobHarness, throws } from '../../../support/jobs/job-harness.js';
+
+describe('An observer that throws', () => {
+  it.each(['jobStarted', 'firstDelta', 'inputCounted'] as const)(
+    'neither ends a job nor holds its slot or its turn, in %s',
+    async (name) => {
+      const harness = jobHarness();
+      const id = await harness.turn();
+      harness.brokenObservation = name;
+      expect(await harness.turn(id)).toBe(id);
+      harness.brokenObservation = null;
+      expect(harness.broken).toEqual([new TypeError(`${name} is broken`)]);
+      expect(await harness.turn(id)).toBe(id);
+      await harness.expectTidy();
+    },
+  );
+
+  it('does not turn the answer of a background job into a failure', async () => {
+    const harness = jobHarness();
+    harness.brokenObservation = 'jobEnded';
+    await harness.accept();
+    await harness.jobs.idle();
+    expect(harness.backgroundOutcomes()).toEqual(['ok']);
+    expect(harness.broken).toEqual([new TypeError('jobEnded is broken')]);
+    await harness.expectTidy();
+  });
+
+  it('does not keep a job with tool results from its start', async () => {
+    const harness = jobHarness();
+    harness.brokenObservation = 'toolRound';
+    const results = [{ id: 'call_1', text: 'sunny', isError: false }];
+    const end = await harness.finish({ results, chain: { before: 'a', asked: 'b' } });
+    expect(end.outcome).toBe('ok');
+    expect(harness.broken).toEqual([new TypeError('toolRound is broken')]);
+    await harness.expectTidy();
+  });
+
+  it('does not hold the turn of a job with a defect, even if the defect cannot be reported', async () => {
+    const harness = jobHarness({ script: [answers, throws(new TypeError('secret'))] });
+    const conversationId = await harness.turn();
+    harness.brokenObservation = 'jobBroke';
+    expect(await harness.finish({ operation: 'chat', conversationId })).toMatchObject({ outcome: 'internal_error' });
+    harness.brokenObservation = null;
+    expect(await harness.turn(conversationId)).toBe(conversationId);
+    await harness.expectTidy();
+  });
+});
