@@ -1,3 +1,4 @@
+import { cached } from '../../../shared/async.js';
 import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
 import { cliError, type RelayError } from '../../../shared/errors.js';
 import type { FileDocument } from '../../../shared/job.js';
@@ -14,6 +15,8 @@ const packageName = 'poppler-utils';
 export const readerMissing = `a PDF needs ${program} on this host, because the model CLI takes none: the operator can install the package ${packageName}`;
 
 const limitMs = 20_000;
+/** Interval between two searches of a missing program. */
+const searchMs = 5000;
 /** Address space of the program, KiB. A PDF of 32 MB needs less than a third. */
 const memoryKib = 512 * 1024;
 const maxPages = 100;
@@ -40,16 +43,18 @@ export class PdfReader {
   readonly #texts = new Map<string, string>();
   #length = 0;
   #isMissing = false;
+  readonly #searchAgain: () => Promise<string | null>;
 
   constructor(launcher: Pick<Launcher, 'launch'>, searchPath: string, clock: Clock) {
     this.#launcher = launcher;
     this.#searchPath = searchPath;
     this.#clock = clock;
+    this.#searchAgain = cached(() => this.findReader(), searchMs, clock);
   }
 
-  /** Whether the program was missing at the last look. If so, looks again for later requests. */
+  /** Whether the program was missing at the last search. If so, searches again for later requests, every 5 s at most. */
   get isMissing(): boolean {
-    if (this.#isMissing) void this.findReader();
+    if (this.#isMissing) void this.#searchAgain();
     return this.#isMissing;
   }
 

@@ -109,4 +109,26 @@ describe('The reader of PDFs', () => {
     expect(pdfs.isMissing).toBe(false);
     await rm(join(folder.path, 'pdftotext'));
   });
+
+  it('searches for a missing program once in a while, not for each request', async () => {
+    const pdfs = reader();
+    await pdfs.findReader();
+    let searches = 0;
+    const { findReader } = pdfs;
+    pdfs.findReader = () => {
+      searches++;
+      return findReader.call(pdfs);
+    };
+    for (let request = 0; request < 100; request++) expect(pdfs.isMissing).toBe(true);
+    expect(searches).toBe(1);
+    await timer.advance(5000);
+    expect(pdfs.isMissing).toBe(true);
+    expect(searches).toBe(2);
+    await install('echo some');
+    await timer.advance(5000);
+    expect(pdfs.isMissing).toBe(true); // this request has caused the search
+    while (pdfs.isMissing) await new Promise(setImmediate);
+    expect(searches).toBe(3);
+    await rm(join(folder.path, 'pdftotext'));
+  });
 });
