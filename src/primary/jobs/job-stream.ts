@@ -47,6 +47,11 @@ function typeOf(piece: StreamPiece) {
   return typeof piece === 'string' ? 'text-delta' : piece.type;
 }
 
+/** Returns the UTF-16 units that a piece needs in the buffer. */
+function lengthOf(piece: StreamPiece): number {
+  return typeof piece !== 'string' && isWhole(piece) ? JSON.stringify(piece).length : textIn(piece).length;
+}
+
 function textIn(piece: StreamPiece): string {
   if (typeof piece === 'string') return piece;
   return piece.type === 'call-delta' || piece.type === 'thought-delta' ? piece.text : '';
@@ -63,7 +68,7 @@ interface Position {
 }
 
 /**
- * The only buffer for the events of one job, between the job and its reader. The size of its text is limited, and an
+ * The only buffer for the events of one job, between the job and its reader. The size of its pieces is limited, and an
  * unread queue position is replaced by the next one. The last event is the only end.
  */
 export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, undefined> {
@@ -74,7 +79,8 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #model: string | null = null;
   /** Texts, and for a streamed answer also calls, thoughts and searches, in order. */
   #pieces: StreamPiece[] = [];
-  #textLength = 0;
+  /** UTF-16 units of all pieces. */
+  #length = 0;
   #lastPosition: Position | null = null;
   #end: JobEnd | 'taken' | null = null;
   #wakeReader: () => void = () => {};
@@ -86,7 +92,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 
   get isFull(): boolean {
-    return this.#textLength >= maxHeldLength && this.#end === null;
+    return this.#length >= maxHeldLength && this.#end === null;
   }
 
   async room(): Promise<void> {
@@ -213,11 +219,12 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 
   #takeText(): JobEvent | null {
-    const isDue = this.#isStreamed || this.#textLength >= maxDeltaLength || this.#end !== null;
+    const isDue = this.#isStreamed || this.#length >= maxDeltaLength || this.#end !== null;
     const [first] = this.#pieces;
     if (first === undefined || !isDue) return null;
     if (typeof first !== 'string' && isWhole(first)) {
       this.#pieces.shift();
+      this.#release(lengthOf(first));
       return first;
     }
     const type = typeof first === 'string' ? 'text-delta' : first.type;
@@ -233,20 +240,24 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     const taken = text.slice(0, wholeLength(text, maxDeltaLength));
     const left = text.slice(taken.length);
     if (left !== '') this.#pieces.unshift(type === 'text-delta' ? left : { type, text: left });
-    this.#textLength -= taken.length;
-    if (!this.isFull) this.#wakeWriter();
+    this.#release(taken.length);
     return taken;
+  }
+
+  #release(length: number): void {
+    this.#length -= length;
+    if (!this.isFull) this.#wakeWriter();
   }
 
   #add(piece: StreamPiece): void {
     this.#pieces.push(piece);
-    this.#textLength += textIn(piece).length;
+    this.#length += lengthOf(piece);
     this.#wakeReader();
   }
 
   /** Whether the reader is slow: a slow reader gets the buffer in few large pieces. */
   get #isBehind(): boolean {
-    return this.#textLength > maxDeltaLength;
+    return this.#length > maxDeltaLength;
   }
 
   #takeEnd(): JobEvent | null {

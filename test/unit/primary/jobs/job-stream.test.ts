@@ -352,3 +352,34 @@ describe('Back-pressure', () => {
     },
   );
 });
+
+describe('Passages, searches, and the starts of calls', () => {
+  const passage = { type: 'passage', passage: { cited_text: 'x'.repeat(1000) } } as const;
+
+  it('fill the buffer like text, and the writer goes on when a slow reader has taken some', async () => {
+    const stream = new JobStream(true);
+    let written = 0;
+    while (!stream.isFull && written < 1000) {
+      stream.cite(passage);
+      written++;
+    }
+    expect(written).toBeLessThanOrEqual(maxHeldLength / 1000);
+    const room = stream.room();
+    expect(await isResolved(room)).toBe(false);
+    expect(await nextOf(stream)).toEqual(passage);
+    await room;
+    stream.end(end);
+    expect(await all(stream)).toEqual([...Array(written - 1).fill(passage), end]);
+  });
+
+  it('leave an empty buffer behind', async () => {
+    const stream = new JobStream(true);
+    for (let round = 0; round < 100; round++) {
+      for (const event of [passage, { type: 'passage', passage: null } as const]) stream.cite(event);
+      stream.call({ type: 'call-start', id: 'call_1', name: 'weather' });
+      stream.write('Hi');
+      for (let read = 0; read < 4; read++) await nextOf(stream);
+      expect(stream.isFull).toBe(false);
+    }
+  });
+});
