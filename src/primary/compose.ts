@@ -14,7 +14,7 @@ import { Clients, clientBounds } from './access/clients.js';
 import { FileFaults } from './access/file-faults.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
-import { MadeKeys } from './access/made-keys.js';
+import { MadeKeys, ownActs } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { SearchQuota } from './access/search-quota.js';
@@ -447,7 +447,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile);
   const madeKeys = new MadeKeys({
     ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, fileFaults, clock, log },
-    reportsCosts: names.reportCosts,
+    ...{ reportsCosts: names.reportCosts, ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock) },
   });
   return { workers, keysFile, madeKeys };
 }

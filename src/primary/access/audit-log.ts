@@ -10,6 +10,8 @@ export type AuditEntry = Omit<AuditRecord, 'at'>;
 
 /** Number of records that GET /audit can show. */
 const maxRecords = 1000;
+/** Number of records of people's acts on own keys, above which these are removed before those of administrators. */
+const maxOwnActs = 500;
 /** Size of the end of the file that is read at the start. */
 const tailBytes = 512 * 1024;
 
@@ -23,6 +25,8 @@ export class AuditLog {
   readonly #log: Pick<Logger, 'error'>;
   readonly #inLine = inLine();
   readonly #records: AuditRecord[] = [];
+  /** Number of these records that are about people's own keys. */
+  #ownActs = 0;
   /** Whether the last write may have left a part of a line. */
   #isBroken = false;
   #read: Promise<void> | null = null;
@@ -40,8 +44,7 @@ export class AuditLog {
       await this.#readOnce();
       const record = { at: new Date(this.#clock.now()).toISOString(), ...entry };
       if (this.#path !== null) await this.#append(this.#path, `${JSON.stringify(record)}\n`);
-      this.#records.push(record);
-      if (this.#records.length > maxRecords) this.#records.shift();
+      this.#remember(record);
     });
   }
 
@@ -51,6 +54,19 @@ export class AuditLog {
       await this.#readOnce();
       return this.#records.slice(-limit).toReversed();
     });
+  }
+
+  /** Adds a record to those that can be listed, and removes the oldest one beyond their limits. */
+  #remember(record: AuditRecord): void {
+    this.#records.push(record);
+    if (isOwnAct(record)) this.#ownActs++;
+    if (this.#records.length <= maxRecords) return;
+    const removesOwn = this.#ownActs > maxOwnActs;
+    const [removed] = this.#records.splice(
+      this.#records.findIndex((each) => isOwnAct(each) === removesOwn),
+      1,
+    );
+    if (removed !== undefined && isOwnAct(removed)) this.#ownActs--;
   }
 
   async #append(path: string, line: string): Promise<void> {
@@ -87,8 +103,8 @@ export class AuditLog {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
       const text = buffer.toString('utf8', 0, bytesRead);
       this.#isBroken = text !== '' && !text.endsWith('\n');
-      for (const line of text.split('\n').slice(from > 0 ? 1 : 0)) this.#records.push(...recordIn(line));
-      this.#records.splice(0, this.#records.length - maxRecords);
+      const lines = text.split('\n').slice(from > 0 ? 1 : 0);
+      for (const record of lines.flatMap(recordIn)) this.#remember(record);
     } finally {
       await file.close();
     }
@@ -101,6 +117,11 @@ const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | cons
 /** Pipes and devices have nothing to sync. */
 function ignoreUnsupported(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EINVAL' && error.code !== 'ENOTSUP') throw error;
+}
+
+/** Whether a person has made, changed or removed an own key, whose client begins with the one of the person. */
+function isOwnAct({ act, by, target }: AuditRecord): boolean {
+  return act.startsWith('key_') && target?.startsWith(`${by}/`) === true;
 }
 
 /** Returns the record of a line; empty for a line that was cut. */

@@ -21,6 +21,7 @@ import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
 import type { FileFaults } from './file-faults.js';
 import { exceededOption } from './key-bounds.js';
+import type { RateLimit } from './rate-limit.js';
 
 /** Texts of the options to set, and null for options to remove. */
 export type OptionChanges = Readonly<Record<string, string | true | null>>;
@@ -35,6 +36,8 @@ export interface MadeKeysParts {
   readonly fileFaults: FileFaults;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
+  /** Counts the acts of people on own keys. */
+  readonly ownActsLimit: Pick<RateLimit, 'takeRequest'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Pick<Logger, 'info' | 'error'>;
 }
@@ -45,6 +48,8 @@ const maxKeys = 1000;
 const idBytes = 6;
 /** Attempts of one change while other hosts change keys, too. */
 const maxAttempts = 10;
+/** Acts of a person on own keys in an hour, because each writes a record of the audit. A removal is always possible. */
+export const ownActs = { maxRequests: 30, windowMs: 3_600_000 };
 
 /**
  * Makes, changes and removes keys over HTTP. An administrator manages all of them; a person whom the proxy has signed on
@@ -190,7 +195,10 @@ export class MadeKeys {
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         await this.#read();
         const { client, keys, answer } = change();
-        if (attempt === 1) await audit.record({ act, by: by.client, target: client, request_id: by.requestId });
+        if (attempt === 1) {
+          if (!by.isAdmin && act !== 'key_removed') await this.#countOwnAct(by.client);
+          await audit.record({ act, by: by.client, target: client, request_id: by.requestId });
+        }
         if (!(await store?.write(keys))) continue;
         this.#activate(keys);
         log.info(act, { name, by: by.client });
@@ -198,6 +206,14 @@ export class MadeKeys {
       }
       throw storeUnavailable('other hosts are changing the keys');
     });
+  }
+
+  /** Rejects with `rate_limited` if the person has changed own keys too often. */
+  async #countOwnAct(person: string): Promise<void> {
+    const { isAllowed, resetSeconds } = await this.#parts.ownActsLimit.takeRequest(person);
+    if (isAllowed) return;
+    const message = `you may make, change and rotate keys ${ownActs.maxRequests} times an hour; deleting one is always possible`;
+    throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
   }
 
   /** Activates the keys in the store if another host has changed them. Rejects with `store_unavailable`. */

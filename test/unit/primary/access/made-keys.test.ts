@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
-import { MadeKeys } from '../../../../src/primary/access/made-keys.js';
+import { MadeKeys, ownActs } from '../../../../src/primary/access/made-keys.js';
 import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
+import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
@@ -35,6 +36,7 @@ interface HostOptions {
 function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
   const { isAuditBroken = false, reportsCosts = true, store } = options;
   const log = new LogBook();
+  const clock = new FakeClock();
   const file = { path: join(folder.path, 'state', 'made-keys.json') };
   const operator: ApiKey = { name: 'root', digest: digestOf('root'), ...plainOptions, scopes: ['admin'] };
   const clients = new Clients({
@@ -62,13 +64,14 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       audit: { record },
       fileFaults: new FileFaults(),
       reportsCosts,
-      clock: new FakeClock(),
+      clock,
+      ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock),
       log,
     },
     onChange: () => void sent.push(clients.keyNames),
   });
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
-  return { keys, clients, records, sent, stored, path: file.path, log };
+  return { keys, clients, records, sent, stored, path: file.path, log, clock };
 }
 
 describe('A key that an administrator makes', () => {
@@ -214,6 +217,23 @@ describe('A person with the option own_keys', () => {
     clients.recordPerson('sso ada', []);
     const [laptop] = clients.madeKeys;
     expect(clients.budgetsOf(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
+  });
+
+  it('changes own keys 30 times an hour, but deletes them at any time', async () => {
+    const { keys, records, clock } = createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
+    await keys.make(ada, 'laptop', {});
+    for (let act = 1; act < 30; act++) await keys.rotate(ada, 'laptop', null);
+    const refused = { code: 'rate_limited', retryAfterSeconds: 3600 };
+    await expect(keys.rotate(ada, 'laptop', null)).rejects.toMatchObject(refused);
+    await expect(keys.change(ada, 'laptop', { weight: '1' })).rejects.toMatchObject(refused);
+    await expect(keys.make(ada, 'phone', {})).rejects.toMatchObject(refused);
+    expect(records).toHaveLength(30);
+    await keys.make(eve, 'tablet', {});
+    await keys.rotate(root, 'laptop', null);
+    await keys.remove(ada, 'laptop');
+    await clock.advance(3_600_000);
+    await keys.make(ada, 'phone', {});
+    expect(records).toHaveLength(34);
   });
 
   it('sees and changes only own keys', async () => {
