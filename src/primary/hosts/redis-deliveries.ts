@@ -3,8 +3,10 @@ import {
   type Delivery,
   type DeliveryStore,
   deliveryTtlMs,
-  maxDeliveries,
+  jobNoticeType,
+  maxJobNotices,
   maxOfClient,
+  maxOperatorNotices,
 } from '../store/contract/deliveries.js';
 import type { RedisConnection } from './redis-connection.js';
 
@@ -18,8 +20,19 @@ export class RedisDeliveries implements DeliveryStore {
 
   async add(delivery: Delivery): Promise<AddedDelivery> {
     const { id, client, createdAt } = delivery;
-    const limits = { before: createdAt - deliveryTtlMs, max: maxDeliveries, maxOfClient };
-    const args = { id, client, createdAt, nextAt: delivery.nextAt ?? '', record: JSON.stringify(delivery), ...limits };
+    const isAboutJob = delivery.type === jobNoticeType;
+    const share = isAboutJob ? client : '';
+    const max = isAboutJob ? maxJobNotices : maxOperatorNotices;
+    const limits = { before: createdAt - deliveryTtlMs, max, maxOfClient };
+    const args = {
+      id,
+      client,
+      share,
+      createdAt,
+      nextAt: delivery.nextAt ?? '',
+      record: JSON.stringify(delivery),
+      ...limits,
+    };
     const { remaining } = await this.#redis.run('delivery', 'deliveries.addDelivery', args);
     const [isNew, dropped = 0] = remaining.map(Number);
     return { isNew: isNew === 1, dropped };

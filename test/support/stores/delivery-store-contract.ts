@@ -2,8 +2,9 @@ import {
   type Delivery,
   type DeliveryStore,
   deliveryTtlMs,
-  maxDeliveries,
+  maxJobNotices,
   maxOfClient,
+  maxOperatorNotices,
 } from '../../../src/primary/store/contract/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import type { StorePlaceForTests } from './store-contract.js';
@@ -107,7 +108,7 @@ export function describeDeliveryStore(
       withStore(async ({ deliveries }) => {
         const client = 'key ada';
         await addAll(deliveries, maxOfClient, (index) => deliveryOf(`${index}`, { client, createdAt: now + index }));
-        await deliveries.add(deliveryOf('of the service'));
+        await deliveries.add(deliveryOf('of the service', { type: 'login.needed' }));
         await deliveries.update(ended(deliveryOf('7', { client })));
         expect(await deliveries.add(deliveryOf('x', { client }))).toEqual({ isNew: true, dropped: 0 });
         expect(await deliveries.add(deliveryOf('y', { client }))).toEqual({ isNew: true, dropped: 1 });
@@ -117,15 +118,37 @@ export function describeDeliveryStore(
         expect(left).toContain('of the service');
       }));
 
-    it('are limited in all: those about clients go before those about the service', () =>
+    it('about jobs take no place of other notices, whose clients and ends do not matter', () =>
       withStore(async ({ deliveries }) => {
+        const others = [
+          deliveryOf('login', { type: 'login.needed' }),
+          deliveryOf('budget', { type: 'budget.used_up', client: 'key 1' }),
+          deliveryOf('quota', { type: 'quota.nearly_used' }),
+        ];
+        for (const other of others) await deliveries.add(other);
+        await deliveries.update(ended(deliveryOf('quota', { type: 'quota.nearly_used' })));
+        const each = (index: number) =>
+          deliveryOf(`${index}`, { client: `key ${index % 20}`, createdAt: now + 1 + index });
+        await addAll(deliveries, maxJobNotices, each);
+        const last = deliveryOf('last', { client: 'key 1', createdAt: now + 5000 });
+        expect(await deliveries.add(last)).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxJobNotices));
+        expect(left).toHaveLength(maxJobNotices + others.length);
+        expect(left).toEqual(expect.arrayContaining(['login', 'budget', 'quota', 'last', '1']));
+        expect(left).not.toContain('0');
+      }));
+
+    it('about budgets, quotas and logins are limited: those about clients go before those about the service', () =>
+      withStore(async ({ deliveries }) => {
+        const type = 'budget.used_up';
         const client = (index: number) => (index === 0 ? '' : `key ${index % 20}`);
-        const each = (index: number) => deliveryOf(`${index}`, { client: client(index), createdAt: now + index });
-        await addAll(deliveries, maxDeliveries, each);
-        expect(await deliveries.add(deliveryOf('new'))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxDeliveries));
-        expect(left).toHaveLength(maxDeliveries);
-        expect(left).toContain('0');
+        const each = (index: number) => deliveryOf(`${index}`, { type, client: client(index), createdAt: now + index });
+        await deliveries.add(deliveryOf('job', { client: 'key 1' }));
+        await addAll(deliveries, maxOperatorNotices, each);
+        expect(await deliveries.add(deliveryOf('new', { type }))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxOperatorNotices));
+        expect(left).toHaveLength(maxOperatorNotices + 1);
+        expect(left).toEqual(expect.arrayContaining(['0', 'job', 'new']));
         expect(left).not.toContain('1');
       }));
 

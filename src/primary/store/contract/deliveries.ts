@@ -1,8 +1,12 @@
 import type { DeliveryEntry } from '../../../shared/api/webhooks.js';
 
-/** Most deliveries that a store has, of all clients and of one client. */
-export const maxDeliveries = 1000;
+/** Most notices about jobs that a store has, of all clients and of one client. */
+export const maxJobNotices = 800;
 export const maxOfClient = 100;
+/** Most other notices: budgets, quotas and logins. No notice about a job takes their places. */
+export const maxOperatorNotices = 200;
+/** Type of the notices that clients cause with each background job. */
+export const jobNoticeType = 'job.ended';
 /** Time after which an ended delivery is removed: longer than a month, so that no budget is reported twice in one. */
 export const deliveryTtlMs = 40 * 86_400_000;
 
@@ -37,8 +41,8 @@ export interface AddedDelivery {
 /** Stores deliveries until they have ended, and a while longer. All methods reject with `store_unavailable`. */
 export interface DeliveryStore {
   /**
-   * Adds a pending delivery, unless one with its id is known. Beyond the limits, the oldest one is removed: first one
-   * that has ended.
+   * Adds a pending delivery, unless one with its id is known. Beyond the limits, the oldest one with the same limit is
+   * removed: first one that has ended, then one about a client.
    */
   add(delivery: Delivery): Promise<AddedDelivery>;
   /**

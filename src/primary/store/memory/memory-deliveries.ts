@@ -3,8 +3,10 @@ import {
   type Delivery,
   type DeliveryStore,
   deliveryTtlMs,
-  maxDeliveries,
+  jobNoticeType,
+  maxJobNotices,
   maxOfClient,
+  maxOperatorNotices,
 } from '../contract/deliveries.js';
 
 /** Owns the deliveries of a service without a durable store. */
@@ -19,11 +21,22 @@ export class MemoryDeliveries implements DeliveryStore {
       this.#byId.delete(old.id);
     }
     if (this.#byId.has(id)) return { isNew: false, dropped: 0 };
-    const clientDeliveries = client === '' ? [] : [...this.#byId.values()].filter((other) => other.client === client);
-    let dropped = clientDeliveries.length >= maxOfClient ? this.#dropOne(clientDeliveries) : 0;
-    if (this.#byId.size >= maxDeliveries) dropped += this.#dropOne([...this.#byId.values()]);
+    const dropped = delivery.type === jobNoticeType ? this.#makeRoomForJob(client) : this.#makeRoomForOperator();
     this.#byId.set(id, delivery);
     return { isNew: true, dropped };
+  }
+
+  #makeRoomForJob(client: string): number {
+    const listJobNotices = () => [...this.#byId.values()].filter(({ type }) => type === jobNoticeType);
+    const clientDeliveries = listJobNotices().filter((other) => other.client === client);
+    const dropped = clientDeliveries.length >= maxOfClient ? this.#dropOne(clientDeliveries) : 0;
+    const jobDeliveries = listJobNotices();
+    return jobDeliveries.length >= maxJobNotices ? dropped + this.#dropOne(jobDeliveries) : dropped;
+  }
+
+  #makeRoomForOperator(): number {
+    const others = [...this.#byId.values()].filter(({ type }) => type !== jobNoticeType);
+    return others.length >= maxOperatorNotices ? this.#dropOne(others) : 0;
   }
 
   async take(now: number, until: number, limit: number): Promise<readonly Delivery[]> {

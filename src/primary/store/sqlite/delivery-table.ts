@@ -2,10 +2,14 @@ import {
   type AddedDelivery,
   type Delivery,
   deliveryTtlMs,
-  maxDeliveries,
+  jobNoticeType,
+  maxJobNotices,
   maxOfClient,
+  maxOperatorNotices,
 } from '../contract/deliveries.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
+
+const typeColumn = "json_extract(record, '$.type')";
 
 /** Owns the deliveries of notices in the file. */
 export class DeliveryTable {
@@ -20,8 +24,7 @@ export class DeliveryTable {
     this.#sql.run('DELETE FROM deliveries WHERE next_at IS NULL AND created_at < ?', createdAt - deliveryTtlMs);
     if (this.#sql.get('SELECT number FROM deliveries WHERE id = ?', id) !== undefined)
       return { isNew: false, dropped: 0 };
-    let dropped = client === '' ? 0 : this.#makeRoom(maxOfClient, 'WHERE client = ?', client);
-    dropped += this.#makeRoom(maxDeliveries, '');
+    const dropped = delivery.type === jobNoticeType ? this.#makeRoomForJob(client) : this.#makeRoomForOperator();
     this.#sql.run(
       'INSERT INTO deliveries (id, client, created_at, next_at, record) VALUES (?, ?, ?, ?, ?)',
       ...[id, client, createdAt, nextAt, JSON.stringify(delivery)],
@@ -48,6 +51,15 @@ export class DeliveryTable {
 
   list(limit: number): Delivery[] {
     return this.#sql.all('SELECT record FROM deliveries ORDER BY number DESC LIMIT ?', limit).map(deliveryOf);
+  }
+
+  #makeRoomForJob(client: string): number {
+    const dropped = this.#makeRoom(maxOfClient, `WHERE client = ? AND ${typeColumn} = ?`, client, jobNoticeType);
+    return dropped + this.#makeRoom(maxJobNotices, `WHERE ${typeColumn} = ?`, jobNoticeType);
+  }
+
+  #makeRoomForOperator(): number {
+    return this.#makeRoom(maxOperatorNotices, `WHERE ${typeColumn} <> ?`, jobNoticeType);
   }
 
   /**
