@@ -4,10 +4,10 @@ FROM docker.io/library/node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.types.json ./
+COPY tsconfig.json tsconfig.service.json tsconfig.types.json ./
 COPY src src
-COPY tools/browser-files.ts tools/
-RUN npm run build
+COPY tools/browser-files.ts tools/build.mjs tools/
+RUN node tools/build.mjs service
 # The commit that GET /version reports.
 ARG COMMIT=
 RUN if [ -n "$COMMIT" ]; then npm pkg set "commit=$COMMIT"; fi
