@@ -96,6 +96,7 @@ class SearchRounds {
 
   async #resultOf({ name, input }: ToolCall): Promise<Pick<ToolResult, 'text' | 'isError'>> {
     const { job } = this.#turns;
+    const { client, search = {} } = job.request;
     const query = queryIn(input);
     if (name !== toolName) return this.#refuse(`There is no tool ${name}.`, null);
     if (query === null)
@@ -106,7 +107,7 @@ class SearchRounds {
       return this.#refuse('No further search is allowed for this answer. Answer with what you know.', {
         ...{ query, error: 'max_uses_exceeded' },
       });
-    const { text, links, isError } = await this.#parts.server.find(query, job.request.search ?? {}, job.signal);
+    const { text, links, isError } = await this.#parts.server.find(query, search, client, job.signal);
     this.#send({ query, results: links, count: 1, ...(isError && { error: 'unavailable' }) });
     return { text, isError };
   }

@@ -1,4 +1,5 @@
-import { atMost, orAborted } from '../../shared/async.js';
+import { atMost, atMostOf, orAborted } from '../../shared/async.js';
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { SearchServerPlace } from '../../shared/config/search.js';
 import { limitedLookup } from '../../shared/limited-lookup.js';
@@ -16,8 +17,9 @@ import {
 
 /** Time limit of one search, with its wait for other searches. */
 const searchLimitMs = 20_000;
-/** Largest number of searches at once. */
+/** Largest number of searches at once, and of one client: its slow searches must not use up the time of others. */
 const maxSearches = 8;
+const maxOfClient = 4;
 /** Largest number of pages of the list of tools. */
 const maxPages = 10;
 const maxReasonLength = 200;
@@ -46,6 +48,7 @@ export class SearchServer {
   readonly #place: SearchServerPlace;
   readonly #parts: SearchServerParts;
   readonly #inTurn = atMost(maxSearches);
+  readonly #inTurnOf = atMostOf(maxOfClient);
   readonly #lookup = limitedLookup();
   #connecting: Promise<ServerConnection> | null = null;
   #tool: SearchTool | null = null;
@@ -66,18 +69,17 @@ export class SearchServer {
     return this.#tool === null ? null : domainFault(this.#tool, domains);
   }
 
-  /** Searches the web. Rejects only if the signal aborts. */
-  async find(query: string, domains: SearchDomains, signal: AbortSignal): Promise<SearchResult> {
+  /** Searches the web for a client. Rejects only if the signal aborts. */
+  async find(query: string, domains: SearchDomains, client: string, signal: AbortSignal): Promise<SearchResult> {
     signal.throwIfAborted();
     const limit = new AbortController();
     const stopTimer = this.#parts.clock.after(searchLimitMs, () => limit.abort(late()));
     const abort = () => limit.abort(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     try {
-      return await orAborted(
-        this.#inTurn(() => this.#search(query, domains, limit.signal)),
-        limit.signal,
-      );
+      const search = () => this.#search(query, domains, limit.signal);
+      const found = this.#inTurnOf(holderOf(client), () => this.#inTurn(search));
+      return await orAborted(found, limit.signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#report(error);

@@ -51,7 +51,7 @@ function searching(options: JobOptions, find: (signal: AbortSignal) => Promise<S
   harness.searchesPerDay = 100;
   harness.searchServer = {
     domainFault: ({ allowedDomains }) => (allowedDomains ? 'cannot limit the search to domains' : null),
-    find: (query, _domains, signal) => {
+    find: (query, _domains, _client, signal) => {
       queries.push(query);
       return find(signal);
     },

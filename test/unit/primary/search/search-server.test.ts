@@ -16,7 +16,11 @@ function searcher(
   const failures: string[] = [];
   const parts = { token, version: '1.2.3', clock, onFailure: (reason: string) => void failures.push(reason) };
   const server = new SearchServer({ url, tool }, parts);
-  return { server, failures, find: (query = 'rain', domains = {}) => server.find(query, domains, never) };
+  return {
+    server,
+    failures,
+    find: (query = 'rain', domains = {}, client = 'key ada') => server.find(query, domains, client, never),
+  };
 }
 
 function schema(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
@@ -127,7 +131,7 @@ describe('The search server', () => {
       });
       return 'nothing';
     };
-    const found = server.find('rain', {}, job.signal);
+    const found = server.find('rain', {}, 'key ada', job.signal);
     await until(() => mcp.searches.length === 1, 'the call');
     job.abort(new Error('the client has gone'));
     await expect(found).rejects.toThrow('the client has gone');
@@ -135,7 +139,7 @@ describe('The search server', () => {
     expect(failures).toEqual([]);
   });
 
-  it('makes eight searches at once', async () => {
+  it('makes eight searches at once, four for one client, so that another client need not wait for slow ones', async () => {
     await using mcp = await SearchMcpServer.start();
     const held: (() => void)[] = [];
     mcp.answer = (message, _, res) => {
@@ -143,7 +147,9 @@ describe('The search server', () => {
       return held.push(() => mcp.send(res, { jsonrpc: '2.0', id: message.id, result: mcp.result }));
     };
     const { find } = searcher(mcp.url);
-    const found = Array.from({ length: 10 }, () => find());
+    const found = Array.from({ length: 5 }, (_, user) => find('slow', {}, `key ada/${user}`));
+    await until(() => held.length === 4, 'four calls');
+    found.push(...Array.from({ length: 5 }, () => find('rain', {}, 'key bob')));
     await until(() => held.length === 8, 'eight calls');
     for (const answer of held.splice(0)) answer();
     await until(() => held.length === 2, 'two more calls');
