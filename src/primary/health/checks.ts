@@ -25,6 +25,9 @@ const checkLimitMs = 20_000;
 const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
 /** Intervals vary by ±10 %, so that several services do not check at the same time. */
 const jitter = 0.1;
+/** Checks after failures of jobs in a minute. Further ones wait, because each starts programs, and one client may fail all the time. */
+const maxFailureChecks = 6;
+const minuteMs = 60_000;
 const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);
 
 interface Check {
@@ -45,6 +48,10 @@ export class Checks {
   /** Check that begins when the running one has ended. */
   #next: Check | null = null;
   #stopTimer: StopTimer = () => {};
+  /** Starts of the checks after failures in the last minute, monotonic. */
+  #failureChecks: number[] = [];
+  /** Stops the timer of a check after a failure that has to wait; null if none waits. */
+  #stopLate: StopTimer | null = null;
   #isOver = false;
 
   /** `judge` performs one check. `random` returns a number from 0 to 1. */
@@ -83,6 +90,7 @@ export class Checks {
   stop(): void {
     this.#isOver = true;
     this.#stopTimer();
+    this.#stopLate?.();
   }
 
   /** Checks again after a suspicious failure of a job, unless the CLI is already known not to be ready. */
@@ -92,10 +100,10 @@ export class Checks {
 
   /**
    * Runs or joins a check. A forced check, or one after a failure, never joins a check that began earlier for another
-   * cause. Never rejects.
+   * cause. After many failures within a minute, the next check waits. Never rejects.
    */
   runCheck(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
-    if (this.#isOver) return Promise.resolve(this.current);
+    if (this.#isOver || (trigger === 'failure' && this.#isDelayed())) return Promise.resolve(this.current);
     if (this.#running === null) return this.#begin(trigger);
     if (this.#running.trigger === trigger || !asksAboutNow.has(trigger)) return this.#running.entry;
     this.#next ??= { entry: this.#running.entry.then(() => this.#beginNext()), trigger };
@@ -103,7 +111,21 @@ export class Checks {
     return this.#next.entry;
   }
 
+  /** Whether a check after a failure has to wait. If so, it follows when the minute is over. */
+  #isDelayed(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    this.#failureChecks = this.#failureChecks.filter((ms) => nowMs - ms < minuteMs);
+    const [oldest] = this.#failureChecks;
+    if (oldest === undefined || this.#failureChecks.length < maxFailureChecks) return false;
+    this.#stopLate ??= this.#clock.after(oldest + minuteMs - nowMs, () => {
+      this.#stopLate = null;
+      void this.runCheck('failure');
+    });
+    return true;
+  }
+
   #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    if (trigger === 'failure') this.#failureChecks.push(this.#clock.monotonicMs());
     const entry = this.#check(trigger).finally(() => {
       this.#running = null;
     });

@@ -1,5 +1,6 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import type { CliReason } from '../../shared/errors.js';
+import { type CliReason, retryAfter } from '../../shared/errors.js';
 import {
   type QuotaWindow,
   type QuotaWindowName,
@@ -43,8 +44,13 @@ interface Shortage {
   readonly untilMs: number;
 }
 
+/** Models with a shortage that are remembered, because clients may send any model name. */
+const maxShortages = 16;
 /** Time for which an overloaded API counts as busy if it names no time. */
 const overloadedMs = 30_000;
+
+/** Wait for a client whose request alone has exceeded a quota, so that no job of others waits. */
+const aloneMs = 30_000;
 
 /** Rounding error of job durations, which are in whole milliseconds. */
 const roundingMs = 1;
@@ -64,7 +70,8 @@ export class CliHealth {
   #saysNotReady = false;
   /** Whether the last check found that the login is missing. */
   #lacksLogin = false;
-  #shortage: Shortage | null = null;
+  /** Last shortage of each model, by circuit; null is the account. */
+  readonly #shortages = new Map<string | null, Shortage>();
 
   constructor(settings: HealthSettings, parts: HealthParts) {
     const { clock, clients, onChecked } = parts;
@@ -94,32 +101,41 @@ export class CliHealth {
     }
   }
 
-  /** Records that a program waits before it asks the API again. A limit of one model does not concern jobs without a model name. */
+  /** Records that a program waits before it asks the API again. */
   recordApiWait({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
-    const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.defaultCircuit;
-    if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#recordShortage(reason, ms);
+    const model = quota?.scope === 'account' ? null : route.circuit;
+    if (reason === 'overloaded' || reason === 'quota') this.#recordShortage(model, reason, ms);
   }
 
-  /** Why the API refuses the requests of jobs, and until when, in milliseconds since the epoch; null if it accepts them. */
+  /**
+   * Why the API refuses the requests of jobs that name no model, and until when, in milliseconds since the epoch; null if
+   * it accepts them.
+   */
   get shortage(): { readonly reason: Shortage['reason']; readonly until: number } | null {
     const { clock } = this.#parts;
-    if (this.#shortage === null) return null;
-    const leftMs = this.#shortage.untilMs - clock.monotonicMs();
-    return leftMs <= 0 ? null : { reason: this.#shortage.reason, until: clock.now() + leftMs };
+    const shortage = this.#shortageOf(null) ?? this.#shortageOf(this.circuits.defaultCircuit);
+    return shortage && { reason: shortage.reason, until: clock.now() + shortage.untilMs - clock.monotonicMs() };
   }
 
-  #recordShortage(reason: Shortage['reason'], ms: number): void {
-    const { log, clock } = this.#parts;
-    if (this.shortage === null) log.warn('api_busy', { reason, until: timestamp(clock.now() + ms) });
+  /** Returns the shortage of a model, or (null) of the account, that is not over; null if there is none. */
+  #shortageOf(model: string | null): Shortage | null {
+    const shortage = this.#shortages.get(model);
+    return shortage !== undefined && shortage.untilMs > this.#parts.clock.monotonicMs() ? shortage : null;
+  }
+
+  #recordShortage(model: string | null, reason: Shortage['reason'], ms: number): void {
+    const { log, clock, publicName } = this.#parts;
+    const until = timestamp(clock.now() + ms);
+    if (this.#shortageOf(model) === null) log.warn('api_busy', { reason, model: publicName(model), until });
     const nowMs = clock.monotonicMs();
-    this.#shortage = { reason, sinceMs: nowMs, untilMs: nowMs + ms };
+    setNewest(this.#shortages, model, { reason, sinceMs: nowMs, untilMs: nowMs + ms }, maxShortages);
   }
 
   /** Checks at the request of an operator: forgets earlier refusals, and lets the next job through. */
   forceCheck(): Promise<ReadinessEntry> {
     if (this.#evidence.isCredentialRefused) this.#parts.onSpoiled();
     this.#evidence.forgetAllRefusals();
-    this.#shortage = null;
+    this.#shortages.clear();
     this.circuits.tryAgain();
     return this.checks.runCheck('forced');
   }
@@ -138,7 +154,7 @@ export class CliHealth {
     else if (end.outcome !== 'cli_error') return;
     else if (end.failure.reason === 'auth') this.#recordRefusedCredential(job, end, beganMs);
     else if (end.failure.reason === 'quota') this.#recordExhaustedQuota(job, end, beganMs);
-    else if (end.failure.reason === 'overloaded') this.#recordOverload(end);
+    else if (end.failure.reason === 'overloaded') this.#recordOverload(job, end);
     else if (faultsOfCli.has(end.failure.reason ?? ''))
       this.#recordFailure(end.failure.reason ?? '', job.request.client);
   }
@@ -149,7 +165,10 @@ export class CliHealth {
    */
   #recordAnswer(job: CircuitJob, beganMs: number): void {
     this.circuits.recordAnswer(job); // the circuit may not know the answer yet, because it has no text
-    if (this.#shortage !== null && beganMs >= this.#shortage.sinceMs) this.#shortage = null;
+    for (const model of [null, job.route.circuit]) {
+      const shortage = this.#shortages.get(model);
+      if (shortage !== undefined && beganMs >= shortage.sinceMs) this.#shortages.delete(model);
+    }
     const isNews = this.#evidence.recordAnswer(job.route.circuit, beganMs);
     const isContradicted = this.checks.current.status === 'not_ready' && !this.#evidence.isCredentialRefused;
     if (isNews || isContradicted) void this.checks.runCheck('failure');
@@ -188,23 +207,32 @@ export class CliHealth {
     if (isCertain) this.#parts.onSpoiled();
   }
 
-  /** Records an exhausted quota. If no error code confirms it, a second failure is required. */
+  /**
+   * Records an exhausted quota. If no error code confirms it, a second failure is required. An API also refuses one
+   * request that is too large for the limit of a minute. So without the end of a window, a refusal of one client alone
+   * proves nothing if there are several clients.
+   */
   #recordExhaustedQuota({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     const { scope, resetsAt } = failure.quota ?? { scope: 'model', resetsAt: null };
     const model = scope === 'account' ? null : route.circuit;
-    const refusal = { client: request.client, beganMs, isCertain: false };
-    const lasts = failure.quota !== undefined || this.#evidence.recordRefusal(model, refusal);
+    const { client } = request;
+    const isOfWindow = scope === 'account' || resetsAt !== null;
+    const isProven = failure.quota !== undefined && (isOfWindow || this.#parts.clients.mayAccuse(client));
+    const lasts = isProven || this.#evidence.recordRefusal(model, { client, beganMs, isCertain: false });
     if (lasts) this.circuits.circuitOf(model).recordRefusal(request, 'quota', resetsAt);
   }
 
-  #recordOverload({ failure: { retryAfterSeconds } }: JobFailed): void {
-    this.#recordShortage('overloaded', retryAfterSeconds === undefined ? overloadedMs : retryAfterSeconds * 1000);
+  #recordOverload({ route }: CircuitJob, { failure: { retryAfterSeconds } }: JobFailed): void {
+    const ms = retryAfterSeconds === undefined ? overloadedMs : retryAfterSeconds * 1000;
+    this.#recordShortage(route.circuit, 'overloaded', ms);
   }
 
   #withRetry(job: CircuitJob, end: JobFailed): JobFailed {
     const { failure } = end;
     if (failure.reason !== 'quota' && failure.reason !== 'auth') return end;
-    const retryAfterSeconds = failure.retryAfterSeconds ?? this.circuits.refusalOf(job)?.retryAfterSeconds;
+    const aloneSeconds = failure.quota && retryAfter('cli_blocked', aloneMs);
+    const blockedSeconds = this.circuits.refusalOf(job)?.retryAfterSeconds;
+    const retryAfterSeconds = failure.retryAfterSeconds ?? blockedSeconds ?? aloneSeconds;
     return { ...end, failure: { ...failure, retryAfterSeconds } };
   }
 

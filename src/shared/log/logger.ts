@@ -56,7 +56,7 @@ export const logEvents = {
   breaker_open: 'the service blocks jobs: reason (quota or auth), end of the wait, model if it is only one',
   breaker_closed: 'a job succeeded, so jobs start again',
   api_busy:
-    'the API of the model refuses requests, and jobs wait or fail: reason (quota or overloaded), end of the wait',
+    'the API of the model refuses requests, and jobs wait or fail: reason (quota or overloaded), end of the wait, model if it is only one',
   quota_warning: 'a window of the quota is nearly used up: window, utilization, reset',
   cli_failed: 'a job failed because of its model CLI',
   job_fell_back: 'another model was asked, because one could not answer: request id, both models, reason',

@@ -55,8 +55,8 @@ const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   breaker_open: ({ reason, model, until }) =>
     `Jobs${model ? ` for ${model}` : ''} are blocked (${reason})${until ? ` until ${until}` : ''}.`,
   breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} start again.`,
-  api_busy: ({ reason, until }) =>
-    `The API of the model refuses requests (${reason}) until ${until}: jobs wait or fail.`,
+  api_busy: ({ reason, model, until }) =>
+    `The API of the model${model ? ` ${model}` : ''} refuses requests (${reason}) until ${until}: jobs wait or fail.`,
   quota_warning: (fields) => `A window of the account's quota is nearly used up: ${listOf(fields)}`,
   cli_failed: ({ request_id: id, code, reason, stderr }) =>
     `A job failed: ${code}${reason ? ` (${reason})` : ''}, request ${id}${stderr ? `. Its error output: ${stderr}` : ''}`,

@@ -324,6 +324,26 @@ describe('A failure that a request may have caused', () => {
     expect(await pending()).toBe(0);
   });
 
+  it('blocks no jobs if a code reports it without the end of a window, as for a request above the limit of a minute', async () => {
+    for (let n = 0; n < 5; n++) {
+      expect(run(quota(null, 'model'), by('mallory', 'big'))).toMatchObject({ failure: { retryAfterSeconds: 30 } });
+      await clock.advance(1000);
+    }
+    expect(changes).toEqual([]);
+    run(quota(null, 'model'), by('alice', 'big'));
+    expect(changes).toEqual(['open quota big']);
+    await clock.advance(30_000);
+    run(quota(null, 'model'), by('mallory', 'big'));
+    run(jobDone(), by('alice', 'big'));
+    expect(changes).toEqual(['open quota big', 'half_open quota big', 'closed big']);
+  });
+
+  it('blocks jobs if it is of the account, or a window of the quota is used up', () => {
+    run(quota(minute, 'model'), by('mallory', 'big'));
+    run(quota(null), by('mallory'));
+    expect(changes).toEqual(['open quota big', 'open quota']);
+  });
+
   it('blocks jobs if two clients have it one after the other, without an answer in between', () => {
     run(seems('auth'), by('mallory'));
     run(jobDone(), by('alice', 'big'));

@@ -210,6 +210,24 @@ describe('The readiness', () => {
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['failure']);
   });
 
+  it('is checked six times a minute at most, however often the jobs of one client fail', async () => {
+    const harness = new Harness();
+    const fail = async () => {
+      harness.health.recordJobEnd(job, { ...refused(0), failure: { ...refused(0).failure, scope: undefined } }, true);
+      await harness.end(good);
+    };
+    const job = { request: jobRequest({ client: 'mallory' }), route: { circuit: 'big' } };
+    harness.health.checks.start();
+    await harness.end(good);
+    for (let n = 0; n < 20; n++) await fail();
+    expect(harness.checked).toHaveLength(7);
+    await harness.clock.advance(60_000);
+    expect(harness.begun).toBe(8);
+    await harness.end(good);
+    harness.health.stop();
+    expect(harness.clock.pending).toBe(0);
+  });
+
   it('is checked again when a job is answered although it is not ready', async () => {
     const harness = new Harness();
     const { checks } = harness;

@@ -124,6 +124,9 @@ describe('The status of several CLIs', () => {
     health.recordApiWait(other, waiting('quota'));
     expect(reasons()).toEqual([]);
     health.recordApiWait(other, waiting('overloaded'));
+    expect(reasons()).toEqual([]);
+    health.recordApiWait(usual, waiting('overloaded'));
+    health.recordJobEnd(other, jobDone({ executionMs: 0 }), true);
     const overloaded = {
       part: 'overloaded',
       name: 'claude',
