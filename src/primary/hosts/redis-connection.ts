@@ -16,6 +16,11 @@ import type { RedisArgument, RedisLink, ScriptArguments, ScriptName, ScriptReply
 
 /** Limit for a command. A working Redis answers within a millisecond. */
 const commandLimitMs = 1000;
+/**
+ * Bytes of values for which a command, and each later one, has a millisecond more: on a slow network, a large value of one
+ * client must not take the store down for all.
+ */
+const bytesPerMs = 8192;
 /** Interval of the probes while Redis does not answer. */
 const probeMs = 1000;
 const probeLimitMs = 900; // ends before the next probe
@@ -46,6 +51,8 @@ export class RedisConnection {
   #limits = noLimits;
   /** Number of large values in a row after which the connection was lost. */
   #lost = 0;
+  /** Size of the largest value that Redis has accepted. */
+  #accepted = 0;
   readonly #open: OpenCommands;
   /** Monotonic time of the last answered probe or of the last reconnect. */
   #answeredMs: number;
@@ -60,7 +67,7 @@ export class RedisConnection {
     this.#prefix = prefix;
     this.#clock = clock;
     this.#time = new RedisTime(clock);
-    this.#open = new OpenCommands(clock);
+    this.#open = new OpenCommands(clock, () => link.bytesRead);
     this.#answeredMs = clock.monotonicMs();
     link.onConnected(() => this.#connected());
     link.onTrouble((error) => this.#note(error));
@@ -111,10 +118,11 @@ export class RedisConnection {
   async run(operation: StoreOperation, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     return this.#timed(operation, async () => {
       const values = Object.values(args);
-      const reply = await this.#guarded(values, (link) => this.#script(link, name, args));
+      const send = (link: RedisLink, limitMs: number) => this.#script(link, name, args, limitMs);
+      const reply = await this.#guarded(values, send);
       if (reply.verdict !== 'late') return reply;
       // The first reply has set the time of Redis.
-      const again = await this.#guarded(values, (link) => this.#script(link, name, args));
+      const again = await this.#guarded(values, send);
       if (again.verdict === 'late') throw storeUnavailable();
       return again;
     });
@@ -169,31 +177,47 @@ export class RedisConnection {
     }
   }
 
-  async #guarded<T>(values: readonly RedisArgument[], send: (link: RedisLink) => Promise<T>): Promise<T> {
+  async #guarded<T>(values: readonly RedisArgument[], send: SendCommand<T>): Promise<T> {
     if (!this.isUp) throw storeUnavailable();
-    this.#checkSizes(values);
+    const sizes = values.map(bytesOf);
+    this.#checkSizes(sizes);
+    const bytes = sumOf(sizes);
+    const limitMs = commandLimitMs + Math.floor((this.#open.bytes + bytes) / bytesPerMs);
     try {
-      return await this.#open.limited(() => send(this.#link), commandLimitMs);
+      const answer = await this.#open.limited(() => send(this.#link, limitMs), limitMs, bytes, maxRepetitions);
+      if (bytes > smallestLimit) this.#recordAccepted(sizes);
+      return answer;
     } catch (error) {
-      this.#learnLimit(values, error);
-      if (isOfAllCommands(error)) this.#fails(this.#reasonOf(error));
-      else this.warn(error);
+      this.#learnLimit(sizes, error);
+      if (!isOfAllCommands(error) || (await this.#isOfCommand(error))) this.warn(error);
+      else this.#fails(this.#reasonOf(error));
       throw unavailableFor(error);
     }
+  }
+
+  /**
+   * Whether an error reply about the state of Redis concerns one command alone, because a probe is answered: one large
+   * value may exceed the memory of Redis for a moment.
+   */
+  async #isOfCommand(error: unknown): Promise<boolean> {
+    if (!isAnswer(error)) return false;
+    return this.runAnyway('counters.probe', {}).then(
+      () => true,
+      () => false,
+    );
   }
 
   /**
    * Refuses oversized values. Redis would close the connection on them, which would take the store down for all
    * callers.
    */
-  #checkSizes(values: readonly RedisArgument[]): void {
-    const sizes = values.map(bytesOf);
+  #checkSizes(sizes: readonly number[]): void {
     const { valueBytes, commandBytes } = this.#limits;
     const [name, max] =
       Math.max(0, ...sizes) > valueBytes
         ? ['proto-max-bulk-len', valueBytes]
         : ['client-query-buffer-limit', commandBytes];
-    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    const bytes = sumOf(sizes);
     if (bytes <= max) return;
     this.#warn(`${name} of Redis allows ${max} bytes, and one command has ${bytes}`);
     throw new RelayError(
@@ -204,14 +228,22 @@ export class RedisConnection {
 
   /**
    * Infers a size limit from errors, for a Redis whose settings cannot be read. The connection may close before the
-   * error reply arrives.
+   * error reply arrives. A size that Redis has accepted before is never refused: then the connection was lost for another
+   * reason.
    */
-  #learnLimit(values: readonly RedisArgument[], error: unknown): void {
-    const largest = Math.max(0, ...values.map(bytesOf));
-    if (largest <= smallestLimit) return;
+  #learnLimit(sizes: readonly number[], error: unknown): void {
+    const largest = Math.max(0, ...sizes);
+    if (largest <= Math.max(smallestLimit, this.#accepted)) return;
     this.#lost = error instanceof NotConnected ? this.#lost + 1 : 0;
     if (this.#lost < 2 && !tooLong.test(reasonOf(error))) return;
-    this.#limits = { ...this.#limits, valueBytes: Math.max(smallestLimit, largest >> 1) };
+    this.#limits = { ...this.#limits, valueBytes: Math.max(smallestLimit, this.#accepted, largest >> 1) };
+  }
+
+  #recordAccepted(sizes: readonly number[]): void {
+    const largest = Math.max(...sizes);
+    if (largest <= smallestLimit) return;
+    this.#accepted = Math.max(this.#accepted, largest);
+    this.#lost = 0;
   }
 
   async #script(
@@ -297,6 +329,13 @@ export class RedisConnection {
   }
 }
 
+/** Sends a command whose caller gives up after the limit. */
+type SendCommand<T> = (link: RedisLink, limitMs: number) => Promise<T>;
+
+function sumOf(sizes: readonly number[]): number {
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
 /** Largest value and largest command that Redis accepts, in bytes. */
 interface SizeLimits {
   readonly valueBytes: number;
@@ -344,14 +383,27 @@ async function settingOf(ask: AskRedis, name: string): Promise<string> {
   return String(value);
 }
 
+/** Bytes that a connection reads within a limit while a large answer arrives. */
+const minRead = 256 * 1024;
+/** Number of further limits for a large answer. */
+const maxRepetitions = 9;
+
 /** Owns the commands without an answer, even if their callers no longer wait. */
 class OpenCommands {
   readonly #clock: Clock;
   /** Open commands, oldest first. */
-  readonly #open = new Set<{ readonly begunMs: number }>();
+  readonly #open = new Set<{ readonly begunMs: number; readonly bytes: number }>();
+  readonly #bytesRead: () => number;
 
-  constructor(clock: Clock) {
+  /** `bytesRead`: number of bytes that the connection has read. */
+  constructor(clock: Clock, bytesRead: () => number) {
     this.#clock = clock;
+    this.#bytesRead = bytesRead;
+  }
+
+  /** Bytes of the values of all open commands. */
+  get bytes(): number {
+    return this.#open.size === 0 ? 0 : sumOf([...this.#open].map(({ bytes }) => bytes));
   }
 
   /** Whether the oldest open command has waited for at least this long. */
@@ -360,21 +412,33 @@ class OpenCommands {
     return oldest !== undefined && this.#clock.monotonicMs() - oldest.begunMs >= limitMs;
   }
 
-  /** Runs `send` with a time limit. */
-  async limited<T>(send: () => Promise<T>, limitMs: number): Promise<T> {
+  /**
+   * Runs `send` with a time limit. `bytes`: size of its values. `repetitions`: number of further limits while a large answer
+   * arrives.
+   */
+  async limited<T>(send: () => Promise<T>, limitMs: number, bytes = 0, repetitions = 0): Promise<T> {
     const { promise: late, reject } = withResolvers<never>();
-    const giveUp = () => reject(new TookTooLong(limitMs));
+    let read = this.#bytesRead();
+    let left = repetitions;
+    const giveUp = () => {
+      const before = read;
+      read = this.#bytesRead();
+      if (read - before < minRead || --left < 0) reject(new TookTooLong(limitMs));
+      else stopTimer = startTimer();
+    };
     // After a stall of this process, the timer fires before an answer is read that arrived earlier.
-    const stopTimer = this.#clock.after(limitMs, () => void yieldToEventLoop().then(giveUp));
+    const startTimer = () => this.#clock.after(limitMs, () => void yieldToEventLoop().then(giveUp));
+    let stopTimer = startTimer();
     try {
-      return await Promise.race([this.#counted(send()), late]);
+      return await Promise.race([this.#counted(send(), bytes), late]);
     } finally {
+      left = 0; // a late `giveUp` starts no timer
       stopTimer();
     }
   }
 
-  #counted<T>(answer: Promise<T>): Promise<T> {
-    const entry = { begunMs: this.#clock.monotonicMs() };
+  #counted<T>(answer: Promise<T>, bytes: number): Promise<T> {
+    const entry = { begunMs: this.#clock.monotonicMs(), bytes };
     this.#open.add(entry);
     const done = () => void this.#open.delete(entry);
     answer.then(done, done);

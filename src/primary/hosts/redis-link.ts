@@ -34,6 +34,8 @@ export interface RedisLink {
   onConnected(listener: () => void): void;
   /** Sets the listener for the reasons of missing connections. There is one listener. */
   onTrouble(listener: (error: Error) => void): void;
+  /** Number of bytes that the current connection has read. */
+  readonly bytesRead: number;
   /** Replaces the connection. */
   reconnect(): void;
   close(): void;
@@ -97,6 +99,9 @@ export function linkTo(place: RedisPlace, scripts: ReadonlyMap<ScriptFile, strin
     onTrouble: (listener) => {
       redis.on('error', listener);
       redis.on('close', () => listener(new NotConnected('the connection was lost')));
+    },
+    get bytesRead() {
+      return redis.stream?.bytesRead ?? 0;
     },
     reconnect: () => redis.disconnect(true),
     close: () => redis.disconnect(),

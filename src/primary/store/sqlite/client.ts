@@ -23,6 +23,8 @@ const probeMs = 1000;
  * the next turn.
  */
 const probeBytes = 64 * 1024;
+/** Interval at which failures of single calls are reported. */
+const betweenWarningsMs = 60_000;
 /** Delay until removed text is erased from the files too. */
 const tidyMs = 1000;
 /** Error messages of SQLite and of `OutcomeUnknown` that report a disk problem. */
@@ -59,6 +61,12 @@ export class SqliteClient {
   #long = 0;
   #stopProbe: StopTimer = () => {};
   #stopTidy: StopTimer | null = null;
+  /** Writes a probe. Failed calls share it. */
+  readonly #probeNow = shared(async () => {
+    for (const bytes of [probeBytes, 0]) await this.#askSettled(call('file', 'probe', bytes));
+  });
+  /** Time of the last warning of a failed call, monotonic. */
+  #warnedMs = Number.NEGATIVE_INFINITY;
 
   /** Calls `onBack` when the file is writable again after a failure. */
   constructor(thread: StoreThread, clock: Clock, onBack: () => void = () => {}) {
@@ -115,10 +123,28 @@ export class SqliteClient {
       } catch (error) {
         if (error instanceof OutcomeUnknown && settlement !== null) this.#toSettle = [...this.#toSettle, settlement];
         if (error instanceof NoSuchConversation) throw new RelayError('not_found', 'no such conversation');
-        this.fails(messageOf(error));
+        await this.#judge(error);
         throw storeUnavailable();
       }
     });
+  }
+
+  /**
+   * Takes the store down after a failed call, unless a probe shows that only this call failed: one large text may not
+   * fit on the disk, and must not take the store down for other clients.
+   */
+  async #judge(error: unknown): Promise<void> {
+    if (this.#state !== 'up') return;
+    try {
+      if (error instanceof OutcomeUnknown) throw error;
+      await this.#probeNow();
+    } catch {
+      return this.fails(messageOf(error));
+    }
+    const nowMs = this.clock.monotonicMs();
+    if (nowMs - this.#warnedMs < betweenWarningsMs) return;
+    this.#warnedMs = nowMs;
+    this.#observer.warned(`one call failed, and others work: ${messageOf(error)}`);
   }
 
   /** Runs a call that reads the whole file. A failure leaves the store up, because a turn may need less disk space. */
@@ -240,7 +266,7 @@ export class SqliteClient {
     try {
       await this.#takeSteps();
       await this.#settle();
-      for (const bytes of [probeBytes, 0]) await this.#askSettled(call('file', 'probe', bytes));
+      await this.#probeNow();
       this.#works();
     } catch (error) {
       if (this.#isUnread) this.#reportAgain(messageOf(error));

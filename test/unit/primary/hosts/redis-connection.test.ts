@@ -1,6 +1,7 @@
 import { RedisConnection } from '../../../../src/primary/hosts/redis-connection.js';
 import { NotConnected } from '../../../../src/primary/hosts/redis-faults.js';
 import type { RedisLink } from '../../../../src/primary/hosts/redis-link.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 class ReplyError extends Error {
@@ -12,6 +13,7 @@ class FakeLink implements RedisLink {
   /** Scripts that were sent, each with the time at which its caller gives up. */
   readonly sent: (readonly [name: string, notAfter: number])[] = [];
   reconnects = 0;
+  bytesRead = 0;
   answer: (name: string) => unknown = () => ['ok', 1000];
   #connected: () => void = () => {};
   #trouble: (error: Error) => void = () => {};
@@ -151,6 +153,67 @@ describe('The connection to Redis', () => {
       expect(told).toEqual([`down: ${message}`]);
     },
   );
+
+  it('waits longer for a large value of one client, and for the commands behind it', async () => {
+    const { clock, link, redis, told, run, outcome } = await createConnection();
+    const { promise, resolve } = withResolvers<unknown>();
+    link.answer = () => promise;
+    const large = outcome(redis.run('commit', 'conversations.commit', { text: 'x'.repeat(16 * 1024 * 1024) }));
+    const behind = run();
+    expect(link.sent.map(([, notAfter]) => notAfter)).toEqual([1000 + 274_320, 1000 + 274_320]);
+    await clock.advance(3000);
+    resolve(['ok', 1000]);
+    expect([await large, await behind, redis.isUp, told]).toEqual(['done', 'done', true, []]);
+    expect(clock.pending).toBe(1);
+  });
+
+  it('waits while a large answer arrives, but not for ever', async () => {
+    const { clock, link, redis, told, run } = await createConnection();
+    const { promise, resolve } = withResolvers<unknown>();
+    link.answer = () => promise;
+    const receive = async () => {
+      link.bytesRead += 1_000_000;
+      await clock.advance(1000);
+    };
+    const asked = run();
+    for (let second = 0; second < 5; second++) await receive();
+    resolve(['ok', 1000]);
+    expect([await asked, redis.isUp]).toEqual(['done', true]);
+    link.answer = never;
+    const endless = run();
+    for (let second = 0; second < 10; second++) await receive();
+    expect(await endless).toBe('Unanswered store_unavailable');
+    expect(told).toEqual(['down: Redis has not answered for 1000 ms']);
+  });
+
+  it('stays up if Redis has no memory for one command alone', async () => {
+    const { link, redis, told, run } = await createConnection();
+    link.answer = (name) => {
+      if (name === 'counters.probe') return ['ok', 1000];
+      throw new ReplyError('OOM command not allowed');
+    };
+    expect(await run()).toBe('RelayError store_unavailable');
+    expect([redis.isUp, told]).toEqual([true, ['warned: OOM command not allowed']]);
+  });
+
+  it('refuses no size that Redis has accepted before, although connections were lost', async () => {
+    const { clock, link, redis, outcome } = await createConnection();
+    link.call = () => Promise.reject(new ReplyError('NOPERM'));
+    const send = (bytes: number) => outcome(redis.run('commit', 'conversations.commit', { text: 'x'.repeat(bytes) }));
+    const lose = async (bytes: number) => {
+      link.answer = () => {
+        throw new NotConnected();
+      };
+      await send(bytes);
+      link.answer = () => ['ok', 1000];
+      await clock.advance(1000);
+    };
+    expect(await send(4_000_000)).toBe('done');
+    for (let times = 0; times < 3; times++) await lose(4_000_000);
+    expect(await send(4_000_000)).toBe('done');
+    for (let times = 0; times < 2; times++) await lose(6_000_000);
+    expect([await send(5_000_000), await send(4_000_000)]).toEqual(['RelayError store_unavailable', 'done']);
+  });
 
   it('does not delay callers that can continue without Redis', async () => {
     const { clock, link, redis, outcome } = await createConnection();

@@ -103,6 +103,20 @@ describe('The SQLite store', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('stays up if one call fails alone, such as one with a text larger than the rest of the disk', async () => {
+    const { clock, thread, store, told } = createStore();
+    thread.value = ({ method }) => {
+      if (method === 'commit') throw full;
+      return null;
+    };
+    for (let times = 0; times < 2; times++)
+      await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect([store.isUp, clock.pending]).toEqual([true, 0]);
+    expect(told.filter((word) => word !== 'commit')).toEqual([
+      `warned: one call failed, and others work: ${full.message}`,
+    ]);
+  });
+
   it('is back only once there is space for an ordinary turn, not just for a small write', async () => {
     const { clock, thread, store } = createStore();
     thread.fault = full;
