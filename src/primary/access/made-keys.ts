@@ -19,7 +19,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
 import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
-import type { FileFaults } from './file-faults.js';
+import { type FileFaults, shownFaults } from './file-faults.js';
 import { exceededOption } from './key-bounds.js';
 import type { RateLimit } from './rate-limit.js';
 
@@ -102,7 +102,7 @@ export class MadeKeys {
   /** Changes the options of a key; others stay. */
   change(by: Actor, name: string, changes: OptionChanges): Promise<KeyView> {
     return this.#update(by, 'key_changed', name, () => {
-      const key = this.#find(by, name);
+      const key = this.#findUsable(by, name);
       const changed = { ...key, ...this.#optionsOf(key, this.#makerOf(by), changes) };
       return { client: key.client, keys: this.#keysWith(key, changed), answer: viewOf(changed) };
     });
@@ -118,7 +118,7 @@ export class MadeKeys {
   /** Replaces the value of a key. The old value works until the day `oldUntil`, or no more. */
   rotate(by: Actor, name: string, oldUntil: string | null): Promise<NewKey> {
     return this.#update(by, 'key_rotated', name, () => {
-      const old = this.#find(by, name);
+      const old = this.#findUsable(by, name);
       const key = randomKey();
       const rotated = { ...old, digest: digestOf(key), previous: this.#previousOf(old, oldUntil) };
       return { client: old.client, keys: this.#keysWith(old, rotated), answer: { key, ...viewOf(rotated) } };
@@ -155,6 +155,13 @@ export class MadeKeys {
     if (by.isAdmin && clients.keyNames.includes(name))
       throw new RelayError('forbidden', `the operator has configured ${name}: change it in the keys file`);
     throw new RelayError('not_found', 'no such key');
+  }
+
+  /** Returns a key as `#find` does. Throws if it is refused because of its record, whose limits are unknown. */
+  #findUsable(by: Actor, name: string): MadeKey {
+    const key = this.#find(by, name);
+    if (key.damage === undefined) return key;
+    throw new RelayError('forbidden', `the stored record of ${name} is damaged: delete the key, and make another one`);
   }
 
   /** Applies changes to options. A person gets the own options where a key would have none. */
@@ -201,6 +208,7 @@ export class MadeKeys {
         }
         if (!(await store?.write(keys))) continue;
         this.#activate(keys);
+        this.#reportRecords();
         log.info(act, { name, by: by.client });
         return answer;
       }
@@ -218,17 +226,27 @@ export class MadeKeys {
 
   /** Activates the keys in the store if another host has changed them. Rejects with `store_unavailable`. */
   async #read(): Promise<void> {
-    const { store, fileFaults, log } = this.#parts;
+    const { store } = this.#parts;
     try {
       const keys = await store?.read();
       if (keys) this.#activate(keys);
-      fileFaults.replace('made_keys', []);
+      this.#reportRecords();
     } catch (error) {
       if (error instanceof RelayError) throw error;
-      const fault = `the content of made-keys ${(error as Error).message}`;
-      if (fileFaults.replace('made_keys', [fault])) log.error('keys_rejected', { error: fault });
+      this.#reportFaults([`the content of made-keys ${(error as Error).message}`]);
       throw storeUnavailable('the stored keys cannot be read');
     }
+  }
+
+  /** Reports the faults of the records in use. */
+  #reportRecords(): void {
+    this.#reportFaults(this.#parts.clients.madeKeys.flatMap(({ damage }) => damage?.fault ?? []));
+  }
+
+  #reportFaults(faults: readonly string[]): void {
+    const { fileFaults, log } = this.#parts;
+    if (fileFaults.replace('made_keys', faults) && faults.length > 0)
+      log.error('keys_rejected', { error: shownFaults(faults) });
   }
 
   #activate(keys: readonly MadeKey[]): void {

@@ -44,7 +44,7 @@ const fileWords: Readonly<Record<ReloadedFile, readonly [part: ReasonBody['part'
   made_keys: [
     'keys',
     'made_keys',
-    'in the keys made over HTTP, which stay as they were: the log has it as keys_rejected',
+    'in the keys made over HTTP: damaged ones are refused, and unreadable ones stay as they were: the log has it as keys_rejected',
   ],
   accounts: [
     ...(['accounts', 'accounts_file'] as const),

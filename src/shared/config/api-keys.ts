@@ -101,6 +101,8 @@ export interface MadeKey extends ApiKey {
   readonly madeAt: number;
   /** Groups of the person who has made it, whose budgets it shares. */
   readonly groups: readonly string[];
+  /** Stored record of a key that is refused because its record has a fault. */
+  readonly damage?: { readonly record: unknown; readonly fault: string };
 }
 
 /** Returns the client of a key. */

@@ -1,40 +1,100 @@
 import { z } from 'zod';
 import { madeKeyClient, readClientId } from '../client.js';
-import { type MadeKey, plainOptions } from './api-keys.js';
+import { digestsOf, type MadeKey, plainOptions, refusedOptions } from './api-keys.js';
 import { keyNamePattern, optionTexts, readOptionTexts } from './key-options.js';
 
-const content = z.strictObject({
-  version: z.literal(1),
-  keys: z.array(
-    z.strictObject({
-      name: z.string().regex(keyNamePattern),
-      client: z
-        .string()
-        .regex(/^(made |sso [^/]+\/)[\w.-]+~\w+$/)
-        .optional(),
-      digest: z.string().regex(/^[0-9a-f]{64}$/),
-      owner: z.string(),
-      made_at: z.iso.datetime(),
-      groups: z.array(z.string()).optional(),
-      options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
-    }),
-  ),
+const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });
+
+const parts = {
+  name: z.string().regex(keyNamePattern),
+  client: z.string().regex(/^(made |sso [^/]+\/)[\w.-]+~\w+$/),
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
+  owner: z.string(),
+  made_at: z.iso.datetime(),
+};
+const record = z.strictObject({
+  ...parts,
+  client: parts.client.optional(),
+  groups: z.array(z.string()).optional(),
+  options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
 });
 
-/** Parses the file of keys that were made over HTTP. Throws an error whose message contains no digest. */
+/**
+ * Parses the file of keys that were made over HTTP. A record with a fault is refused alone: its name and its digest stay
+ * taken, and it stays in the file. Throws for any other fault of the file. No message contains a digest.
+ */
 export function readMadeKeys(text: string): MadeKey[] {
   const parsed = content.safeParse(parseJson(text));
   if (!parsed.success) throw new Error('is damaged');
-  const names = new Set(parsed.data.keys.map(({ name }) => name));
-  if (names.size < parsed.data.keys.length) throw new Error('has two keys with one name');
-  return parsed.data.keys.map(({ made_at, groups = [], options, ...key }) => ({
+  const records = new MadeRecords();
+  for (const each of parsed.data.keys) records.add(each);
+  return records.keys;
+}
+
+/** Owns the records of a file, with the names, digests and clients in use. Of two records with one of these, the first counts. */
+class MadeRecords {
+  readonly #keys: MadeKey[] = [];
+  readonly #names = new Set<string>();
+  readonly #taken = new Set<string>();
+
+  get keys(): MadeKey[] {
+    return this.#keys;
+  }
+
+  add(each: unknown): void {
+    const key = this.#keyOf(each);
+    this.#keys.push(key);
+    this.#names.add(key.name);
+    for (const part of [key.client, ...digestsOf(key)]) this.#taken.add(part);
+  }
+
+  #keyOf(each: unknown): MadeKey {
+    try {
+      const key = keyOf(record.parse(each));
+      if (this.#names.has(key.name)) throw new Error('another key already has its name');
+      if ([key.client, ...digestsOf(key)].some((part) => this.#taken.has(part)))
+        throw new Error('another key already has its client or its value');
+      return key;
+    } catch (error) {
+      return this.#refusedKey(each, error instanceof z.ZodError ? 'it is damaged' : (error as Error).message);
+    }
+  }
+
+  /** Returns the key of a record with a fault. A name of its own replaces a name that is unreadable or in use. */
+  #refusedKey(damaged: unknown, reason: string): MadeKey {
+    const fields = Object(damaged) as Readonly<Record<string, unknown>>;
+    const read = <N extends keyof typeof parts>(name: N) => parts[name].safeParse(fields[name]).data ?? '';
+    const own = read('name');
+    const name = own === '' || this.#names.has(own) ? this.#freeName() : own;
+    const free = (part: string) => (this.#taken.has(part) ? '' : part);
+    const fault = `record ${this.#keys.length + 1} (${name}): ${reason}`;
+    const identity = {
+      client: free(read('client')) || madeKeyClient(null, { name, id: 'damaged' }),
+      owner: read('owner'),
+    };
+    const madeAt = Date.parse(read('made_at')) || 0;
+    const digest = free(read('digest'));
+    return { name, ...identity, digest, madeAt, groups: [], ...refusedOptions, damage: { record: damaged, fault } };
+  }
+
+  #freeName(): string {
+    for (let number = this.#keys.length + 1; ; number++) {
+      const name = `damaged-${number}`;
+      if (!this.#names.has(name)) return name;
+    }
+  }
+}
+
+/** Throws an OptionFault for an option that cannot be read. */
+function keyOf({ made_at, groups = [], options, ...key }: z.output<typeof record>): MadeKey {
+  return {
     ...key,
     client: key.client ?? firstClient(key, Date.parse(made_at)),
     madeAt: Date.parse(made_at),
     groups,
     ...plainOptions,
     ...readOptionTexts(options),
-  }));
+  };
 }
 
 /** Returns the client of a key in a file without clients: the time at which the key was made identifies it. */
@@ -51,11 +111,16 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the text of this file. */
+/** Returns the text of this file. Damaged records are unchanged. */
 export function madeKeysText(keys: readonly MadeKey[]): string {
-  const rows = keys.map(({ name, client, digest, owner, madeAt, groups, ...options }) => ({
-    ...{ name, client, digest, owner, made_at: new Date(madeAt).toISOString(), ...(groups.length > 0 && { groups }) },
-    options: optionTexts(options, true),
-  }));
+  const rows = keys.map(({ name, client, digest, owner, madeAt, groups, damage, ...options }) =>
+    damage === undefined
+      ? {
+          ...{ name, client, digest, owner, made_at: new Date(madeAt).toISOString() },
+          ...(groups.length > 0 && { groups }),
+          options: optionTexts(options, true),
+        }
+      : damage.record,
+  );
   return `${JSON.stringify({ version: 1, keys: rows }, null, 1)}\n`;
 }

@@ -372,6 +372,50 @@ describe('Keys of several hosts', () => {
   });
 });
 
+describe('A key whose record is damaged', () => {
+  const rowOf = (name: string, more: object = {}) => ({
+    ...{ name, client: `made ${name}~1`, digest: digestOf(name), owner: 'key root', options: {} },
+    ...{ made_at: '2026-11-27T21:00:00.000Z', ...more },
+  });
+  const textOf = (...rows: readonly unknown[]) => JSON.stringify({ version: 1, keys: rows });
+
+  it('can only be deleted, and its record stays in the file while other keys change', async () => {
+    const damaged = rowOf('lab', { options: { colour: 'red' } });
+    const { keys, clients, log, stored, path } = createKeys();
+    clients.replaceMadeKeys(readMadeKeys(textOf(damaged, rowOf('desk'), 7)));
+    await keys.refresh();
+    expect([log.events, keys.list(root).map(({ name }) => name)]).toEqual([
+      ['keys_rejected'],
+      ['root', 'lab', 'desk', 'damaged-3'],
+    ]);
+    await expect(keys.change(root, 'lab', { weight: '2' })).rejects.toThrow('the stored record of lab is damaged');
+    await expect(keys.rotate(root, 'lab', null)).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(keys.make(root, 'lab', {})).rejects.toThrow('another key already has the name lab');
+    await keys.change(root, 'desk', { weight: '2' });
+    expect(JSON.parse(await readFile(path, 'utf8')).keys).toMatchObject([damaged, { name: 'desk' }, 7]);
+    for (const name of ['lab', 'damaged-3']) await keys.remove(root, name);
+    expect((await stored()).map(({ name, weight }) => [name, weight])).toEqual([['desk', 2]]);
+    expect(log.events.filter((event) => event === 'keys_rejected')).toHaveLength(2);
+  });
+
+  it('never takes the name, the client or the value of another key, which comes first', () => {
+    const twins = [
+      rowOf('lab', { digest: digestOf('other') }),
+      rowOf('desk', { client: 'made lab~1' }),
+      rowOf('ci', { digest: digestOf('lab') }),
+    ];
+    const read = readMadeKeys(textOf(rowOf('lab'), ...twins));
+    expect(read.map(({ name, damage }) => [name, damage?.fault ?? null])).toEqual([
+      ['lab', null],
+      ['damaged-2', 'record 2 (damaged-2): another key already has its name'],
+      ['desk', 'record 3 (desk): another key already has its client or its value'],
+      ['ci', 'record 4 (ci): another key already has its client or its value'],
+    ]);
+    expect(new Set(read.map(({ client }) => client)).size).toBe(4);
+    expect(read.filter(({ digest }) => digest === digestOf('lab'))).toHaveLength(1);
+  });
+});
+
 describe('Nobody else', () => {
   it.each([eve, { ...ada, client: 'key root' }, { ...ada, client: 'user ada' }])('makes a key: %j', async (by) => {
     const { keys } = createKeys();
@@ -399,7 +443,7 @@ describe('The file of made keys', () => {
     expect(clientsIn(madeKeysText(readMadeKeys(JSON.stringify({ version: 1, keys: rows }))))).toEqual(read);
   });
 
-  it.each(['', '{"version":1,"ke', '{"version":2,"keys":[]}', '[]', '{"version":1,"keys":[{"name":"a"}]}'])(
+  it.each(['', '{"version":1,"ke', '{"version":2,"keys":[]}', '[]', '{"version":1,"keys":{}}'])(
     'is reported as damaged: %j',
     (text) => {
       expect(() => readMadeKeys(text)).toThrow('is damaged');

@@ -3,6 +3,7 @@ import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -39,17 +40,20 @@ const keyFaults: typeof faults = [
   ['an expiry that is no day', (line) => `${line},expires=2026-02-31`],
 ];
 
+const clock = new FakeClock();
+
+function isValid(rights: { readonly expiresAt: number | null } | null): boolean {
+  return rights !== null && (rights.expiresAt ?? Number.POSITIVE_INFINITY) > clock.now();
+}
+
 async function createService(reportsCosts = true) {
   const content = { apiKeys: [], namedKeys: [], madeKeys: [], personLines: [], sharedBudgets: [] };
   const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 });
-  const clock = new FakeClock();
   const ring = new KeyRing();
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const fileFaults = new FileFaults();
   const onChange = () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
   const listener = keysListener({ clients, onChange, fileFaults, log: new LogBook(), reportsCosts });
-  const isValid = (rights: { readonly expiresAt: number | null } | null) =>
-    rights !== null && (rights.expiresAt ?? Number.POSITIVE_INFINITY) > clock.now();
   const hasBudget = (client: string) => {
     try {
       budgets.checkBudget({ client });
@@ -69,7 +73,7 @@ async function createService(reportsCosts = true) {
   };
   await listener.read(Object.values(lines).join('\n'));
   const refused = () => subjects.filter((subject) => !tests[subject]());
-  return { listener, refused, ring, fileFaults };
+  return { listener, refused, ring, fileFaults, clients };
 }
 
 const cases = subjects.flatMap((subject) =>
@@ -126,4 +130,55 @@ describe('After a change of the keys file', () => {
     await listener.read(Object.values({ ...lines, [subject]: line }).join('\n'));
     expect(refused()).toEqual([subject]);
   });
+});
+
+describe('After a change of the keys made over HTTP', () => {
+  const rowOf = (name: string) => ({
+    ...{ name, client: `made ${name}~1`, digest: digestOf(name), owner: 'key root' },
+    ...{ made_at: '2026-11-27T21:00:00.000Z', groups: ['physics'], options: { scopes: 'ask', rate: '5/60' } },
+  });
+  type Row = ReturnType<typeof rowOf>;
+  const fields = Object.keys(rowOf('')) as (keyof Row)[];
+  const values = [null, 7, '', 'a b', [], {}, ['x', 7], { colour: 'red' }, { scopes: '' }, { rate: 5 }];
+  const damages: readonly (readonly [what: string, damage: (row: Row) => unknown])[] = [
+    ...fields.flatMap((field) =>
+      values
+        .filter(
+          (value) =>
+            !(
+              (field === 'groups' && Array.isArray(value) && value.length === 0) ||
+              (field === 'options' && JSON.stringify(value) === '{}') ||
+              (field === 'owner' && typeof value === 'string')
+            ),
+        )
+        .map((value) => [`the ${field} ${JSON.stringify(value)}`, (row: Row) => ({ ...row, [field]: value })] as const),
+    ),
+    ...(['name', 'digest', 'owner', 'made_at', 'options'] as const).map(
+      (field) => [`no ${field}`, (row: Row) => ({ ...row, [field]: undefined })] as const,
+    ),
+    ['an unknown field', (row) => ({ ...row, colour: 'red' })],
+    ['a number in place of the record', () => 7],
+    ['nothing in place of the record', () => null],
+  ];
+
+  it.each(damages)(
+    'a record with %s is refused alone, a removed key too, and the fault is visible',
+    async (_, damage) => {
+      const names = ['first', 'second', 'third'];
+      const { listener, clients, ring } = await createService();
+      const shown = () => [...names, 'removed'].filter((name) => isValid(ring.find(name)));
+      const read = (rows: readonly unknown[]) => {
+        const keys = readMadeKeys(JSON.stringify({ version: 1, keys: rows }));
+        clients.replaceMadeKeys(keys);
+        ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
+        return keys.filter((key) => key.damage !== undefined).length;
+      };
+      const good = names.map(rowOf);
+      expect([read([...good, rowOf('removed')]), shown()]).toEqual([0, [...names, 'removed']]);
+      expect([read(good.with(1, damage(rowOf('second')) as Row)), shown()]).toEqual([1, ['first', 'third']]);
+      expect([read(good), shown()]).toEqual([0, names]);
+      await listener.read('');
+      expect(shown()).toEqual(names);
+    },
+  );
 });
