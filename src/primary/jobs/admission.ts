@@ -82,8 +82,10 @@ export class Admission {
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
     const { name: cli, label, gate } = route.cli;
     const ticket = this.#resources.room.admit({ client, bytes, cli, gate, lane: turn?.id ?? label, heldBy });
-    turn?.open();
-    return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
+    return orGivenBack([turn, ticket], () => {
+      turn?.open();
+      return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
+    });
   }
 
   /**
@@ -114,8 +116,10 @@ export class Admission {
     this.#checkStore(request);
     const isOpen = background?.isLeased === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
-    if (!isOpen) turn?.open();
-    return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+    return orGivenBack([turn], () => {
+      if (!isOpen) turn?.open();
+      return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+    });
   }
 
   /** Prepares a job with a slot for another route. Its conversation stays the same, and is replayed. */
@@ -205,6 +209,16 @@ function launchOf(request: JobRequest, route: Route, relaySearches: boolean): La
 
 function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): LaunchOptions {
   return turn === null ? launch : { ...launch, system: turn.system };
+}
+
+/** Returns the result of an action. If it throws, gives back what was taken for it. */
+export function orGivenBack<T>(held: readonly (Disposable | null)[], action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    for (const each of held) each?.[Symbol.dispose]();
+    throw error;
+  }
 }
 
 /** Whether the program of a route supports the request, as far as it is known. */

@@ -4,6 +4,7 @@ import { holderOf } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
+import { isolated } from '../../shared/isolated.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import { titleOf } from '../conversations/transcript.js';
@@ -64,6 +65,7 @@ export interface BackgroundResources {
  */
 export class BackgroundJobs {
   readonly #resources: BackgroundResources;
+  readonly #observer: Pick<BackgroundObserver, 'ended'>;
   readonly #maxJobs: number;
   /** Jobs that are being accepted, and waiting jobs. */
   readonly #waiting = new FairShare<Sharer>();
@@ -80,6 +82,7 @@ export class BackgroundJobs {
   /** `maxJobs`: maximum number of waiting jobs. */
   constructor(resources: BackgroundResources, { maxJobs }: { readonly maxJobs: number }) {
     this.#resources = resources;
+    this.#observer = isolated(resources.observer, (thrown) => resources.runner.reportDefect(thrown));
     this.#maxJobs = maxJobs;
   }
 
@@ -278,13 +281,13 @@ export class BackgroundJobs {
   }
 
   async #end(job: BackgroundJob, end: JobEnd): Promise<void> {
-    const { observer, stored } = this.#resources;
+    const { stored } = this.#resources;
     const { accepted, log, client } = job.background;
     const standing = await stored.end(accepted.id, client, end, log);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));
     this.#open.delete(accepted.id);
-    if (standing === end) observer.ended(job, end);
+    if (standing === end) this.#observer.ended(job, end);
   }
 
   #reportIdle(): void {

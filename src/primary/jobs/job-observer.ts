@@ -24,32 +24,3 @@ export interface JobObserver {
   /** Called when a job failed because of a defect in this service. */
   jobBroke(thrown: unknown): void;
 }
-
-/** Returns an observer whose exceptions are reported as defects, so that they neither end a job nor hold its slot or turn. */
-export function isolated(observer: JobObserver): JobObserver {
-  const isolate =
-    <A extends readonly unknown[]>(call: (...values: A) => void) =>
-    (...values: A) => {
-      try {
-        call(...values);
-      } catch (error) {
-        jobBroke(error);
-      }
-    };
-  const jobBroke = (thrown: unknown) => {
-    try {
-      observer.jobBroke(thrown);
-    } catch {} // nobody is left to report to
-  };
-  return {
-    jobBroke,
-    toolRound: isolate((...values) => observer.toolRound(...values)),
-    jobStarted: isolate((...values) => observer.jobStarted(...values)),
-    sizesReported: isolate((...values) => observer.sizesReported(...values)),
-    inputCounted: isolate((...values) => observer.inputCounted(...values)),
-    firstDelta: isolate((...values) => observer.firstDelta(...values)),
-    fellBack: isolate((...values) => observer.fellBack(...values)),
-    attemptEnded: isolate((...values) => observer.attemptEnded(...values)),
-    jobEnded: isolate((...values) => observer.jobEnded(...values)),
-  };
-}

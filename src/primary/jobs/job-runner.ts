@@ -1,6 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
+import { isolated } from '../../shared/isolated.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -14,12 +15,12 @@ import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
 import { noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
-import { Admission, type AdmissionResources, type AdmissionSettings } from './admission.js';
+import { Admission, type AdmissionResources, type AdmissionSettings, orGivenBack } from './admission.js';
 import { type Answered, Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
-import { isolated, type JobObserver } from './job-observer.js';
+import type { JobObserver } from './job-observer.js';
 import { JobProcesses, tenantOf } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
@@ -70,7 +71,7 @@ export class JobRunner {
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
-    this.#observer = isolated(resources.observer);
+    this.#observer = isolated(resources.observer, (thrown) => resources.observer.jobBroke(thrown));
     this.#admission = new Admission(resources, limits);
     const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
     this.#memory = { charges: new Charges(), sampling, isUsageUnknown: false };
@@ -257,6 +258,11 @@ export class JobRunner {
     return this.#admission.mayStart({ request, route }, isPatient);
   }
 
+  /** Reports an exception that is a defect of this service. */
+  reportDefect(thrown: unknown): void {
+    this.#observer.jobBroke(thrown);
+  }
+
   /** Ends a job that was refused before its admission. */
   dismiss(request: JobRequest, reason: unknown): JobFailed {
     const end = refusedEnd(toRelayError(reason));
@@ -285,10 +291,12 @@ export class JobRunner {
       const { clock, spansOf } = this.#resources;
       const spans = spansOf?.(request, route) ?? null; // may throw, so no slot is held yet
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
-      const job = new Job({ request, choice, events, background: null, spans }, caller, clock);
-      job.admit(++this.#lastNumber, prepared, () => ticket);
-      this.#addOpen(job);
-      return job;
+      return orGivenBack([prepared.turn, ticket], () => {
+        const job = new Job({ request, choice, events, background: null, spans }, caller, clock);
+        job.admit(++this.#lastNumber, prepared, () => ticket);
+        this.#addOpen(job);
+        return job;
+      });
     } catch (error) {
       this.#countRound(request, 'refused');
       const { code, message } = toRelayError(error);

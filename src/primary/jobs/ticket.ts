@@ -112,6 +112,10 @@ export class Ticket implements Sharer, Member {
     this.#state = 'released';
     this.#room.leave(this, heldSlot);
   }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
 }
 
 /** All waiting jobs with their positions. The iteration pauses between slices; changes during a pause are picked up. */

@@ -154,7 +154,7 @@ function harnessState(extras: Capabilities) {
     isStoreUp: true,
     isBudgetUsedUp: false,
     /** Method of the observer that throws; null for none. */
-    brokenObservation: null as keyof JobObserver | null,
+    brokenObservation: null as keyof JobObserver | 'ended' | null,
     /** Models that clients may name; null allows all. */
     models: null as readonly string[] | null,
     /** Earlier text that each request continues. */
@@ -349,8 +349,10 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
           clock,
         );
   const observer = {
-    ended: ({ background }: BackgroundJob, end: JobEnd) =>
-      void state.backgroundEnds.push({ id: background.accepted.id, end }),
+    ended: ({ background }: BackgroundJob, end: JobEnd) => {
+      if (state.brokenObservation === 'ended') throw new TypeError('ended is broken');
+      state.backgroundEnds.push({ id: background.accepted.id, end });
+    },
     endedByAdmin: (by: string, job: EndedByAdmin) => void state.endedByAdmin.push([by, job]),
   };
   const recordEnd = async () => {};

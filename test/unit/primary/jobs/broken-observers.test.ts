@@ -25,6 +25,18 @@ describe('An observer that throws', () => {
     await harness.expectTidy();
   });
 
+  it('does not keep a background job open after its end', async () => {
+    const harness = jobHarness();
+    harness.brokenObservation = 'ended';
+    await harness.accept();
+    await harness.jobs.idle();
+    expect([harness.jobs.counts, harness.broken]).toEqual([
+      { queued: 0, running: 0 },
+      [new TypeError('ended is broken')],
+    ]);
+    await harness.expectTidy();
+  });
+
   it('does not keep a job with tool results from its start', async () => {
     const harness = jobHarness();
     harness.brokenObservation = 'toolRound';
@@ -44,4 +56,21 @@ describe('An observer that throws', () => {
     expect(await harness.turn(conversationId)).toBe(conversationId);
     await harness.expectTidy();
   });
+});
+
+it('A job that cannot be prepared after its admission gives back its slot', async () => {
+  const harness = jobHarness();
+  const results = [{ id: 'call_1', text: 'sunny', isError: false }];
+  const history = [{ role: 'user', text: 'Hi' } as const, { role: 'assistant', text: 'Hello' } as const];
+  const broken = () => {
+    throw new TypeError('no list');
+  };
+  harness.liveConversations = Object.assign([], { some: broken });
+  for (let times = 0; times < 5; times++) {
+    const run = async () => harness.finish({ history, results, chain: { before: 'a', asked: 'b' } });
+    await run().catch((error) => expect(error).toEqual(new TypeError('no list')));
+  }
+  harness.liveConversations = [];
+  expect(await harness.finish({})).toMatchObject({ outcome: 'ok' });
+  await harness.expectTidy();
 });
