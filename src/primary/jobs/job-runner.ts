@@ -25,7 +25,7 @@ import { JobProcesses, tenantOf } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
-import { fallbacksIn, type RouteChoice } from './route-choice.js';
+import { accountChanged, accountRemoved, fallbacksIn, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
 import { SearchGrant } from './search-grant.js';
 import type { Ticket } from './ticket.js';
@@ -492,15 +492,4 @@ export class JobRunner {
     if (outcome === 'shutting_down') return retryAfter('drain', 0); // the drain deadline has passed
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
   }
-}
-
-/** Makes the error of a caller: the service is not at fault, and a repeated request gets the account that is right then. */
-function accountRemoved(): RelayError {
-  return new RelayError('shutting_down', 'the account of this job can no longer be used: send the request again');
-}
-
-/** Makes the reason why a background job waits again. */
-function accountChanged(): RelayError {
-  const message = 'the account of this job can no longer be used, but another one may be: send the request again';
-  return new RelayError('cli_error', message, { reason: 'other', retryAfterSeconds: 1 });
 }

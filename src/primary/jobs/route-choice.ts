@@ -110,3 +110,14 @@ function fallbackReasonOf(error: unknown): FallbackReason | null {
   if (code !== 'cli_error') return null;
   return reason === 'quota' || reason === 'auth' || reason === 'overloaded' ? reason : null;
 }
+
+/** Makes the error of a caller: the service is not at fault, and a repeated request gets the account that is right then. */
+export function accountRemoved(): RelayError {
+  return new RelayError('shutting_down', 'the account of this job can no longer be used: send the request again');
+}
+
+/** Makes the reason why a background job waits again. */
+export function accountChanged(): RelayError {
+  const message = 'the account of this job can no longer be used, but another one may be: send the request again';
+  return new RelayError('cli_error', message, { reason: 'other', retryAfterSeconds: 1 });
+}
