@@ -15,7 +15,7 @@ const maxAttempts = 4;
 
 /** Measures the growth up to this number of parts. Repeats the measurement while the slope is above the limit. */
 export async function growthOf({ path, make }: NumerousParts, most: number, maxSlope: number): Promise<Growth> {
-  const bodies = [most / 4, most / 2, most].map((count) => JSON.stringify(make(count)));
+  const bodies = [most / 4, most / 2, most].map((count) => textOf(make(count)));
   const best = [Infinity, Infinity, Infinity] as [number, number, number];
   let slope = Infinity;
   for (let attempt = 0; attempt < maxAttempts && slope > maxSlope; attempt++) {
@@ -24,6 +24,10 @@ export async function growthOf({ path, make }: NumerousParts, most: number, maxS
     slope = Math.log2((best[2] + noiseMs) / (best[0] + noiseMs)) / 2;
   }
   return { ms: best, slope };
+}
+
+function textOf(body: object | string): string {
+  return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
 async function processorMs(work: () => Promise<void>): Promise<number> {

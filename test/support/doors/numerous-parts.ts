@@ -1,4 +1,6 @@
 import { type DoorShape, doorShapes, png } from './door-bodies.js';
+import { assistant, type Kind, maxValues, named, times, user } from './many.js';
+import { otherFields } from './numerous-fields.js';
 
 /** Body with a given number of parts of one kind. */
 export interface NumerousParts {
@@ -6,20 +8,8 @@ export interface NumerousParts {
   readonly field: string;
   /** Largest number of parts that the limits of a body allow, or a tenth more. */
   readonly most: number;
-  readonly make: (count: number) => object;
-}
-
-/** Limit of values in a body. */
-const maxValues = 49_000;
-const user = (content: unknown) => ({ role: 'user', content });
-const assistant = (content: unknown) => ({ role: 'assistant', content });
-
-function times<T>(count: number, make: (index: number) => T): T[] {
-  return Array.from({ length: count }, (_, index) => make(index));
-}
-
-function named<T>(count: number, make: (index: number) => T): Record<string, T> {
-  return Object.fromEntries(times(count, (index) => [`n${index}`, make(index)]));
+  /** Makes the body, or the text of a file. */
+  readonly make: (count: number) => object | string;
 }
 
 function nested(depth: number, innermost: unknown, wrap: (inner: unknown) => unknown): unknown {
@@ -28,10 +18,8 @@ function nested(depth: number, innermost: unknown, wrap: (inner: unknown) => unk
   return value;
 }
 
-type Kind = readonly [name: string, most: number, make: (count: number) => object];
-
 /** JSON schemas of up to 60 KB. */
-const numerousInSchemas: readonly Kind[] = [
+const numerousInSchemas: readonly (readonly [name: string, most: number, make: (count: number) => object])[] = [
   ['properties', 2500, (n) => ({ properties: named(n, () => ({ type: 'null' })) })],
   ['dependencies with lists', 4000, (n) => ({ dependencies: named(n, () => ['a']) })],
   ['dependencies with schemas', 4000, (n) => ({ dependencies: named(n, () => ({})) })],
@@ -354,7 +342,7 @@ export function numerousParts(): NumerousParts[] {
       ['/ask', `${name} of the answer`, most, (n: number) => ({ prompt: 'Hi', schema: schema(n) })] as const,
     ];
   });
-  return [...doors, ...apiFields, ...schemas].map(([path, field, most, make]) => ({
+  return [...doors, ...apiFields, ...otherFields, ...schemas].map(([path, field, most, make]) => ({
     ...{ path, field, most: Math.floor(most), make: (count: number) => make(Math.floor(count)) },
   }));
 }

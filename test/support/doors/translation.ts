@@ -5,27 +5,35 @@ import { strictSchema } from '../../../src/primary/cli/adapters/codex/adapter.js
 import { itemsOf } from '../../../src/primary/cli/adapters/codex/input.js';
 import { promptOf } from '../../../src/primary/cli/adapters/common/transcript.js';
 import { demoAdapter } from '../../../src/primary/cli/adapters/demo/adapter.js';
-import type { Turn } from '../../../src/primary/cli/contract/adapter.js';
+import { isDocument, type Turn } from '../../../src/primary/cli/contract/adapter.js';
 import { replayable } from '../../../src/primary/cli/process/replay.js';
 import { withoutEcho } from '../../../src/primary/jobs/echo.js';
 import { emulated, withoutTools } from '../../../src/primary/jobs/emulated-tools.js';
 import { askRequest } from '../../../src/shared/api/ask.js';
 import { chatRequest } from '../../../src/shared/api/chat.js';
+import { makeKeyRequest } from '../../../src/shared/api/keys.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { Inbox, Outbox, type PeerMessage } from '../../../src/shared/ipc/packets.js';
 import { type JobRequest, jobRequest } from '../../../src/shared/job.js';
+import { IdSet } from '../../../src/shared/text/id-set.js';
+import { LineCounter } from '../../../src/shared/text/line-counter.js';
+import { LineScanner } from '../../../src/shared/text/line-scanner.js';
 import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
 import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
+import { messageBatchRequest } from '../../../src/worker/anthropic/batches.js';
 import {
   messagesRequest,
   parseCountedMessages,
   parseMessages,
 } from '../../../src/worker/anthropic/messages-request.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
+import { FormParts } from '../../../src/worker/http/form-parts.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { message } from '../../../src/worker/mcp/messages.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/worker/ollama/generate-request.js';
+import { chatBatchLines } from '../../../src/worker/openai/batch-lines.js';
+import { batchCreateRequest } from '../../../src/worker/openai/batches.js';
 import { chatCompletionRequest, parseChat } from '../../../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../../../src/worker/openai/responses-input.js';
 import { repeatedOf } from '../../../src/worker/openai/responses-repeated.js';
@@ -58,7 +66,26 @@ const parsers: Readonly<Record<string, Parse>> = {
     job: { ...native, text, schema: value && { path: 'schema', value } },
   })),
   '/chat': parser(chatRequest, ({ message: text }) => ({ job: { ...native, text } })),
+  '/keys': parser(makeKeyRequest, () => null),
+  '/v1/batches': parser(batchCreateRequest, () => null),
+  '/v1/messages/batches': parser(messageBatchRequest, ({ requests }) => {
+    for (const request of requests) JSON.stringify(request);
+    return null;
+  }),
+  'a line of a batch': async (bytes) => (await chatBatchLines.parse(bytes, async () => {})).parsed.job,
+  '/v1/files': async (bytes) => {
+    readFile(bytes);
+    return null;
+  },
 };
+
+/** Reads the bytes of a file, which are those of a form, too. */
+function readFile(bytes: Buffer): void {
+  new LineCounter().add(bytes);
+  new FormParts('edge', 17).addPiece(bytes);
+  const [scanner, ids] = [new LineScanner(), new IdSet()];
+  for (const { id } of [...scanner.scan(bytes), scanner.last()].filter((line) => line !== null)) ids.add(id ?? '');
+}
 
 const source = { locals: { requestId: 'r', trace: null, client: 'key a', groups: [] }, req: { get: () => undefined } };
 const primary = new FakePrimary({ schemaFault: { fault: null }, toolFault: { wrong: null } }).asPrimary;
@@ -112,6 +139,7 @@ async function workInPrimary(request: JobRequest): Promise<void> {
   withoutEcho('a line of stderr\n', history.flatMap(messageTexts));
   new ClaudeWriter(new Set(['system', 'schema', 'model', 'effort', 'tools'])).write(turn, 1);
   (await demoWriter).write(turn, 1);
+  if ([{ images }, ...history].some((message) => message.images?.some(isDocument))) return; // others get its text
   JSON.stringify(history.flatMap(itemsOf));
   if (schema !== null) strictSchema(schema);
   promptBlocks(turn, true);
