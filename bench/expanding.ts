@@ -7,21 +7,62 @@ import { headerOf, writeHolders } from '../test/support/clients/dripping-bodies.
 import type { ExpandingKind } from '../test/support/clients/expanding.js';
 import { jsonPost, RawConnection, request } from '../test/support/clients/raw-http.js';
 import { memoryOf, workersOf } from '../test/support/processes/processes.js';
-import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
+import { type Service, twoWorkers } from '../test/support/service/service.js';
+import { startWatched, type WatchedService } from '../test/support/service/stalls.js';
 import { dropLog } from './support/service-log.js';
-import { quantile } from './support/statistics.js';
+import { median, quantile } from './support/statistics.js';
 import type { Row } from './support/table.js';
 
-const attacks: readonly (readonly [kind: ExpandingKind | null, connections: number])[] = [
-  [null, 0],
-  ['reads of a stored response of 8 MB', 70],
-  ['lists of an input of 2 MB', 70],
-  ['requests that continue a text of 60 MB', 2],
-  ['requests that continue a text of 60 MB', 32],
-  ['requests that continue a text of 8 MB', 4],
-  ['requests with 10,000 references to a stored item', 2],
-  ['requests with arguments of five million lists', 2],
-  ['requests with arguments 5,000 levels deep', 8],
+interface Attack {
+  /** Kind of the requests; null for none. */
+  readonly kind: ExpandingKind | null;
+  readonly connections: number;
+}
+
+const attack = (kind: ExpandingKind | null, connections: number): Attack => ({ kind, connections });
+
+const none = attack(null, 0);
+const stored = [
+  attack('reads of a stored response of 8 MB', 70),
+  attack('lists of an input of 2 MB', 70),
+  attack('requests that continue a text of 60 MB', 2),
+  attack('requests that continue a text of 60 MB', 32),
+  attack('requests that continue a text of 8 MB', 4),
+  attack('requests with 10,000 references to a stored item', 2),
+  attack('requests with arguments of five million lists', 2),
+  attack('requests with arguments 5,000 levels deep', 8),
+];
+const uploads = [
+  attack('forms with a million empty parts', 4),
+  attack('forms with a million parts without headers', 4),
+  attack('forms with 160,000 fields', 4),
+  attack('forms with a header of 10 MB', 4),
+  attack('forms in pieces of one byte', 8),
+  attack('uploads that flow slowly', 100),
+  attack('uploads that fall silent', 100),
+];
+const contents = [
+  attack('requests with 20 references to a PDF that takes long to inspect', 4),
+  attack('requests with 20 PDFs that take long to inspect', 4),
+  attack('requests with a PDF whose page has 20 MB', 4),
+  attack('requests with a tool of 5,500 dependencies', 4),
+  attack('requests with 10 tools of 1,000 properties', 4),
+];
+const searches = [
+  attack('searches whose result has 1 MB of text', 4),
+  attack('searches whose result has 4,000 pages', 4),
+  attack('searches whose result arrives in pieces of one byte', 4),
+  attack('searches whose result never ends', 8),
+  attack('searches whose result is 1 MB of brackets', 4),
+];
+const batches = [
+  attack('batches of four million lines', 4),
+  attack('batches of 30 MB of blank lines', 4),
+  attack('batches of a line of 60 MB', 4),
+  attack('batches of four lines of 15 MB', 4),
+  attack('batches of four lines of 15 MB that are cancelled', 4),
+  attack('batches of 2,000 lines', 4),
+  attack('batches of 20,000 lines that are cancelled', 4),
 ];
 
 const attackMs = 10_000;
@@ -29,41 +70,75 @@ const restMs = 50;
 const patienceMs = 30_000;
 const targets = { healthMs: 50, memoryMb: 1024 };
 
-/** Measures small requests that could expand in the service, and their effect on other clients. */
-export async function expanding(): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const [kind, connections] of attacks) rows.push(await rowOf(kind, connections));
-  return rows;
+/** Returns a measurement of these attacks of one client, and of their effect on other clients. */
+function measurementOf(attacks: readonly Attack[]): () => Promise<Row[]> {
+  return async () => {
+    const rows: Row[] = [];
+    for (const each of [none, ...attacks]) rows.push(await rowOf(each));
+    return rows;
+  };
 }
 
-async function rowOf(kind: ExpandingKind | null, connections: number): Promise<Row> {
+/** Groups of attacks, each of which takes up to two minutes. */
+export const expanding = measurementOf(stored);
+export const uploadAttacks = measurementOf(uploads);
+export const contentAttacks = measurementOf(contents);
+export const searchAttacks = measurementOf(searches);
+export const batchFloods = measurementOf(batches);
+
+async function rowOf({ kind, connections }: Attack): Promise<Row> {
   await using folder = await temporaryFolder();
-  const service = await startService({ env: { ...twoWorkers, ...(await writeHolders(folder)) } });
-  dropLog(service);
-  const { healthMs, lost, asked, largestMb, replaced, exit } = await under(kind, connections, service);
+  const holders = await writeHolders(folder, 'search=100000/day');
+  const search = kind?.startsWith('searches') ? await startSearch() : null;
+  const searchEnv = search === null ? null : { MODEL_API_SEARCH: `mcp:${search.url}#find` };
+  const watched = await startWatched({ ...twoWorkers, ...holders, ...searchEnv, MODEL_API_FILES: 'memory' });
+  dropLog(watched.service);
+  try {
+    return rowFor(kind, connections, await under(kind, connections, watched));
+  } finally {
+    search?.program.kill();
+    // After a crash, processes are left.
+    await Promise.resolve(watched[Symbol.asyncDispose]()).catch(() => {});
+  }
+}
+
+function rowFor(kind: Attack['kind'], connections: number, felt: Awaited<ReturnType<typeof under>>): Row {
+  const { healthMs, lost, asked, largestMb, replaced, exit, stalls } = felt;
   const p99 = quantile(healthMs, 0.99);
-  const ending = exit === null ? 'none' : String(exit);
   return {
     question: kind === null ? 'no attack' : `${connections} ${kind}`,
     target: `no exit, 0 jobs lost, 0 workers killed, p99 ≤ ${targets.healthMs} ms, ≤ ${targets.memoryMb} MB`,
     measured: [
-      `exit ${ending}`,
+      `exit ${exit ?? 'none'}`,
       `${lost} of ${asked} jobs of another client lost`,
       `${replaced} workers killed`,
-      `/health p99 ${p99.toFixed(0)} ms`,
+      `/health p50 ${median(healthMs).toFixed(0)}, p99 ${p99.toFixed(0)} ms`,
+      ...(stalls === null
+        ? []
+        : [
+            `longest stop of a worker ${stalls.worker.processorMs.toFixed(0)} ms, of the primary ${stalls.primary.processorMs.toFixed(0)} ms`,
+          ]),
       `largest process ${largestMb.toFixed(0)} MB`,
     ].join('; '),
     holds: exit === null && lost + replaced === 0 && p99 <= targets.healthMs && largestMb <= targets.memoryMb,
   };
 }
 
-async function under(kind: ExpandingKind | null, connections: number, service: Service) {
+async function startSearch() {
+  const program = fork(join(__dirname, 'support', 'hostile-search.js'));
+  const [url] = (await once(program, 'message')) as [string];
+  return { program, url };
+}
+
+async function under(kind: ExpandingKind | null, connections: number, watched: WatchedService) {
+  const { service } = watched;
   for (let count = 0; count < 100; count++) await health(service); // compiles the code
   await job(service);
   const first = await workersOf(service.pid);
   const program = join(__dirname, 'support', 'expander.js');
   const attacker = kind === null ? null : fork(program, [service.port, kind, connections].map(String));
   if (attacker !== null) await Promise.race([once(attacker, 'message'), service.exited]);
+  await watched.takeStalls();
   const end = performance.now() + attackMs;
   const isOver = () => performance.now() > end || service.process.exitCode !== null;
   const largest = largestProcess(service, isOver);
@@ -72,13 +147,13 @@ async function under(kind: ExpandingKind | null, connections: number, service: S
     series(() => job(service), isOver),
   ]);
   const largestMb = await largest;
-  attacker?.kill();
   const exit = service.process.exitCode;
   const now = exit === null ? await workersOf(service.pid) : first;
-  await service.stop().catch(() => {});
+  const stalls = exit === null ? await watched.takeStalls().catch(() => null) : null;
+  attacker?.kill();
   return {
     ...{ healthMs: health_.map(({ ms }) => ms), asked: jobs.length, lost: jobs.filter(({ isLost }) => isLost).length },
-    ...{ largestMb, exit, replaced: first.filter((pid) => !now.includes(pid)).length },
+    ...{ largestMb, exit, stalls, replaced: first.filter((pid) => !now.includes(pid)).length },
   };
 }
 

@@ -14,7 +14,7 @@ import { conversations } from './conversations.js';
 import { documents } from './documents.js';
 import { doors } from './doors.js';
 import { eventLoop } from './event-loop.js';
-import { expanding } from './expanding.js';
+import { batchFloods, contentAttacks, expanding, searchAttacks, uploadAttacks } from './expanding.js';
 import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
@@ -46,7 +46,8 @@ import { viewers } from './viewers.js';
 
 /**
  * Usage: npm run bench -- [name] [--rounds N] [--write]. Measures only the groups whose name contains `name`. `--write`
- * writes each result to bench/RESULTS.md.
+ * writes each result to bench/RESULTS.md. The variable SERVICE_DIST names the folder `dist` of another version, whose
+ * service is then measured.
  */
 
 const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {
@@ -64,7 +65,11 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   expanding,
   growth,
   'largest-bodies': largestBodiesOfAll,
+  'upload-attacks': uploadAttacks,
+  'content-attacks': contentAttacks,
+  'search-attacks': searchAttacks,
   'batch-attacks': batchAttacks,
+  'batch-floods': batchFloods,
   reading,
   standby,
   fairness,

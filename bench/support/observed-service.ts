@@ -5,11 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processCounts } from '../../test/support/agents/reporting-model.js';
 import { until } from '../../test/support/basics/until.js';
 import { runtimeOf } from '../../test/support/jobs/jobs.js';
-import { mainProgram, type Service, startService, twoWorkers } from '../../test/support/service/service.js';
+import {
+  mainProgram,
+  type Service,
+  startService,
+  twoWorkers,
+  workerProgram,
+} from '../../test/support/service/service.js';
 import type { SelfReport } from './self-probe.js';
 import { sum } from './statistics.js';
-
-const workerProgram = join(__dirname, '..', '..', 'src', 'worker', 'main.js');
 
 const steadyMs = 3000;
 /** Change below which the memory counts as steady, in megabytes; or one percent, if that is more. */

@@ -1,29 +1,12 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { deflateSync } from 'node:zlib';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
-import { pdfOf } from '../../support/basics/pdf.js';
+import { pageText, pdfOf, pdfWith, slowPdf } from '../../support/basics/pdf.js';
 import { recovers, untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
 
-/** Makes a PDF of one page, whose content and other objects are these. */
-function pdfWith(content: Buffer, pages = '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', catalog = ''): Buffer {
-  const font = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
-  const page =
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>';
-  const stream = deflateSync(content);
-  return Buffer.concat([
-    Buffer.from(
-      `%PDF-1.5\n1 0 obj << /Type /Catalog /Pages 2 0 R ${catalog}>> endobj\n2 0 obj ${pages} endobj\n` +
-        `3 0 obj ${page} endobj\n5 0 obj ${font} endobj\n4 0 obj << /Filter /FlateDecode /Length ${stream.length} >>\nstream\n`,
-    ),
-    stream,
-    Buffer.from('\nendstream endobj\ntrailer << /Root 1 0 R /Size 6 >>\nstartxref\n0\n%%EOF\n'), // readers rebuild the table
-  ]);
-}
-
-const line = 'BT /F1 12 Tf 72 720 Td (Invoice) Tj ET\n';
-const words = Buffer.alloc(200 * 1024 ** 2, `BT /F1 12 Tf 72 720 Td (${'word '.repeat(12)}) Tj ET\n`);
+const line = pageText('Invoice');
+const words = Buffer.alloc(200 * 1024 ** 2, pageText('word '.repeat(12)));
 
 /** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
@@ -72,13 +55,7 @@ describe('A hostile PDF', () => {
 });
 
 describe('A small PDF that takes long to inspect', () => {
-  const brackets = Buffer.from(`${'>>'.repeat(900)}/Type /Pages ${'<<'.repeat(900)}`.repeat(290));
-  const packed = deflateSync(brackets);
-  const slow = Buffer.concat([
-    Buffer.from('%PDF-1.5\n<< /Type /ObjStm >>\nstream\n'),
-    packed,
-    Buffer.from('\nendstream\nstartxref\n0\n%%EOF\n'),
-  ]);
+  const slow = slowPdf();
 
   async function upload(target: Service): Promise<string> {
     const form = new FormData();

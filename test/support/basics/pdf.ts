@@ -58,3 +58,34 @@ function written(objects: readonly (string | Buffer)[], trailer: string): Buffer
   const end = `trailer << /Size ${size} /Root 1 0 R ${trailer}>>\nstartxref\n${length}\n%%EOF\n`;
   return Buffer.concat([...pieces, Buffer.from(table + end)]);
 }
+
+/** Returns the content of a page that shows this text. */
+export function pageText(text: string): string {
+  return `BT /F1 12 Tf 72 720 Td (${text}) Tj ET\n`;
+}
+
+/** Makes a PDF of one page, whose content and other objects are these. */
+export function pdfWith(content: Buffer, pages = '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', catalog = ''): Buffer {
+  const font = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
+  const page =
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>';
+  const stream = deflateSync(content);
+  return Buffer.concat([
+    Buffer.from(
+      `%PDF-1.5\n1 0 obj << /Type /Catalog /Pages 2 0 R ${catalog}>> endobj\n2 0 obj ${pages} endobj\n` +
+        `3 0 obj ${page} endobj\n5 0 obj ${font} endobj\n4 0 obj << /Filter /FlateDecode /Length ${stream.length} >>\nstream\n`,
+    ),
+    stream,
+    Buffer.from('\nendstream endobj\ntrailer << /Root 1 0 R /Size 6 >>\nstartxref\n0\n%%EOF\n'), // readers rebuild the table
+  ]);
+}
+
+/** Makes a PDF of 3 KB that takes long to inspect. `title` makes it differ from others. */
+export function slowPdf(title = ''): Buffer {
+  const brackets = `${'>>'.repeat(900)}/Type /Pages ${'<<'.repeat(900)}`.repeat(290);
+  return Buffer.concat([
+    Buffer.from(`%PDF-1.5 ${title}\n<< /Type /ObjStm >>\nstream\n`),
+    deflateSync(brackets),
+    Buffer.from('\nendstream\nstartxref\n0\n%%EOF\n'),
+  ]);
+}

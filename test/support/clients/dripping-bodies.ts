@@ -33,11 +33,15 @@ export function headerOf(holder: Holder): string {
   return `X-API-Key: ${keyOf(holder)}`;
 }
 
-/** Writes a keys file into this folder. The key `app` may have sub-clients. */
-export async function writeHolders(folder: TemporaryFolder): Promise<{ MODEL_API_KEYS_FILE: string }> {
+/** Writes a keys file into this folder. The key `app` may have sub-clients, and `greedy` has these options. */
+export async function writeHolders(
+  folder: TemporaryFolder,
+  greedy?: string,
+): Promise<{ readonly MODEL_API_KEYS_FILE: string }> {
   const file = join(folder.path, 'keys');
+  const options: Readonly<Partial<Record<Holder, string>>> = { app: 'subclients', ...(greedy && { greedy }) };
   const lineOf = (holder: Holder) =>
-    `${holder}:sha256:${digestOf(keyOf(holder))}${holder === 'app' ? ':subclients' : ''}\n`;
+    `${[holder, 'sha256', digestOf(keyOf(holder)), options[holder]].filter((part) => part !== undefined).join(':')}\n`;
   await writeFile(file, holders.map(lineOf).join(''), { mode: 0o600 });
   return { MODEL_API_KEYS_FILE: file };
 }

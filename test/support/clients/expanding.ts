@@ -1,24 +1,11 @@
-import { pdfOf } from '../basics/pdf.js';
+import { pageText, pdfOf, pdfWith, slowPdf } from '../basics/pdf.js';
+import { type Asker, post, type Send, uploaded } from './asker.js';
+import { hostileBatches } from './hostile-batches.js';
+import { hostileUploads } from './hostile-uploads.js';
 
-/** Small requests of one client that could use much memory in the service. */
+/** Requests of one client that could use much memory or time in the service. */
 
 const megabyte = 1024 ** 2;
-
-/** Client of a running service. */
-export interface Asker {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** Sends one request. Resolves with the status when the whole answer has arrived. */
-type Send = (signal?: AbortSignal) => Promise<number>;
-
-async function post({ url, headers }: Asker, path: string, body: object | string) {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const sent = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
-  const answer = await fetch(url + path, sent);
-  return { status: answer.status, body: JSON.parse(await answer.text()) as { readonly id: string } };
-}
 
 async function stored(asker: Asker, model: 'echo' | 'eliza', bytes: number, previous: string | null): Promise<string> {
   const body = { model, input: 'x'.repeat(bytes), previous_response_id: previous };
@@ -77,11 +64,7 @@ async function referToStored(asker: Asker): Promise<Send> {
 
 /** Refers to one file of this size in each of these parts. */
 async function referToFile(asker: Asker, bytes: Buffer, count: number, type: 'input_file' | 'input_image') {
-  const form = new FormData();
-  form.set('purpose', 'user_data');
-  form.set('file', new Blob([bytes]), 'a');
-  const uploaded = await fetch(`${asker.url}/v1/files`, { method: 'POST', headers: asker.headers, body: form });
-  const { id } = (await uploaded.json()) as { readonly id: string };
+  const id = await uploaded(asker, bytes);
   const parts = Array.from({ length: count }, () => ({ type, file_id: id }));
   const content = [...parts, { type: 'input_text', text: 'hello' }];
   const body = JSON.stringify({ model: 'eliza', input: [{ role: 'user', content }], store: false });
@@ -108,6 +91,55 @@ function callWith(asker: Asker, json: string): Send {
 const wideJson = () => `{"a":[${'[],'.repeat(5.1 * megabyte)}[]]}`;
 const deepJson = () => `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
 
+/** Returns requests with this body. */
+function repeat(asker: Asker, path: string, body: object): Send {
+  const text = JSON.stringify(body);
+  return async (signal) => (await post(asker, path, text, signal)).status;
+}
+
+/** References one stored PDF twenty times, which takes long to inspect. */
+async function referToSlowPdf(asker: Asker): Promise<Send> {
+  const id = await uploaded(asker, slowPdf());
+  const files = Array.from({ length: 20 }, () => ({ file_id: id }));
+  return repeat(asker, '/ask', { prompt: 'What?', model: 'echo', files });
+}
+
+/** Sends twenty such PDFs, each different from all others. */
+function sendSlowPdfs(asker: Asker): Send {
+  let count = 0;
+  return async (signal) => {
+    const files = Array.from({ length: 20 }, () => ({ data: slowPdf(String(count++)).toString('base64') }));
+    return (await post(asker, '/ask', { prompt: 'What?', model: 'echo', files }, signal)).status;
+  };
+}
+
+/** Sends a PDF of one long page. */
+function sendLongPage(asker: Asker): Send {
+  const page = Buffer.alloc(20 * megabyte, pageText('word '.repeat(12)));
+  const file = { name: 'a.pdf', data: pdfWith(page).toString('base64') };
+  return repeat(asker, '/ask', { prompt: 'What?', model: 'echo', files: [file] });
+}
+
+/** Offers this number of tools, whose schemas have many names. */
+function offerTools(asker: Asker, count: number, schema: (names: readonly string[]) => object, names: number): Send {
+  const all = Array.from({ length: names }, (_, index) => `n${index}`);
+  const offered = Array.from({ length: count }, (_, index) => ({
+    type: 'function',
+    function: { name: `look${index}`, parameters: { type: 'object', ...schema(all) } },
+  }));
+  const body = { model: 'eliza', tools: offered, messages: [{ role: 'user', content: 'Hi' }] };
+  return repeat(asker, '/v1/chat/completions', body);
+}
+
+const valuesOf = (names: readonly string[], value: object) => Object.fromEntries(names.map((name) => [name, value]));
+
+/** Lets the model search for a name of `hostileResults`. */
+function search(asker: Asker, query: string): Send {
+  const content = `Look it up.\ncall web_search ${JSON.stringify({ query })}`;
+  const body = { model: 'demo/eliza', messages: [{ role: 'user', content }], web_search_options: {} };
+  return repeat(asker, '/v1/chat/completions', body);
+}
+
 /** Prepares the data for each kind of request, and returns the function that sends one. */
 export const expandingRequests = {
   'reads of a stored response of 8 MB': readStored,
@@ -120,6 +152,20 @@ export const expandingRequests = {
   'requests that refer to a PDF of 11 MB': (asker: Asker) => referToFile(asker, pdf(), 1, 'input_file'),
   'requests with arguments of five million lists': async (asker: Asker) => callWith(asker, wideJson()),
   'requests with arguments 5,000 levels deep': async (asker: Asker) => callWith(asker, deepJson()),
+  'requests with 20 references to a PDF that takes long to inspect': referToSlowPdf,
+  'requests with 20 PDFs that take long to inspect': async (asker: Asker) => sendSlowPdfs(asker),
+  'requests with a PDF whose page has 20 MB': async (asker: Asker) => sendLongPage(asker),
+  'requests with a tool of 5,500 dependencies': async (asker: Asker) =>
+    offerTools(asker, 1, (names) => ({ dependencies: valuesOf(names, []) }), 5500),
+  'requests with 10 tools of 1,000 properties': async (asker: Asker) =>
+    offerTools(asker, 10, (names) => ({ properties: valuesOf(names, { type: 'null' }) }), 1000),
+  'searches whose result has 1 MB of text': async (asker: Asker) => search(asker, 'long'),
+  'searches whose result has 4,000 pages': async (asker: Asker) => search(asker, 'numerous'),
+  'searches whose result arrives in pieces of one byte': async (asker: Asker) => search(asker, 'pieces'),
+  'searches whose result never ends': async (asker: Asker) => search(asker, 'endless'),
+  'searches whose result is 1 MB of brackets': async (asker: Asker) => search(asker, 'brackets'),
+  ...hostileUploads,
+  ...hostileBatches,
 } as const satisfies Readonly<Record<string, (asker: Asker) => Promise<Send>>>;
 
 export type ExpandingKind = keyof typeof expandingRequests;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import { openApiPath } from './sources.js';
@@ -6,9 +7,12 @@ import { openApiPath } from './sources.js';
 let json: string | null = null;
 let ajv: Ajv2020 | null = null;
 
+/** Document of the service that the tests start: see `mainProgram`. */
+const path = process.env.SERVICE_DIST ? join(process.env.SERVICE_DIST, '..', 'docs', 'openapi.yaml') : openApiPath;
+
 /** Returns docs/openapi.yaml as JSON. */
 export function openApiJson(): string {
-  json ??= JSON.stringify(parse(readFileSync(openApiPath, 'utf8')));
+  json ??= JSON.stringify(parse(readFileSync(path, 'utf8')));
   return json;
 }
 

@@ -35,7 +35,10 @@ export interface ServiceOptions {
 }
 
 export const programs = join(__dirname, '..', '..', '..', '..', 'test', 'support', 'fixtures', 'programs');
-export const mainProgram = join(__dirname, '..', '..', '..', 'src', 'primary', 'main.js');
+/** Folder `dist` of the build that runs; SERVICE_DIST names that of another version. */
+const dist = process.env.SERVICE_DIST ?? join(__dirname, '..', '..', '..');
+export const mainProgram = join(dist, 'src', 'primary', 'main.js');
+export const workerProgram = join(dist, 'src', 'worker', 'main.js');
 
 /** Returns the command line of a fixture program that this Node runs. */
 export function fixture(name: string, ...args: string[]): string {

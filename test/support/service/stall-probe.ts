@@ -8,6 +8,7 @@ import { basename, dirname } from 'node:path';
 
 export interface Stall {
   readonly role: 'primary' | 'worker';
+  readonly pid: number;
   /** Longest time that the event loop was blocked, milliseconds. */
   readonly wallMs: number;
   /** Longest processor time of the main thread in one block, milliseconds; on a busy machine, use this. */
@@ -35,7 +36,7 @@ if (file !== undefined && basename(program) === 'main.js' && (role === 'primary'
   setInterval(look, periodMs).unref();
   process.on('SIGPWR', () => {
     look();
-    appendFileSync(file, `${JSON.stringify({ role, ...longest } satisfies Stall)}\n`);
+    appendFileSync(file, `${JSON.stringify({ role, pid: process.pid, ...longest } satisfies Stall)}\n`);
     longest = { wallMs: 0, processorMs: 0 };
   });
 }
