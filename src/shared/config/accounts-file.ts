@@ -81,11 +81,29 @@ export function readAccountsFile(text: string): AccountsFileContent {
   return { accounts, closed, isCutOff: !/^\s*(#|$)/.test(lines.at(-1) ?? ''), faults };
 }
 
-/** Finds what can be read of a line with a fault. */
+/**
+ * Finds what can be read of a line with a fault. A word in place of an owner may be the name of one, of any kind. A line
+ * without a sign of owners is for everybody.
+ */
 function closedAccountIn(line: string, number: number): ClosedAccount {
-  const [name = '', cli = ''] = line.trim().split(/\s+/);
-  const owners = (line.match(/\b(?:key|user|sso):[\w.@/-]+/g) ?? []).flatMap(ownersIn);
-  return { name, cli: /^[\w-]+$/.test(cli) ? cli : null, owners, line: number };
+  const [name = '', cli = '', ...options] = line.trim().split(/\s+/);
+  const isSign = (option: string) => /owner|:/i.test(option);
+  const texts = options.some(isSign) ? options.filter((option) => isSign(option) || !option.includes('=')) : [];
+  const words = texts.flatMap((text) => text.replace(/^[^=]*=/, '').split(/\+(?=\w+:|$)|["',;]/));
+  return { name, cli: /^[\w-]+$/.test(cli) ? cli : null, owners: words.flatMap(ownersNamed), line: number };
+}
+
+/** Returns the owners that a word may name. The name of a person may contain a plus. */
+function ownersNamed(word: string): string[] {
+  const owners = ownersIn(word);
+  if (owners.length > 0) return owners;
+  const names = word.split(/[^\w.@/~+-]+/).flatMap((text) => {
+    const parts = text.split('+');
+    return parts.flatMap((_, from) => [1, 2, 3].map((count) => parts.slice(from, from + count).join('+')));
+  });
+  return [...new Set(names)].flatMap((name) =>
+    [`key:${name}`, `made:${name}`, `user:${name}`, `sso:${name.toLowerCase()}`].flatMap(ownersIn),
+  );
 }
 
 /** Returns the owner in an array; an empty array if the text is none. */

@@ -176,19 +176,19 @@ describe('The accounts of the model CLIs', () => {
   });
 });
 
-describe('A changed accounts file', () => {
-  const createListener = async (text: string) => {
-    const made = await createAccounts(text);
-    const log = new LogBook();
-    const fileFaults = new FileFaults();
-    const removals: string[][] = [];
-    const prepare = async (changed: string) => prepared(changed);
-    const source: AccountsSource = { path: '/accounts', read: async () => '', first: prepared(text), prepare };
-    const onChange = (removed: readonly ModelCli[]) => removals.push(removed.map(({ label }) => label));
-    const listener = accountsListener(made.accounts, source, onChange, fileFaults, log);
-    return { ...made, listener, log, fileFaults, removals };
-  };
+const createListener = async (text: string) => {
+  const made = await createAccounts(text);
+  const log = new LogBook();
+  const fileFaults = new FileFaults();
+  const removals: string[][] = [];
+  const prepare = async (changed: string) => prepared(changed);
+  const source: AccountsSource = { path: '/accounts', read: async () => '', first: prepared(text), prepare };
+  const onChange = (removed: readonly ModelCli[]) => removals.push(removed.map(({ label }) => label));
+  const listener = accountsListener(made.accounts, source, onChange, fileFaults, log);
+  return { ...made, listener, log, fileFaults, removals };
+};
 
+describe('A changed accounts file', () => {
   it('is applied, except lines with a fault, and reports a fault once', async () => {
     await using made = await createListener(ada);
     const { listener, log, fileFaults } = made;
@@ -241,4 +241,74 @@ describe('A changed accounts file', () => {
     expect([made.chosen('key ada'), made.chosen('key bob')]).toEqual(['claude@ada', 'claude@team']);
     expect(made.fileFaults.counts.accounts).toBe(1);
   });
+});
+
+/** Faults of a line of the accounts file that leave its name readable. */
+const accountFaults: readonly (readonly [fault: string, change: (line: string) => string])[] = [
+  ['an unknown option', (line) => `${line} colour=red`],
+  ['an option that is given twice', (line) => `${line} jobs=1 jobs=2`],
+  ['a number of jobs that is none', (line) => `${line} jobs=many`],
+  ['a quote that is not closed', (line) => `${line} "`],
+  ['no login', (line) => line.replace(/ home=\S+/, '')],
+  ['two logins', (line) => `${line} token-file=/token`],
+  ['a HOME that is no absolute path', (line) => line.replace('home=/', 'home=')],
+  ['a blank in an option', (line) => line.replace('=/', '= /').replace('owners=', 'owners= ')],
+  ['an option with a wrong name', (line) => line.replace('owners=', 'owner=').replace('home=', 'hom=')],
+  ['owners without a kind', (line) => line.replace(/(owners=|\+)(key|made|user|sso):/g, '$1').replace('home=', 'home')],
+  [
+    'owners with capital letters',
+    (line) => line.replace(/(key|made|user|sso):/g, (kind) => kind.toUpperCase()).replace(/( home)=/, '$1'),
+  ],
+  ['owners with commas', (line) => line.replace('+user', ',user').replace('home=', 'homes=')],
+  ['no model CLI', (line) => line.replace(' claude', '')],
+  ['an owner that is none', (line) => (line.includes('owners=') ? `${line}+nobody` : `${line} owners=`)],
+];
+
+describe('After a change of the accounts file', () => {
+  const lines = {
+    ada: 'ada claude home=/a owners=key:ada',
+    made: 'made claude home=/m owners=made:ci~8f2a11',
+    people: 'people claude home=/p owners=sso:eve+x@example.org+user:max',
+    team: 'team claude home=/t',
+  } as const;
+  const served = {
+    ada: ['key ada'],
+    made: ['made ci~8f2a11'],
+    people: ['sso eve+x@example.org', 'user max'],
+    team: ['key bob', 'address local'],
+  } as const;
+  type Subject = keyof typeof lines;
+  const subjects = Object.keys(lines) as Subject[];
+  const cases = subjects.flatMap((subject) =>
+    accountFaults.map(([fault, change]) => [subject, fault, change] as const),
+  );
+  const textOf = (changed: Partial<Record<Subject | 'old', string>>) =>
+    `${Object.values({ ...lines, ...changed }).join('\n')}\n`;
+
+  it.each(cases)(
+    'the line of %s with %s serves nobody, no other line is lost, and the fault is visible',
+    async (...each) => {
+      const [subject, , change] = each;
+      const old = 'old claude home=/o owners=key:old';
+      await using made = await createListener(textOf({ old }));
+      const serving = () => subjects.map((name) => served[name].map((client) => made.chosen(client)));
+      const all = subjects.map((name) => served[name].map(() => `claude@${name}`));
+      expect([serving(), made.chosen('key old')]).toEqual([all, 'claude@old']);
+      await made.listener.read(textOf({ [subject]: change(lines[subject]) }));
+      const closed = subjects.map((name) => served[name].map(() => (name === subject ? 'nobody' : `claude@${name}`)));
+      expect([serving(), made.fileFaults.counts.accounts]).toEqual([closed, 1]);
+      expect(made.labels()).not.toContain('claude@old');
+      await made.listener.read(textOf({}));
+      expect([serving(), made.fileFaults.counts.accounts]).toEqual([all, 0]);
+    },
+  );
+
+  it.each(cases.filter(([subject]) => subject !== 'team'))(
+    'a start with the line of %s with %s gives its owners no other login',
+    async (...each) => {
+      const [subject, , change] = each;
+      await using made = await createAccounts(textOf({ [subject]: change(lines[subject]) }));
+      expect(served[subject].map((client) => made.chosen(client))).toEqual(served[subject].map(() => 'nobody'));
+    },
+  );
 });
