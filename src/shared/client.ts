@@ -84,6 +84,15 @@ export function holderOf(client: string): string {
   return upTo(client, mayHaveParts(client) ? client.indexOf('/') : -1);
 }
 
+/**
+ * Returns the bounds of the texts of other clients with the holder of this client: these texts are above the first one and
+ * below the second one. The bounds are equal if the holder has no other clients.
+ */
+export function clientsOfHolder(client: string): readonly [above: string, below: string] {
+  const holder = holderOf(client);
+  return mayHaveParts(client) ? [`${holder}/`, `${holder}0`] : ['', '']; // in ASCII, 0 follows the slash
+}
+
 /** Returns the client whose options apply: the key of a sub-client, and any other client itself. */
 export function optionHolder(client: string): string {
   const first = mayHaveParts(client) ? client.indexOf('/') : -1;

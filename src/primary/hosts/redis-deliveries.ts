@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/client.js';
 import {
   type AddedDelivery,
   type Delivery,
@@ -21,7 +22,7 @@ export class RedisDeliveries implements DeliveryStore {
   async add(delivery: Delivery): Promise<AddedDelivery> {
     const { id, client, createdAt } = delivery;
     const isAboutJob = delivery.type === jobNoticeType;
-    const share = isAboutJob ? client : '';
+    const share = isAboutJob ? holderOf(client) : '';
     const max = isAboutJob ? maxJobNotices : maxOperatorNotices;
     const limits = { before: createdAt - deliveryTtlMs, max, maxOfClient };
     const args = {

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { setNewest } from '../../shared/bounded-map.js';
+import { holderOf } from '../../shared/client.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { isDefect } from '../../shared/errors.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
@@ -31,6 +32,12 @@ export interface WebhookParts {
   readonly random: () => number;
 }
 
+/** Attempts to one receiver. `holder`: null for the receiver of the operator. */
+interface Lane {
+  readonly delivering: Promise<void>;
+  readonly holder: string | null;
+}
+
 /** Interval at which due deliveries are looked for. A new notice is sent at once. */
 const checkMs = 5000;
 /** Time after which another attempt may be made for a delivery whose host has not reported one. */
@@ -51,6 +58,8 @@ const maxUnsaved = 100;
 const maxReceivers = 1000;
 /** Receivers of clients to which attempts are made at once. */
 const maxLanes = 64;
+/** Receivers of the clients of one holder among these, so that its slow receivers leave room for those of others. */
+const maxLanesOfHolder = 16;
 
 /**
  * Sends notices to their receivers, and tries again for a day. Each notice is stored first, and is delivered at least
@@ -74,7 +83,7 @@ export class Webhooks {
   /** Receivers whose last attempt has failed, with the end of their rest (monotonic). */
   readonly #resting = new Map<string, number>();
   /** Receivers to which attempts are made. No receiver waits for another one. */
-  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #lanes = new Map<string, Lane>();
 
   constructor(parts: WebhookParts) {
     this.#key = Buffer.from(parts.secret.slice('whsec_'.length), 'base64');
@@ -107,7 +116,7 @@ export class Webhooks {
       for (const request of this.#requests) request.abort(closed);
     });
     await this.#round;
-    await Promise.all(this.#lanes.values());
+    await Promise.all([...this.#lanes.values()].map(({ delivering }) => delivering));
     stop();
     for (const delivery of this.#unsaved.splice(0)) this.#beginSave(delivery);
     await Promise.all(this.#saves);
@@ -164,15 +173,23 @@ export class Webhooks {
 
   /** Begins the attempts of one receiver when the earlier ones have ended. If there are too many receivers, the lease ends. */
   #deliverLater(lane: string, deliveries: readonly Delivery[], leaseEnd: number): void {
-    const earlier = this.#lanes.get(lane);
+    const earlier = this.#lanes.get(lane)?.delivering;
     const isOperators = deliveries.some(({ url }) => url === null);
-    if (earlier === undefined && this.#lanes.size >= maxLanes && !isOperators) return;
+    if (earlier === undefined && !isOperators && !this.#hasLaneFor(deliveries[0]?.client ?? '')) return;
     const delivering = (earlier ?? Promise.resolve())
       .then(() => this.#deliverInOrder(deliveries, leaseEnd))
       .finally(() => {
-        if (this.#lanes.get(lane) === delivering) this.#lanes.delete(lane);
+        if (this.#lanes.get(lane)?.delivering === delivering) this.#lanes.delete(lane);
       });
-    this.#lanes.set(lane, delivering);
+    const holder = isOperators ? null : holderOf(deliveries[0]?.client ?? '');
+    this.#lanes.set(lane, { delivering, holder });
+  }
+
+  /** Whether attempts to one more receiver of a client may begin. */
+  #hasLaneFor(client: string): boolean {
+    const holder = holderOf(client);
+    const isOfHolder = (lane: Lane) => lane.holder === holder;
+    return this.#lanes.size < maxLanes && [...this.#lanes.values()].filter(isOfHolder).length < maxLanesOfHolder;
   }
 
   /** Makes the attempts of one receiver. Those that would last beyond the lease are left for a later round. */

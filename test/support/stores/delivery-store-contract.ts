@@ -118,6 +118,26 @@ export function describeDeliveryStore(
         expect(left).toContain('of the service');
       }));
 
+    it.each([
+      ['sso ada/k~', 'sso ada', 'sso adam'],
+      ['key bot/', 'key bot', 'key bot0'],
+      ['made ci~1/', 'made ci~1', 'made ci~10'],
+    ])('are limited for all clients of one holder together: %s', (prefix, holder, other) =>
+      withStore(async ({ deliveries }) => {
+        await deliveries.add(deliveryOf('other', { client: other }));
+        await deliveries.add(deliveryOf('user', { client: `user ${holder}/1` }));
+        const each = (index: number) => {
+          const client = index === 0 ? holder : `${prefix}${index}`;
+          return deliveryOf(`${index}`, { client, createdAt: now + index });
+        };
+        await addAll(deliveries, maxOfClient, each);
+        expect(await deliveries.add(each(maxOfClient))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxOfClient));
+        expect(left).toEqual(expect.arrayContaining(['other', 'user', '1']));
+        expect([left.length, left.includes('0')]).toEqual([maxOfClient + 2, false]);
+      }),
+    );
+
     it('about jobs take no place of other notices, whose clients and ends do not matter', () =>
       withStore(async ({ deliveries }) => {
         const others = [

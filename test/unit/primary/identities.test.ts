@@ -1,13 +1,19 @@
 import { Registry } from 'prom-client';
 import { Budgets } from '../../../src/primary/access/budgets.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
+import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
+import { mayServe } from '../../../src/primary/cli/pool/process-pool.js';
+import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';
 import { StoredFiles } from '../../../src/primary/files/stored-files.js';
+import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
+import { maxOfClient } from '../../../src/primary/store/contract/deliveries.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
+import { MemoryDeliveries } from '../../../src/primary/store/memory/memory-deliveries.js';
 import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
 import { Notices } from '../../../src/primary/webhooks/notices.js';
 import type { Notice } from '../../../src/primary/webhooks/webhooks.js';
@@ -20,6 +26,7 @@ import { type KnownIdentity, pairs, sameNames, shareHolder, shareSpender } from 
 import { Exposition } from '../../support/documents/exposition.js';
 import { jobDone, jobRequest } from '../../support/jobs/job-records.js';
 import { TestRoom } from '../../support/jobs/test-room.js';
+import { deliveryOf } from '../../support/stores/delivery-store-contract.js';
 
 /** Options with one of each: a request, a job, a search and a token. */
 const options = {
@@ -192,6 +199,55 @@ describe('Clients with equal names', () => {
       ledger.forget(purged);
       expect(sameNames.filter(({ client }) => reported(client) === 0).map(({ client }) => client)).toEqual([purged]);
     }
+  });
+
+  it('share the places for pending notices only with their holder', async () => {
+    const fill = async (one: KnownIdentity, other: KnownIdentity) => {
+      const deliveries = new MemoryDeliveries();
+      for (let index = 0; index < maxOfClient; index++)
+        await deliveries.add(deliveryOf(`${index}`, { client: one.client }));
+      return (await deliveries.add(deliveryOf('new', { client: other.client }))).dropped > 0;
+    };
+    expect(await wrongPairs(fill, shareHolder)).toEqual([]);
+  });
+
+  it('share the places for background jobs only with their holder', async () => {
+    const wait = (one: KnownIdentity, other: KnownIdentity) => {
+      const waiting = new FairShare<Sharer>();
+      waiting.add({ client: one.client, bytes: 1 }, 0);
+      return waiting.holderShare(other.client).count > 0;
+    };
+    expect(await wrongPairs(wait, shareHolder)).toEqual([]);
+  });
+
+  it('share the limit of acts on own keys with nobody', async () => {
+    const change = async (one: KnownIdentity, other: KnownIdentity) => {
+      const limit = new RateLimit((client) => [{ client, rate: { ...ownActs, maxRequests: 1 } }], new FakeClock());
+      await limit.takeRequest(one.client);
+      return !(await limit.takeRequest(other.client)).isAllowed;
+    };
+    expect(await wrongPairs(change, () => false)).toEqual([]);
+  });
+
+  it('share a failure only with their holder, and believe only failures of two holders', async () => {
+    const fail = (one: KnownIdentity, other: KnownIdentity) => {
+      const seen = new SeenClients();
+      for (const client of ['key first', 'key second']) seen.recordClient(client);
+      return seen.mayAccuse(one.client, other.client);
+    };
+    expect(await wrongPairs(fail, (one, other) => !shareHolder(one, other))).toEqual([]);
+  });
+
+  it('share no renewed process', async () => {
+    const tenantFor = ({ client }: KnownIdentity) => ({
+      client,
+      system: null,
+      schema: null,
+      offer: null,
+      isQuestion: true,
+    });
+    const serve = (one: KnownIdentity, other: KnownIdentity) => mayServe(tenantFor(one), tenantFor(other));
+    expect(await wrongPairs(serve, () => false)).toEqual([]);
   });
 
   it('have processes of their own', () => {

@@ -1,6 +1,6 @@
 -- Deliveries of notices. `delivery:ID` has `client`, `share` and `record`, a JSON text that only the hosts read.
 -- `deliveries` and `deliveries:of:<share>` order them by the time of their creation, `deliveries:due` the pending ones by
--- the time of their next attempt. The share is the client for notices about jobs, and empty for all others. An earlier
+-- the time of their next attempt. The share is the holder of the client for notices about jobs, and empty for all others. An earlier
 -- version has stored no share: it was the client. Times are milliseconds since the epoch by the clocks of the hosts.
 
 local deliveries, dueDeliveries = keyOf('deliveries'), keyOf('deliveries:due')

@@ -1,6 +1,6 @@
 import type { DeliveryEntry } from '../../../shared/api/webhooks.js';
 
-/** Most notices about jobs that a store has, of all clients and of one client. */
+/** Most notices about jobs that a store has, of all clients and of the clients of one holder. */
 export const maxJobNotices = 800;
 export const maxOfClient = 100;
 /** Most other notices: budgets, quotas and logins. No notice about a job takes their places. */

@@ -1,3 +1,4 @@
+import { holderOf } from '../../../shared/client.js';
 import {
   type AddedDelivery,
   type Delivery,
@@ -27,8 +28,9 @@ export class MemoryDeliveries implements DeliveryStore {
   }
 
   #makeRoomForJob(client: string): number {
+    const holder = holderOf(client);
     const listJobNotices = () => [...this.#byId.values()].filter(({ type }) => type === jobNoticeType);
-    const clientDeliveries = listJobNotices().filter((other) => other.client === client);
+    const clientDeliveries = listJobNotices().filter((other) => holderOf(other.client) === holder);
     const dropped = clientDeliveries.length >= maxOfClient ? this.#dropOne(clientDeliveries) : 0;
     const jobDeliveries = listJobNotices();
     return jobDeliveries.length >= maxJobNotices ? dropped + this.#dropOne(jobDeliveries) : dropped;

@@ -1,3 +1,4 @@
+import { clientsOfHolder, holderOf } from '../../../shared/client.js';
 import {
   type AddedDelivery,
   type Delivery,
@@ -54,7 +55,10 @@ export class DeliveryTable {
   }
 
   #makeRoomForJob(client: string): number {
-    const dropped = this.#makeRoom(maxOfClient, `WHERE client = ? AND ${typeColumn} = ?`, client, jobNoticeType);
+    const [from, before] = clientsOfHolder(client);
+    const isOfHolder = '(client = ? OR (client > ? AND client < ?))';
+    const values = [holderOf(client), from, before, jobNoticeType];
+    const dropped = this.#makeRoom(maxOfClient, `WHERE ${isOfHolder} AND ${typeColumn} = ?`, ...values);
     return dropped + this.#makeRoom(maxJobNotices, `WHERE ${typeColumn} = ?`, jobNoticeType);
   }
 

@@ -188,6 +188,20 @@ describe('A notice', () => {
     await closing;
   });
 
+  it('of another client is sent while callbacks of all keys of one person hang', async () => {
+    const { webhooks, clock, ids } = webhooksFor(...Array.from({ length: 16 }, (): typeof hangs => hangs));
+    webhooks.start();
+    for (let number = 0; number < 100; number++)
+      webhooks.send(notice(`job-${number}`, `sso eve/k~${number}`), `https://host${number}.example.org/`);
+    webhooks.send(notice('other', 'sso ada'), 'https://ada.example.org/');
+    await settled();
+    expect(ids()).toHaveLength(17);
+    expect(ids()).toContain('other');
+    const closing = webhooks.close();
+    await clock.advance(2000);
+    await closing;
+  });
+
   it('is sent by the next service if this one ends during the attempt', async () => {
     const { webhooks, parts, clock, ids } = webhooksFor(hangs);
     webhooks.start();
