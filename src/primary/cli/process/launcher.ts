@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { access, lstat, mkdir, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../../shared/config/config.js';
-import { RelayError, shuttingDown } from '../../../shared/errors.js';
+import { cliError, RelayError, shuttingDown } from '../../../shared/errors.js';
 import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
 import { markRenewal } from '../../../shared/process/leftovers.js';
 import { cookieName, cookieOf, type Instance } from '../../../shared/process/proc.js';
@@ -251,9 +251,17 @@ export async function spawnProgram(start: ProgramStart, inside: Containment, obs
   }
 }
 
-/** Returns the error for a program that cannot be started. Clients may see it, so it does not contain the path. */
+/** Codes of arguments that the system does not accept: too long ones, and those with a NUL. */
+const refusedArguments: ReadonlySet<string | undefined> = new Set(['E2BIG', 'ERR_INVALID_ARG_VALUE']);
+
+/**
+ * Returns the error for a program that cannot be started. Clients may see it, so it does not contain the path. Only a
+ * request can make arguments too long: this is no fault of the model CLI, which other clients may use.
+ */
 export function spawnError(program: string, error: NodeJS.ErrnoException): RelayError {
   const name = program.split('/').at(-1);
+  if (refusedArguments.has(error.code))
+    return cliError('request_refused', `the request does not fit into the arguments of the model CLI ${name}`);
   return new RelayError('spawn_error', `the model CLI ${name} could not be started: ${error.code ?? error.message}`);
 }
 

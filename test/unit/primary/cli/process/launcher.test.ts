@@ -115,6 +115,15 @@ describe('A launcher', () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
+  it.each([
+    ['long', 'x'.repeat(200_000)],
+    ['with a NUL', 'a\0b'],
+  ])('does not blame the program for an argument of a request that the system refuses: %s', async (_, argument) => {
+    const failure = { code: 'cli_error', reason: 'request_refused' };
+    await expect(launch(launcher(), order('/bin/echo', argument))).rejects.toMatchObject(failure);
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
   it('leaves nothing behind if a program cannot be contained, or has no folder', async () => {
     const refusing: ContainmentFactory = {
       means: 'cgroup',
