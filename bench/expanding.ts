@@ -19,62 +19,66 @@ interface Attack {
   readonly connections: number;
 }
 
-const attack = (kind: ExpandingKind | null, connections: number): Attack => ({ kind, connections });
+function attackBy(kind: ExpandingKind | null, connections: number): Attack {
+  return { kind, connections };
+}
 
-const none = attack(null, 0);
+const none = attackBy(null, 0);
 const stored = [
-  attack('reads of a stored response of 8 MB', 70),
-  attack('lists of an input of 2 MB', 70),
-  attack('requests that continue a text of 60 MB', 2),
-  attack('requests that continue a text of 60 MB', 32),
-  attack('requests that continue a text of 8 MB', 4),
-  attack('requests with 10,000 references to a stored item', 2),
-  attack('requests with arguments of five million lists', 2),
-  attack('requests with arguments 5,000 levels deep', 8),
+  attackBy('reads of a stored response of 8 MB', 70),
+  attackBy('lists of an input of 2 MB', 70),
+  attackBy('requests that continue a text of 60 MB', 2),
+  attackBy('requests that continue a text of 60 MB', 32),
+  attackBy('requests that continue a text of 8 MB', 4),
+  attackBy('requests with 10,000 references to a stored item', 2),
+  attackBy('requests with arguments of five million lists', 2),
+  attackBy('requests with arguments 5,000 levels deep', 8),
 ];
 const uploads = [
-  attack('forms with a million empty parts', 4),
-  attack('forms with a million parts without headers', 4),
-  attack('forms with 160,000 fields', 4),
-  attack('forms with a header of 10 MB', 4),
-  attack('forms in pieces of one byte', 8),
-  attack('uploads that flow slowly', 100),
-  attack('uploads that fall silent', 100),
+  attackBy('forms with a million empty parts', 4),
+  attackBy('forms with a million parts without headers', 4),
+  attackBy('forms with 160,000 fields', 4),
+  attackBy('forms with a header of 10 MB', 4),
+  attackBy('forms in pieces of one byte', 8),
+  attackBy('uploads that flow slowly', 100),
+  attackBy('uploads that fall silent', 100),
 ];
 const contents = [
-  attack('requests with 20 references to a PDF that takes long to inspect', 4),
-  attack('requests with 20 PDFs that take long to inspect', 4),
-  attack('requests with a PDF whose page has 20 MB', 4),
-  attack('requests with a tool of 5,500 dependencies', 4),
-  attack('requests with 10 tools of 1,000 properties', 4),
+  attackBy('requests with 20 references to a PDF that takes long to inspect', 4),
+  attackBy('requests with 20 PDFs that take long to inspect', 4),
+  attackBy('requests with a PDF whose page has 20 MB', 4),
+  attackBy('requests with a tool of 5,500 dependencies', 4),
+  attackBy('requests with 10 tools of 1,000 properties', 4),
 ];
 const searches = [
-  attack('searches whose result has 1 MB of text', 4),
-  attack('searches whose result has 4,000 pages', 4),
-  attack('searches whose result arrives in pieces of one byte', 4),
-  attack('searches whose result never ends', 8),
-  attack('searches whose result is 1 MB of brackets', 4),
+  attackBy('searches whose result has 1 MB of text', 4),
+  attackBy('searches whose result has 4,000 pages', 4),
+  attackBy('searches whose result arrives in pieces of one byte', 4),
+  attackBy('searches whose result never ends', 8),
+  attackBy('searches whose result is 1 MB of brackets', 4),
 ];
 const batches = [
-  attack('batches of four million lines', 4),
-  attack('batches of 30 MB of blank lines', 4),
-  attack('batches of a line of 60 MB', 4),
-  attack('batches of four lines of 15 MB', 4),
-  attack('batches of four lines of 15 MB that are cancelled', 4),
-  attack('batches of 2,000 lines', 4),
-  attack('batches of 20,000 lines that are cancelled', 4),
+  attackBy('batches of four million lines', 4),
+  attackBy('batches of 30 MB of blank lines', 4),
+  attackBy('batches of a line of 60 MB', 4),
+  attackBy('batches of four lines of 15 MB', 4),
+  attackBy('batches of four lines of 15 MB that are cancelled', 4),
+  attackBy('batches of 2,000 lines', 4),
+  attackBy('batches of 20,000 lines that are cancelled', 4),
 ];
 
-const attackMs = 10_000;
+/** Longest attack, in seconds. Fewer rounds are shorter attacks. */
+const maxSeconds = 10;
 const restMs = 50;
 const patienceMs = 30_000;
 const targets = { healthMs: 50, memoryMb: 1024 };
 
 /** Returns a measurement of these attacks of one client, and of their effect on other clients. */
-function measurementOf(attacks: readonly Attack[]): () => Promise<Row[]> {
-  return async () => {
+function measurementOf(attacks: readonly Attack[]): (rounds: number) => Promise<Row[]> {
+  return async (rounds) => {
+    const attackMs = Math.min(rounds, maxSeconds) * 1000;
     const rows: Row[] = [];
-    for (const each of [none, ...attacks]) rows.push(await rowOf(each));
+    for (const each of [none, ...attacks]) rows.push(await rowOf(each, attackMs));
     return rows;
   };
 }
@@ -86,7 +90,8 @@ export const contentAttacks = measurementOf(contents);
 export const searchAttacks = measurementOf(searches);
 export const batchFloods = measurementOf(batches);
 
-async function rowOf({ kind, connections }: Attack): Promise<Row> {
+async function rowOf(attack: Attack, attackMs: number): Promise<Row> {
+  const { kind } = attack;
   await using folder = await temporaryFolder();
   const holders = await writeHolders(folder, 'search=100000/day');
   const search = kind?.startsWith('searches') ? await startSearch() : null;
@@ -94,7 +99,7 @@ async function rowOf({ kind, connections }: Attack): Promise<Row> {
   const watched = await startWatched({ ...twoWorkers, ...holders, ...searchEnv, MODEL_API_FILES: 'memory' });
   dropLog(watched.service);
   try {
-    return rowFor(kind, connections, await under(kind, connections, watched));
+    return rowFor(attack, await under(attack, watched, attackMs));
   } finally {
     search?.program.kill();
     // After a crash, processes are left.
@@ -102,7 +107,7 @@ async function rowOf({ kind, connections }: Attack): Promise<Row> {
   }
 }
 
-function rowFor(kind: Attack['kind'], connections: number, felt: Awaited<ReturnType<typeof under>>): Row {
+function rowFor({ kind, connections }: Attack, felt: Awaited<ReturnType<typeof under>>): Row {
   const { healthMs, lost, asked, largestMb, replaced, exit, stalls } = felt;
   const p99 = quantile(healthMs, 0.99);
   return {
@@ -130,7 +135,7 @@ async function startSearch() {
   return { program, url };
 }
 
-async function under(kind: ExpandingKind | null, connections: number, watched: WatchedService) {
+async function under({ kind, connections }: Attack, watched: WatchedService, attackMs: number) {
   const { service } = watched;
   for (let count = 0; count < 100; count++) await health(service); // compiles the code
   await job(service);
