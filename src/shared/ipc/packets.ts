@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { yieldToEventLoop } from '../clock.js';
 import { contained } from '../contained.js';
 import { wireError } from '../errors.js';
+import { jsonUnits } from '../text/json-pieces.js';
 
 const id = z.int().nonnegative();
 
@@ -97,7 +98,7 @@ export class Outbox {
   }
 
   #add(message: PeerMessage): void {
-    const units = unitsOf(message);
+    const units = jsonUnits(message);
     if (units <= packetUnits) this.#waiting.push({ message, units });
     else this.#long.set(callOf(message), { packets: packetsOf(message), behind: [] });
   }
@@ -185,16 +186,6 @@ function callOf(message: Sent): string {
   return `${message.kind === 'piece' ? message.isCall : isOfCaller} ${message.id}`;
 }
 
-/** Returns the approximate size of a value as JSON. Throws for a circular value. */
-function unitsOf(value: unknown): number {
-  if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null) return 8;
-  let units = 2;
-  if (Array.isArray(value)) for (const each of value) units += unitsOf(each);
-  else for (const key of Object.keys(value)) units += key.length + 4 + unitsOf(value[key as keyof object]);
-  return units;
-}
-
 /** Returns the packets of a long message: its long texts in pieces, then the message without these texts. */
 function packetsOf(message: PeerMessage): Sent[][] {
   const byLongTexts = shortenedMessage(message, longTextUnits);
@@ -227,7 +218,7 @@ interface LongText {
 function shortenedMessage(message: PeerMessage, maxUnits: number) {
   const texts: LongText[] = [];
   const shortened = withoutLongTexts(message, maxUnits, (path, text) => texts.push({ path, text })) as PeerMessage;
-  return { texts, shortened, units: unitsOf(shortened) };
+  return { texts, shortened, units: jsonUnits(shortened) };
 }
 
 /**

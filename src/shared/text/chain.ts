@@ -25,8 +25,12 @@ export function chainStartInSlices(...input: ChainBeginning): Promise<string> {
 type ChainBeginning = [system: string | null, schema: string | null, tools?: readonly Tool[], hasSearch?: boolean];
 
 function* startSteps(...[system, schema, tools = [], hasSearch = false]: ChainBeginning): Steps<string> {
-  const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
-  const others = [schema, ...(sorted.length > 0 ? [sorted] : []), ...(hasSearch ? ['search'] : [])];
+  const parts: string[][] = [];
+  for (const { name, description, schema } of tools) {
+    parts.push([name, description, canonical(schema)]);
+    yield orderingCost * schema.length;
+  }
+  const others = [schema, ...(parts.length > 0 ? [parts.toSorted()] : []), ...(hasSearch ? ['search'] : [])];
   const hash = createHash('sha256').update('[');
   if (system === null) hash.update('null');
   else yield* addString(hash, system);
@@ -153,6 +157,9 @@ function* addString(hash: Hash, text: string): Steps {
 export function callIdAt(place: number): string {
   return `call_${place}`;
 }
+
+/** Work to sort the keys of one unit of JSON, in units that are only hashed. */
+const orderingCost = 8;
 
 /** Length above which JSON is compared as it is, because sorting its keys would take too long. */
 const maxOrderedLength = 256 * 1024;

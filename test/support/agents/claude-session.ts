@@ -101,7 +101,7 @@ export class ClaudeSession implements AsyncDisposable {
   }
 
   /** Writes raw lines, and waits for the end of their turn. */
-  send(text: string, rest: readonly string[] = []): Promise<Answer> {
+  send(text: string, rest: Iterable<string> = []): Promise<Answer> {
     this.#deltas = [];
     this.#thoughts = [];
     this.#remainingAnswers = [...rest];

@@ -28,6 +28,7 @@ import {
   type Usage,
   type WebSearch,
 } from '../../../shared/job.js';
+import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
 export type {
@@ -57,7 +58,7 @@ export type {
   Usage,
   WebSearch,
 };
-export { isDocument, optionalWishes, quotaWindowNames };
+export { isDocument, jsonPieces, jsonUnits, optionalWishes, quotaWindowNames };
 
 /**
  * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
@@ -123,8 +124,10 @@ export interface Turn extends LaunchOptions {
 export interface TurnInput {
   /** Empty if the program must write first; a `StdinReply` then sends the turn. */
   readonly text: string;
+  /** Text that follows at once, if it is long. Its pieces are made while it is written. */
+  readonly pieces?: Iterable<string>;
   /** Further pieces of the input. Each is written when the decoder has yielded `input-taken` for the previous piece. */
-  readonly rest?: readonly string[];
+  readonly rest?: Iterable<string>;
   readonly stdin: 'keep-open' | 'end';
 }
 

@@ -83,7 +83,7 @@ export class OpenTurn implements Disposable {
   readonly #sink: TextSink;
   readonly #maxOutputBytes: number;
   readonly #silence: SilenceLimit;
-  #inputLeft: Iterator<string, undefined> = [].values();
+  #inputLeft: Iterator<string> = [].values();
   #bytes = 0;
   /** Bytes of the thoughts that the client does not get. */
   #hiddenBytes = 0;
@@ -104,10 +104,11 @@ export class OpenTurn implements Disposable {
     this.#silence = new SilenceLimit(limits.stallMs, clock, (reason) => this.fail(reason));
   }
 
-  begin({ text, rest = [], stdin: then }: TurnInput): void {
+  begin({ text, pieces, rest = [], stdin: then }: TurnInput): void {
     const { stdin, output } = this.#program;
-    this.#inputLeft = rest.values();
+    this.#inputLeft = rest[Symbol.iterator]();
     stdin.write(text);
+    if (pieces !== undefined) stdin.write(pieces);
     if (then === 'end') stdin.end();
     output.read();
   }
@@ -236,9 +237,8 @@ export class OpenTurn implements Disposable {
   }
 
   #writeNext(): void {
-    const { value: text } = this.#inputLeft.next();
-    if (text === undefined)
-      return this.fail(cliError('other', 'the model CLI requested more input than the turn contains'));
+    const { value: text, done } = this.#inputLeft.next();
+    if (done) return this.fail(cliError('other', 'the model CLI requested more input than the turn contains'));
     this.#program.stdin.write(text);
   }
 

@@ -10,7 +10,7 @@ const pieceUnits = 256 * 1024;
  */
 export class ProgramInput {
   readonly #stdin: NodeJS.WritableStream;
-  readonly #waiting: string[] = [];
+  readonly #waiting: Iterable<string>[] = [];
   #isWriting = false;
   #isEnding = false;
 
@@ -18,10 +18,13 @@ export class ProgramInput {
     this.#stdin = stdin;
   }
 
-  write(text: string): void {
-    if (!this.#isWriting && text.length <= pieceUnits) return void this.#stdin.write(text);
-    this.#waiting.push(text);
-    if (!this.#isWriting) void this.#writeWaiting();
+  /** Writes a text, or the pieces of a text, which are made one at a time. */
+  write(text: string | Iterable<string>): void {
+    const isLong = typeof text !== 'string' || text.length > pieceUnits;
+    if (!this.#isWriting && !isLong) return void this.#stdin.write(text);
+    this.#waiting.push(typeof text === 'string' ? [text] : text);
+    // Without the rest of its input, the program ends, and so does its turn.
+    if (!this.#isWriting) this.#writeWaiting().catch(() => this.#stdin.end());
   }
 
   /** Closes stdin after the last text. */
@@ -30,11 +33,11 @@ export class ProgramInput {
     if (!this.#isWriting) this.#stdin.end();
   }
 
-  /** Writes the waiting texts, until the program no longer reads. Never rejects. */
+  /** Writes the waiting texts, until the program no longer reads. Rejects if a piece cannot be made. */
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true;
     for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
-      for (const piece of piecesOf(text, pieceUnits)) {
+      for (const piece of shortPieces(text)) {
         const isWritten = await new Promise<boolean>((resolve) => {
           this.#stdin.write(piece, (error) => resolve(error == null));
         });
@@ -45,4 +48,8 @@ export class ProgramInput {
     this.#isWriting = false;
     if (this.#isEnding) this.#stdin.end();
   }
+}
+
+function* shortPieces(texts: Iterable<string>): Generator<string> {
+  for (const text of texts) yield* piecesOf(text, pieceUnits);
 }

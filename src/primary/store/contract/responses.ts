@@ -1,5 +1,6 @@
 import { yieldToEventLoop } from '../../../shared/clock.js';
 import type { Message } from '../../../shared/job.js';
+import { jsonPieces } from '../../../shared/text/json-pieces.js';
 import { piecesOf } from '../../../shared/text/well-formed.js';
 
 /** The key of a response. Clients with the same response id do not share the response. */
@@ -95,7 +96,7 @@ export async function writtenInTurns(
   { messages, body }: ResponseNode,
   limits: ResponseLimits,
 ): Promise<WrittenResponse> {
-  return weighed(await encodedInTurns(JSON.stringify(messages)), await encodedInTurns(body), limits);
+  return weighed(await encodedInTurns(jsonPieces(messages)), await encodedInTurns(piecesOf(body, pieceUnits)), limits);
 }
 
 function weighed(messages: Buffer, body: Buffer, { maxBytes, maxResponses }: ResponseLimits): WrittenResponse {
@@ -104,14 +105,17 @@ function weighed(messages: Buffer, body: Buffer, { maxBytes, maxResponses }: Res
 }
 
 /** UTF-16 units that are encoded in one turn. */
-const pieceUnits = 1024 * 1024;
+const pieceUnits = 256 * 1024;
 
-async function encodedInTurns(text: string): Promise<Buffer> {
-  if (text.length <= pieceUnits) return Buffer.from(text);
+async function encodedInTurns(texts: Iterable<string>): Promise<Buffer> {
   const pieces: Buffer[] = [];
-  for (const piece of piecesOf(text, pieceUnits)) {
+  let units = 0;
+  for (const text of texts) {
+    pieces.push(Buffer.from(text));
+    units += text.length;
+    if (units < pieceUnits) continue;
+    units = 0;
     await yieldToEventLoop();
-    pieces.push(Buffer.from(piece));
   }
   return Buffer.concat(pieces);
 }

@@ -136,20 +136,17 @@ export class ClaudeWriter implements TurnWriter {
     const settings = this.#settings(turn, cache);
     if (this.tools.calls.isWaiting)
       return { text: settings + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
-    const parts: string[] = [];
-    let part = (this.#isEmpty ? this.#introduce(turn) : '') + settings;
+    const before = (this.#isEmpty ? this.#introduce(turn) : '') + settings;
     this.#isEmpty = false;
-    for (const [index, message] of turn.history.entries()) {
-      part += message.role === 'user' ? userLine(message, this.#historyExtras()) : assistantLine(message, index);
-      if (message.role === 'user') {
-        parts.push(part);
-        part = '';
-      }
-    }
+    const lines = turn.history.map((message, index): InputLine => {
+      if (message.role !== 'user') return { isTaken: false, make: () => assistantLine(message, index) };
+      const extras = this.#historyExtras();
+      return { isTaken: true, make: () => userLine(message, extras) };
+    });
     const uuid = turnIdOf(number);
     this.rewinding.noteLine(uuid);
-    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid }, cache)];
-    return { text: first, rest, stdin: 'keep-open' };
+    const parts = partsOf(before, [...lines, { isTaken: true, make: () => userLine(turn, { uuid }, cache) }]);
+    return { text: parts.next().value ?? '', rest: parts, stdin: 'keep-open' };
   }
 
   /**
@@ -254,6 +251,23 @@ export class ClaudeWriter implements TurnWriter {
     const thoughts = needsNone ? 'off' : thoughtsFor(turn, rules);
     this.#isThoughtless = thoughts !== 'default' && thoughts !== 'least';
     return thoughts;
+  }
+}
+
+/** Line of a turn, which is made when it is written. `isTaken`: whether the CLI reports that it has accepted the line. */
+interface InputLine {
+  readonly isTaken: boolean;
+  make(): string;
+}
+
+/** Yields the lines in parts, each up to a line whose acceptance the CLI reports. */
+function* partsOf(before: string, lines: readonly InputLine[]): Generator<string, undefined> {
+  let part = before;
+  for (const { isTaken, make } of lines) {
+    part += make();
+    if (!isTaken) continue;
+    yield part;
+    part = '';
   }
 }
 

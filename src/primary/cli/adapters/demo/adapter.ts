@@ -7,6 +7,8 @@ import {
   type Consult,
   type Decoder,
   type DecoderEvent,
+  jsonPieces,
+  jsonUnits,
   type LaunchOptions,
   type ModelEntry,
   type ProgramVersion,
@@ -94,8 +96,22 @@ function write(turn: Turn, number: number): TurnInput {
     ...(results.length > 0 && { results: results.map(({ id, text, isError }) => ({ id, text, is_error: isError })) }),
     turn: number,
   };
-  const lines = [...instruction, ...replay, question].map((line) => `${JSON.stringify(line)}\n`);
-  return { text: lines.join(''), stdin: 'keep-open' };
+  return { ...inputOf([...instruction, ...replay, question]), stdin: 'keep-open' };
+}
+
+/** Size from which the input of a turn is made in pieces. */
+const longUnits = 256 * 1024;
+
+function inputOf(lines: readonly object[]): Pick<TurnInput, 'text' | 'pieces'> {
+  if (jsonUnits(lines) < longUnits) return { text: lines.map((line) => `${JSON.stringify(line)}\n`).join('') };
+  return { text: '', pieces: linesInPieces(lines) };
+}
+
+function* linesInPieces(lines: readonly object[]): Generator<string> {
+  for (const line of lines) {
+    yield* jsonPieces(line);
+    yield '\n';
+  }
 }
 
 function toolsOf({ tools, choice }: ToolOffer): object {

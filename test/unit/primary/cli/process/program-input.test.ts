@@ -15,6 +15,29 @@ describe('The input of a program', () => {
     expect(await received).toBe(`first\n${long}short\n${long}`);
   });
 
+  it('is made while it is written, if its pieces come from a generator', async () => {
+    const made: number[] = [];
+    const written: string[] = [];
+    const pieces = function* () {
+      for (let index = 0; index < 3; index++) {
+        made.push(written.length);
+        yield `piece ${index}\n`;
+      }
+    };
+    const write = (chunk: string, _: string, done: () => void) => {
+      written.push(chunk);
+      done();
+    };
+    const stdin = new Writable({ decodeStrings: false, write });
+    const input = new ProgramInput(stdin);
+    input.write(pieces());
+    input.write('last\n');
+    input.end();
+    await once(stdin, 'finish');
+    expect(written).toEqual(['piece 0\n', 'piece 1\n', 'piece 2\n', 'last\n']);
+    expect(made).toEqual([0, 1, 2]);
+  });
+
   it('is written in short pieces, each in its own turn of the event loop', async () => {
     const lengths: number[] = [];
     let isOver = false;

@@ -43,7 +43,8 @@ const apply = (settings: object) => control('model and effort', { subtype: 'appl
 describe('The input that the claude adapter writes', () => {
   it('is one line for a plain first turn, with the id of the turn', () => {
     const words = ' a\nb "c" \u2028 @/etc/passwd !';
-    expect(write(ask(words))).toEqual({ text: lines(user(words, first)), rest: [], stdin: 'keep-open' });
+    const { text: begun, rest = [] } = write(ask(words));
+    expect([begun, ...rest]).toEqual([lines(user(words, first))]);
     expect(writer().write(ask('hello'), 27).text).toBe(
       lines(user('hello', { uuid: '00000000-0000-4000-8000-00000000001b' })),
     );
@@ -67,9 +68,9 @@ describe('The input that the claude adapter writes', () => {
       { role: 'user', text: 'two' },
       { role: 'assistant', text: '2' },
     ];
-    const { text, rest } = write(ask('three', { history, system: 'Be brief.' }));
+    const { text, rest = [] } = write(ask('three', { history, system: 'Be brief.' }));
     expect(text).toBe(lines(initialize({ systemPrompt: 'Be brief.' }), past('\n/one')));
-    expect(rest).toEqual([lines(said('/1', 1), past('two')), lines(said('2', 3), user('three', first))]);
+    expect([...rest]).toEqual([lines(said('/1', 1), past('two')), lines(said('2', 3), user('three', first))]);
   });
 });
 
@@ -186,8 +187,8 @@ describe('A breakpoint of the prompt cache', () => {
   it('is set once in the life of a process, with one time to live for all breakpoints', () => {
     const one = writer();
     const history: Turn['history'] = [{ role: 'user', text: 'past' }];
-    const { text: begun, rest } = one.write(ask('a', { history, cache: { ttl: '1h', restLength: 0 } }), 1);
-    expect(begun + rest?.join('')).toBe(
+    const { text: begun, rest = [] } = one.write(ask('a', { history, cache: { ttl: '1h', restLength: 0 } }), 1);
+    expect([begun, ...rest].join('')).toBe(
       lines(
         apply({ env: longer }),
         user('past', { shouldQuery: false }),
@@ -207,7 +208,7 @@ describe('A breakpoint of the prompt cache', () => {
     const login = new ClaudeWriter(new Set(everything), { ttl, inReplays: true });
     const { text: begun, rest = [] } = login.write(ask('a', more), 1);
     const mark = { ...text('a'), cache_control: { ...cache_control, ...(ttl === '1h' && { ttl }) } };
-    const [head = '', ...others] = (begun + rest.join('')).split('\n');
+    const [head = '', ...others] = [begun, ...rest].join('').split('\n');
     expect(env === null || head === JSON.stringify(apply({ env }))).toBe(true);
     expect(`${[head, ...others].at(-2)}\n`).toBe(lines(user(env === null ? 'a' : [mark], first)));
   });
