@@ -46,6 +46,7 @@ export async function copyBrowserFiles(root: string, consoleFolder: string): Pro
     await copyFile(join(root, 'node_modules', name, 'LICENSE'), join(target, `${name.replace('/', '-')}.LICENSE`));
   }
   await writeMathFont(root, join(consoleFolder, 'math.woff2'));
+  await writeMathStyles(root, join(consoleFolder, 'math.css'));
   await replaceImports(consoleFolder);
 }
 
@@ -69,6 +70,13 @@ async function writeMathFont(root: string, path: string): Promise<void> {
   }
   const whole = await readFile(join(root, 'node_modules', mathFont));
   await writeFile(path, await subsetFont(whole, [...new Set(characters)].join(''), { targetFormat: 'woff2' }));
+}
+
+/** Writes Temml's style sheet for this font, which aligns the cells of arrays. The font itself is declared by the console. */
+async function writeMathStyles(root: string, path: string): Promise<void> {
+  const styles = await readFile(join(root, 'node_modules', 'temml/dist/Temml-NotoSans.css'), 'utf8');
+  const ownFont = styles.replace(/@font-face \{[^}]*\}/g, '').replaceAll('NotoSans Math', 'Noto Sans Math');
+  await writeFile(path, ownFont);
 }
 
 function fileNameOf(module: string): string {

@@ -95,6 +95,7 @@ export function Formula({ text, raw, isDisplayed }: FormulaProps) {
     if (element === null) return;
     let isWanted = true;
     element.textContent = raw;
+    addMathStyles();
     import('temml/dist/temml.min.js').then(
       ({ default: temml }) => isWanted && drawMath(temml, element, text, isDisplayed),
       () => {}, // the source stays
@@ -103,7 +104,17 @@ export function Formula({ text, raw, isDisplayed }: FormulaProps) {
       isWanted = false;
     };
   }, [text, raw, isDisplayed]);
-  return html`<span ref=${place} class=${isDisplayed ? 'math displayed' : 'math'} />`;
+  // A displayed formula may be wider than the page: the keyboard can scroll it.
+  return isDisplayed
+    ? html`<span ref=${place} class="math displayed" tabindex="0" role="group" aria-label="Formula" />`
+    : html`<span ref=${place} class="math" />`;
+}
+
+/** Adds the style sheet of formulas to the page, with its first formula. */
+function addMathStyles(): void {
+  const { href } = new URL('../math.css', import.meta.url);
+  if (document.querySelector(`link[href="${href}"]`) !== null) return;
+  document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href }));
 }
 
 type TeX = typeof import('temml/dist/temml.min.js')['default'];

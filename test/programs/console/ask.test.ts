@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { pdfOf } from '../../support/basics/pdf.js';
+import { until } from '../../support/basics/until.js';
 import { AskPage, pngBytes } from '../../support/clients/ask-page.js';
 import { type Browser, itInChromium, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
@@ -95,6 +96,8 @@ describe('The page Ask', () => {
 
 $$\\int_0^1 x\\,dx$$
 
+$$\\begin{aligned}f(x) &= (x+1)^2 \\\\ &= x^2 + 2x + 1\\end{aligned}$$
+
 $$\\href{javascript:alert(1)}{x}$$
 
 $$\\includegraphics{https://evil.example/x.png}$$
@@ -109,7 +112,10 @@ $$\\rule{10000em}{10000em}$$
 def f(x): return "<script>alert(1)</script>"
 \`\`\`
 `);
-      await ask.lastAnswer.locator('math').nth(3).waitFor();
+      await ask.lastAnswer.locator('math').nth(4).waitFor();
+      const alignment =
+        "[...document.querySelectorAll('math mtd')].map((cell) => getComputedStyle(cell).textAlign.replace(/^-\\w+-/, ''))";
+      await until(async () => String(await ask.page.evaluate(alignment)) === 'right,left,right,left', 'aligned cells');
       await ask.lastAnswer.locator('.hljs-keyword', { hasText: 'def' }).waitFor();
       expect(await ask.lastAnswer.locator('math a, img, script, [href]').count()).toBe(0);
       await ask.page.evaluate('document.fonts.ready');
