@@ -112,6 +112,11 @@ export class UserNames {
   }
 }
 
+/** Returns the name in a line with a fault, so that no later uid gets it. */
+function damagedName(line: string): string {
+  return /^[^:\s]*/.exec(line)?.[0] ?? '';
+}
+
 /**
  * Maps each uid to its first name. Names that begin with `uid-`, and names that another uid has before, are skipped: they
  * could be mistaken for another user.
@@ -120,7 +125,7 @@ function namesIn(passwd: string): ReadonlyMap<number, string> {
   const names = new Map<number, string>();
   const taken = new Set<string>();
   for (const line of passwd.split('\n')) {
-    const [, name = '', id] = /^([^:]+):[^:]*:(\d+):/.exec(line) ?? [];
+    const [, name = damagedName(line), id] = /^([^:]+):[^:]*:(\d+):/.exec(line) ?? [];
     const uid = Number(id);
     const isFree = !taken.has(name) && !/^uid-/.test(name);
     if (id !== undefined && !names.has(uid) && isFree) names.set(uid, name);

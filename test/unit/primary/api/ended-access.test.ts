@@ -1,4 +1,6 @@
+import { Clients } from '../../../../src/primary/access/clients.js';
 import { endJobsWithoutAccess } from '../../../../src/primary/api/ended-access.js';
+import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
@@ -20,4 +22,30 @@ it('The jobs and idle processes of clients without access end, and those of othe
   };
   endJobsWithoutAccess(parts, new FakeClock());
   expect(ended).toEqual(['job of key ada', 'background jobs of key ada', 'processes of key ada']);
+});
+
+it('The jobs and idle processes of a key end when it expires, as those of a revoked key do', async () => {
+  const clock = new FakeClock();
+  const expiresAt = clock.now() + 1000;
+  const keyOf = (name: string, more: object) => ({ name, digest: digestOf(name), ...plainOptions, ...more });
+  const made = { owner: 'key root', madeAt: 0, groups: [], client: 'made ci~1', expiresAt };
+  const clients = new Clients({
+    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
+    namedKeys: [keyOf('ada', { expiresAt }), keyOf('bob', {})],
+    madeKeys: [keyOf('ci', made) as never],
+    personLines: [{ name: 'eve', ...plainOptions, expiresAt }],
+  });
+  const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'];
+  const lists: Record<'jobs' | 'background' | 'processes', string[]> = { jobs: [], background: [], processes: [] };
+  const end = (list: 'background' | 'processes') => (isAmong: (client: string) => boolean) =>
+    void lists[list].push(...all.filter(isAmong));
+  const callers = all.map((client) => ({ request: jobRequest({ client }), cut: () => void lists.jobs.push(client) }));
+  const accounts = { all: [{ pool: { endSessionsOf: end('processes') } }] };
+  const parts = { clients, runner: { callers }, background: { cancelOf: end('background') }, accounts };
+  endJobsWithoutAccess(parts, clock);
+  expect(lists).toEqual({ jobs: [], background: [], processes: [] });
+  await clock.advance(1000);
+  endJobsWithoutAccess(parts, clock);
+  const expired = all.slice(0, -1);
+  expect(lists).toEqual({ jobs: expired, background: expired, processes: expired });
 });

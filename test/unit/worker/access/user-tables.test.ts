@@ -116,6 +116,21 @@ describe('The names of users', () => {
     expect(await Promise.all([1000, 1001].map((uid) => names.nameOf(uid)))).toEqual(['ada', 'uid-1001']);
   });
 
+  it.each(['ada', 'ada:x', 'ada:x:', 'ada:x:one:1::/:/bin/sh', 'ada x 1000', 'ada:x:1000'])(
+    'are taken also by a damaged line: %j',
+    async (line) => {
+      await using folder = await temporaryFolder();
+      const path = join(folder.path, 'passwd');
+      await writeFile(path, `${line}\nada:x:1001:1001::/:/bin/sh\nbob:x:1002:1002::/:/bin/sh\n`);
+      const names = new UserNames(path);
+      expect(await Promise.all([1000, 1001, 1002].map((uid) => names.nameOf(uid)))).toEqual([
+        'uid-1000',
+        'uid-1001',
+        'bob',
+      ]);
+    },
+  );
+
   it('are numbers if there is no file', async () => {
     expect(await new UserNames('/nowhere/passwd').nameOf(7)).toBe('uid-7');
   });
