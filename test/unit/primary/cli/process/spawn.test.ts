@@ -89,14 +89,17 @@ describe('A program that cannot be started', () => {
     ['it is not there', { program: '/no/such/model' }, 'the model CLI model could not be started: ENOENT'],
     ['it may not be executed', { program: '/etc/passwd' }, 'the model CLI passwd could not be started: EACCES'],
     ['its folder has gone', { workingDirectory: '/no/such/folder' }, 'the model CLI sh could not be started: ENOENT'],
-    ['its arguments are too long', { args: ['x'.repeat(300_000)] }, 'the model CLI sh could not be started: E2BIG'],
-    [
-      'an argument can’t be passed on',
-      { args: ['a\0b'] },
-      'the model CLI sh could not be started: ERR_INVALID_ARG_VALUE',
-    ],
   ])('is an error without its path: %s', async (_, start, message) => {
     await expect(spawned(start)).rejects.toMatchObject({ code: 'spawn_error', message, exits: ['spawn_error'] });
+  });
+
+  it.each([
+    ['are too long', ['x'.repeat(300_000)]],
+    ['cannot be passed on', ['a\0b']],
+  ])('is the fault of the request if its arguments %s', async (_, args) => {
+    const message = 'the request does not fit into the arguments of the model CLI sh';
+    const failure = { code: 'cli_error', reason: 'request_refused', message, exits: ['spawn_error'] };
+    await expect(spawned({ args })).rejects.toMatchObject(failure);
   });
 
   it('is reported in the words of the system if there is no code', () => {
