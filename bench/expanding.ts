@@ -88,7 +88,7 @@ export const expanding = measurementOf(stored);
 export const uploadAttacks = measurementOf(uploads);
 export const contentAttacks = measurementOf(contents);
 export const searchAttacks = measurementOf(searches);
-export const batchFloods = measurementOf(batches);
+export const floodAttacks = measurementOf(batches);
 
 async function rowOf(attack: Attack, attackMs: number): Promise<Row> {
   const { kind } = attack;

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,7 +15,7 @@ import { conversations } from './conversations.js';
 import { documents } from './documents.js';
 import { doors } from './doors.js';
 import { eventLoop } from './event-loop.js';
-import { batchFloods, contentAttacks, expanding, searchAttacks, uploadAttacks } from './expanding.js';
+import { contentAttacks, expanding, floodAttacks, searchAttacks, uploadAttacks } from './expanding.js';
 import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
@@ -46,8 +47,8 @@ import { viewers } from './viewers.js';
 
 /**
  * Usage: npm run bench -- [name] [--rounds N] [--write]. Measures only the groups whose name contains `name`. `--write`
- * writes each result to bench/RESULTS.md. The variable SERVICE_DIST names the folder `dist` of another version, whose
- * service is then measured.
+ * writes each result to bench/RESULTS.md. The variable SERVICE_DIST names the folder `dist` of an older version, whose
+ * service is then measured, in a section of its own.
  */
 
 const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {
@@ -69,7 +70,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'content-attacks': contentAttacks,
   'search-attacks': searchAttacks,
   'batch-attacks': batchAttacks,
-  'batch-floods': batchFloods,
+  'flood-attacks': floodAttacks,
   reading,
   standby,
   fairness,
@@ -113,14 +114,23 @@ async function main(): Promise<void> {
   const own = Object.entries(onDemand).filter(([name]) => name === part);
   for (const [name, ask] of own.length > 0 ? own : Object.entries(questions)) {
     if (!name.includes(part)) continue;
-    const head = `${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n${busyWarning()}`;
+    const { title, version } = sectionOf(name);
+    const head = `${version}${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n${busyWarning()}`;
     const rows = (await ask(rounds)).map((row) => `${tableLine(row)}\n`);
-    process.stdout.write(`### ${name}\n\n${head}${tableHead}\n${rows.join('')}\n`);
+    process.stdout.write(`### ${title}\n\n${head}${tableHead}\n${rows.join('')}\n`);
     if (values.write && rows.length > 0) {
       const page = await readFile(results, 'utf8');
-      await writeFile(results, sectionIn(page, name, `${head}${tableHead}\n${rows.join('')}`));
+      await writeFile(results, sectionIn(page, title, `${head}${tableHead}\n${rows.join('')}`));
     }
   }
+}
+
+/** Returns the title of a group, and the version of the service if it comes from another build. */
+function sectionOf(name: string): { readonly title: string; readonly version: string } {
+  const { SERVICE_DIST: dist } = process.env;
+  if (dist === undefined) return { title: name, version: '' };
+  const commit = execFileSync('git', ['-C', dist, 'rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  return { title: `${name} before`, version: `Commit ${commit} · ` };
 }
 
 void main();
