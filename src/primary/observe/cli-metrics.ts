@@ -55,6 +55,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
       toolsHeld: (ms) => holdTimes.observe(cli, ms / 1000),
       requestRefused: (request) => refused.inc({ ...cli, request }),
       textIgnored() {},
+      renewalsPaused() {},
       quotaReported() {}, // counted by the breaker, which knows at a scrape whether a report is still valid
     };
   };

@@ -97,7 +97,7 @@ function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd, 
 /** Returns the observer of a CLI that counts its events, and logs those relevant to an operator. */
 export function observeCli(
   { name: cli, accountName }: Pick<ModelCli, 'name' | 'accountName'>,
-  counted: Omit<CliObserver, 'textIgnored'>,
+  counted: Omit<CliObserver, 'textIgnored' | 'renewalsPaused'>,
   log: Logger,
 ): CliObserver {
   const account = accountName === '' ? undefined : accountName;
@@ -112,6 +112,7 @@ export function observeCli(
       counted.requestRefused(request);
       log.error('cli_request_refused', { cli, account, request });
     },
+    renewalsPaused: (client) => log.warn('renewals_paused', { cli, account, client }),
   };
 }
 

@@ -38,6 +38,8 @@ export interface CliObserver {
   requestRefused(request: RequestKind): void;
   /** Called when a program writes a text that belongs to no turn. */
   textIgnored(): void;
+  /** Called when no process is renewed for this client for an hour, because several programs did not prove it. */
+  renewalsPaused(client: string): void;
 }
 
 /** Observer of programs that are no model CLI. */
@@ -54,6 +56,7 @@ export const noObserver: CliObserver = {
   quotaReported: () => {},
   requestRefused: () => {},
   textIgnored: () => {},
+  renewalsPaused: () => {},
 };
 
 /** Maps the error that aborted a job to the reason for which its process ends. */

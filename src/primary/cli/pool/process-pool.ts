@@ -25,6 +25,7 @@ import {
 } from '../process/program.js';
 import type { Tenant } from '../process/renewal.js';
 import { replayable } from '../process/replay.js';
+import { RenewalTrust } from './renewal-trust.js';
 import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 import type { LaunchHistory } from './standby-policy.js';
 
@@ -103,12 +104,14 @@ export class ProcessPool {
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
   #stopPauseTimer: StopTimer = () => {};
+  readonly #renewals: RenewalTrust;
   /** Whether each process ends with its job, because its login is no longer used. */
   keepsNoSessions = false;
 
   constructor(settings: PoolSettings, parts: PoolParts) {
     this.#settings = settings;
     this.#parts = parts;
+    this.#renewals = new RenewalTrust(parts.clock);
   }
 
   /** Processes that serve jobs or may serve one later, each with the key of its launch. */
@@ -157,7 +160,8 @@ export class ProcessPool {
     const { observer, clock, history } = this.#parts;
     const key = launchKeyOf(program, launch);
     const { extras, keptParts } = program.programVersion;
-    const tenant = this.#settings.mayRenew && keptParts !== undefined ? owner : null;
+    const mayRenew = this.#settings.mayRenew && keptParts !== undefined && owner !== null;
+    const tenant = mayRenew && !this.#renewals.isPausedFor(owner.client) ? owner : null;
     const live = conversation === null ? null : this.#claimLive(key, conversation, tenant);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     if (live !== null) return this.#lease(live.process, 'live', extras, live);
@@ -278,7 +282,10 @@ export class ProcessPool {
     if (conversation !== null) return mayStay() && process.keepFor(conversation);
     const { tenant } = process;
     if (tenant === null || !mayStay() || !this.#parts.hasMemory()) return false;
-    return (await process.renew()) && mayStay() && process.keepFor(null);
+    const renewal = await process.renew();
+    const isPaused = renewal !== 'ended' && this.#renewals.record(tenant.client, renewal === 'proven');
+    if (isPaused) this.#parts.observer.renewalsPaused(tenant.client);
+    return renewal === 'proven' && mayStay() && process.keepFor(null);
   }
 
   /** Claims the process that was renewed last, because its memory is the least likely to be swapped out. */

@@ -262,17 +262,19 @@ export class CliProcess {
   }
 
   /**
-   * Makes the process as good as new after its last turn, for the next question of its client. Returns whether the
-   * program has proven this; if not, the process must be ended.
+   * Makes the process as good as new after its last turn, for the next question of its client. Returns `proven`;
+   * `unproven` if the program did not prove it; `ended` if the process cannot be renewed after its last turn. Unless
+   * `proven`, the process must be ended.
    */
-  async renew(): Promise<boolean> {
-    if (this.#interruption !== null && !(await this.#interruption)) return false;
-    if (!this.isReusable || this.#isWornOut()) return false;
+  async renew(): Promise<'proven' | 'unproven' | 'ended'> {
+    if (this.#interruption !== null && !(await this.#interruption)) return 'ended';
+    if (!this.isReusable || this.#isWornOut()) return 'ended';
     this.#interruption = null;
     const input = this.#protocol.writer.renew?.() ?? null;
-    if (input === null || !(await this.#prove(input, noAnswer, renewalLimits.proofMs))) return false;
+    if (input === null) return 'ended';
+    if (!(await this.#prove(input, noAnswer, renewalLimits.proofMs))) return 'unproven';
     this.#questions++;
-    return true;
+    return 'proven';
   }
 
   /** Returns whether the program reaches the end of this input in time; if not, the process is being ended. */

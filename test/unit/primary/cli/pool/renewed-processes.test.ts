@@ -72,6 +72,17 @@ describe('A renewed process', () => {
     expect([tree.ends.length, house.pool.counts()]).toEqual([1, none]);
   });
 
+  it('does not exist for an hour after three in a row without a proof, but for other clients', async () => {
+    const house = new PoolHouse();
+    for (let count = 0; count < 3; count++) await house.question('ada', { proof: 'fail\n' });
+    const { tree } = await house.question('ada');
+    const { tree: other } = await house.question('bob');
+    await settled();
+    expect([tree.receivedInput, other.receivedInput]).toEqual(['earlier\nhello\n', 'earlier\nhello\nrenew\n']);
+    await house.clock.advance(3_600_000);
+    expect((await house.question('ada')).tree.receivedInput).toContain('renew');
+  });
+
   it('ends if the program writes anything while it waits', async () => {
     const house = new PoolHouse();
     const { tree } = await house.question('ada');
