@@ -53,7 +53,7 @@ function scan(text: string, from: number): { readonly end: number; readonly isWh
     if (mark === '{' || mark === '[') open.push(mark === '{' ? '}' : ']');
     else if ((mark === '}' || mark === ']') && open.pop() !== mark) return { end: at, isWhole: false };
     if (open.length === 0) return { end: at + mark.length, isWhole: true };
-    if (open.length > maxDepth) return { end: at, isWhole: false };
+    if (open.length > maxDepth) return { end: text.length, isWhole: false }; // else a part of it would be found
     at += piece.length;
   }
 }

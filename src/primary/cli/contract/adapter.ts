@@ -29,6 +29,7 @@ import {
   type WebSearch,
 } from '../../../shared/job.js';
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
+import type { AwaitedStep } from './awaited-step.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
 export type {
@@ -270,6 +271,8 @@ export interface Decoder<Event = TurnEvent> {
   readonly isMidAnswer?: boolean;
   /** Whether the model has written anything in this turn. A greeting of the program does not count. */
   readonly hasBegun: boolean;
+  /** Step that the program must finish now; null if the model may take its time. */
+  readonly awaited?: AwaitedStep<TurnEnd | TurnFailed> | null;
   /** Usage that the program has reported for this turn so far; null if none. Counted if the turn does not end well. */
   readonly usedSoFar?: Usage | null;
   /** Throws `LineTooLong` if a line exceeds the limit. */

@@ -87,6 +87,9 @@ export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideLis
     get hasBegun() {
       return decoder.hasBegun;
     },
+    get awaited() {
+      return decoder.awaited ?? null;
+    },
     get usedSoFar() {
       return decoder.usedSoFar ?? null;
     },

@@ -13,6 +13,7 @@ import {
   type ThoughtEnd,
   type TurnEnd,
   type TurnEvent,
+  type TurnFailed,
   type TurnInput,
   type Usage,
   unknownUsage,
@@ -21,6 +22,7 @@ import {
 import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
 import type { ProgramInput } from './program-input.js';
+import { StepLimit } from './step-limit.js';
 
 export interface TurnLimits {
   /** Longest answer, in bytes: the text, the arguments of calls, and the thoughts that the client gets. */
@@ -83,6 +85,7 @@ export class OpenTurn implements Disposable {
   readonly #sink: TextSink;
   readonly #maxOutputBytes: number;
   readonly #silence: SilenceLimit;
+  readonly #step: StepLimit;
   #inputLeft: Iterator<string> = [].values();
   #bytes = 0;
   /** Bytes of the thoughts that the client does not get. */
@@ -102,6 +105,7 @@ export class OpenTurn implements Disposable {
     this.#clock = clock;
     this.#maxOutputBytes = limits.maxOutputBytes;
     this.#silence = new SilenceLimit(limits.stallMs, clock, (reason) => this.fail(reason));
+    this.#step = new StepLimit(clock, (event) => this.#handleLate(event));
   }
 
   begin({ text, pieces, rest = [], stdin: then }: TurnInput): void {
@@ -110,6 +114,7 @@ export class OpenTurn implements Disposable {
     stdin.write(text);
     if (pieces !== undefined) stdin.write(pieces);
     if (then === 'end') stdin.end();
+    this.#guarded(() => this.#watchStep());
     output.read();
   }
 
@@ -120,6 +125,7 @@ export class OpenTurn implements Disposable {
     this.#guarded(() => {
       if (!this.#isOpen && decoder.isMidAnswer) onUnexpectedOutput?.();
       if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
+      this.#watchStep();
     });
     if (this.#isOpen && this.#sink.isFull) this.#awaitRoom().catch((error) => this.fail(error));
   }
@@ -143,6 +149,16 @@ export class OpenTurn implements Disposable {
 
   [Symbol.dispose](): void {
     this.#close();
+  }
+
+  #watchStep(): void {
+    this.#step.set(this.#isOpen ? (this.#program.decoder.awaited ?? null) : null);
+  }
+
+  /** Ends the turn if the program has not finished a step in time. The process must not get another turn. */
+  #handleLate(event: TurnEnd | TurnFailed): void {
+    this.#program.onUnexpectedOutput?.();
+    this.#guarded(() => this.#handle(event));
   }
 
   #handleAll(decode: () => Iterable<TurnEvent>): void {
@@ -245,10 +261,12 @@ export class OpenTurn implements Disposable {
   /** Stops reading stdout until the client catches up, so that the program blocks in its write. */
   async #awaitRoom(): Promise<void> {
     this.#silence.pause();
+    this.#step.set(null);
     this.#program.output.pause();
     await this.#sink.room();
     if (!this.#isOpen) return;
     this.#silence.reset();
+    this.#watchStep();
     this.#program.output.read();
   }
 
@@ -257,6 +275,7 @@ export class OpenTurn implements Disposable {
     this.#isOpen = false;
     this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
+    this.#step[Symbol.dispose]();
     this.#program.output.read(); // reads and drops the remaining output
   }
 

@@ -44,6 +44,7 @@ export class AcpOpening {
   readonly #settings: OpeningSettings;
   #awaited: Awaited = { name: 'initialize' };
   #lastId = -1;
+  #awaitedMethod = '';
   #agent: Initialized | null = null;
   readonly login: AcpLogin;
 
@@ -59,6 +60,11 @@ export class AcpOpening {
   /** Answer to `initialize`; null before it. */
   get agent(): Initialized | null {
     return this.#agent;
+  }
+
+  /** Method of the request that the agent has not answered yet. */
+  get awaitedMethod(): string {
+    return this.#awaitedMethod;
   }
 
   begin(): string {
@@ -132,6 +138,7 @@ export class AcpOpening {
   }
 
   #request(method: string, params: AcpRequest['params']): string {
+    this.#awaitedMethod = method;
     return rpcRequest(++this.#lastId, method, params);
   }
 }
@@ -203,7 +210,10 @@ const table: FailureTable = {
   words: [
     [/\b429\b|rate.?limit|quota|RESOURCE_EXHAUSTED|too many requests|credit balance|billing/i, 'quota'],
     [/prompt is too long|context.(length|window)|(maximum|exceeds).{0,40}tokens/i, 'prompt_too_long'],
-    [/\b401\b|\b403\b|unauthori[sz]ed|unauthenticated|api.?key|\blog.?in\b|authentication/i, 'auth'],
+    [
+      /\b401\b|\b403\b|unauthori[sz]ed|unauthenticated|api.?key|\blog.?in\b|authentication|user location is not supported/i,
+      'auth',
+    ],
     [/overloaded|\b503\b|\b529\b|UNAVAILABLE/i, 'overloaded'],
     [
       /model.{0,80}(not found|not supported|does not exist|unknown)|(not found|unknown|invalid).{0,40}model/i,

@@ -12,7 +12,7 @@ import type {
   TurnWriter,
 } from '../../contract/adapter.js';
 import { unknownUsage } from '../../contract/adapter.js';
-import { turnFailed } from '../common/failure.js';
+import { opening, turnFailed } from '../common/failure.js';
 import {
   type RpcAnswer,
   type RpcError,
@@ -105,6 +105,13 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
   get hasBegun(): boolean {
     return this.#turn.name === 'asked' && this.#turn.turn.hasBegun;
+  }
+
+  get awaited() {
+    if (this.#turn.name === 'waiting' && this.#state.name === 'opening')
+      return opening(this.#state.opening.awaitedMethod);
+    if (this.#turn.name === 'choosing') return opening('model');
+    return this.#turn.name === 'login' ? opening('authenticate') : null;
   }
 
   get #mayCall(): boolean {

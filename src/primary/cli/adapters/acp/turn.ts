@@ -14,6 +14,7 @@ export class AcpTurn {
   readonly #model: string | null;
   #hasBegun = false;
   #hasText = false;
+  #hasThought = false;
   readonly #spentBeforeUsd: number;
   #spentUsd: number | null = null;
   /** Tokens that fit into the context of the model, as reported by the agent. */
@@ -65,7 +66,10 @@ export class AcpTurn {
     }
     this.#hasBegun = true;
     if (update.sessionUpdate === 'tool_call' || update.sessionUpdate === 'tool_call_update') this.#works(update);
-    if (update.sessionUpdate === 'agent_thought_chunk') return [{ type: 'thought-delta', text: update.content.text }];
+    if (update.sessionUpdate === 'agent_thought_chunk') {
+      this.#hasThought = true;
+      return [{ type: 'thought-delta', text: update.content.text }];
+    }
     if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
     this.#hasText = true;
     return [{ type: 'text-delta', text: update.content.text }];
@@ -80,7 +84,9 @@ export class AcpTurn {
   end(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
     if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn with an unknown stop reason');
-    const failed = stoppedBy(ended.stopReason, this.#hasText);
+    const usage = usageOf(ended);
+    const hasWork = this.#hasThought || (usage.outputTokens ?? 0) > 0;
+    const failed = stoppedBy(ended.stopReason, this.#hasText, hasWork);
     if (failed !== null) return failed;
     const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
     const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
@@ -89,15 +95,18 @@ export class AcpTurn {
       ...(ended.stopReason === 'max_tokens' && { isCutShort: true }),
       ...(ended.stopReason === 'refusal' && { refusal: { category: null, explanation: null } }),
     };
-    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd }, ...early };
+    return { type: 'turn-end', text: null, model, usage: { ...usage, costUsd }, ...early };
   }
 }
 
-/** Returns the failure for a stop reason; null if the turn has at least a part of an answer. */
-export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
+/**
+ * Returns the failure for a stop reason; null if the turn has at least a part of an answer. `hasWork`: whether the model
+ * has written thoughts or other tokens without text.
+ */
+export function stoppedBy(stopReason: string, hasText: boolean, hasWork: boolean): TurnFailed | null {
   if (stopReason === 'refusal') return null;
   if (stopReason === 'max_tokens')
-    return hasText ? null : turnFailed('prompt_too_long', 'the prompt is too long for the model');
+    return hasText || hasWork ? null : turnFailed('prompt_too_long', 'the prompt is too long for the model');
   if (stopReason === 'max_turn_requests')
     return turnFailed('other', 'the model CLI called its model too often in one turn');
   if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI aborted the turn');

@@ -9,7 +9,7 @@ import type {
   TurnEvent,
   Usage,
 } from '../../contract/adapter.js';
-import { turnFailed } from '../common/failure.js';
+import { opening, turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected, waiting } from './failures.js';
 import {
@@ -99,6 +99,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #usedSoFar: Usage | null = null;
   /** Last report of the rate limits. The CLI reports only changes, so it may stem from an earlier turn. */
   #limits: RateLimits | null = null;
+  /** Whether the CLI has written a line, which it does before it requests the model. */
+  #hasWritten = false;
   readonly #writer: WriterState;
   readonly #hasOwnTools: boolean;
   /**
@@ -118,6 +120,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   get hasBegun(): boolean {
     return this.#answer.hasBegun;
+  }
+
+  get awaited() {
+    // Servers of the operator's tools may need longer.
+    const isOpening = !this.#hasWritten && !this.#hasOwnTools && this.#writer.currentTurn !== null;
+    return isOpening ? opening('start') : null;
   }
 
   get usedSoFar(): Usage | null {
@@ -155,6 +163,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
+    this.#hasWritten = true;
     if (line.type === 'search') return [line];
     if (line.type === 'rewinding') return this.#rewound(line);
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);

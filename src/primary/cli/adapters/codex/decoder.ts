@@ -12,7 +12,8 @@ import {
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { turnFailed } from '../common/failure.js';
+import { idleLimitMs } from '../../contract/awaited-step.js';
+import { opening, turnFailed } from '../common/failure.js';
 import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { earlyEnd, failed, finalError, quotaReports, rejected } from './failures.js';
@@ -53,6 +54,10 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #contextWindow: number | null = null;
   /** Calls of the current message. */
   #calls: ToolCall[] = [];
+  /** Whether the program has answered its first request. */
+  #isGreeted = false;
+  /** Whether the program has reported that the thread is idle, and has not ended the turn. */
+  #isIdle = false;
   /** Usage of the API responses in this turn; null if the program does not report it. */
   #used: Usage | null = null;
   /** Whether the program's turn is open and waits for the results of calls. */
@@ -68,6 +73,14 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     return this.#hasBegun;
   }
 
+  get awaited() {
+    if (this.#thread.currentTurn === null) return null;
+    if (this.#isIdle) return { name: 'end of the turn', limitMs: idleLimitMs, late: this.#lostEnd() };
+    if (this.#turnId !== null) return null;
+    if (this.#thread.id !== null) return opening('turn/start');
+    return opening(this.#isGreeted ? 'thread/start' : 'initialize');
+  }
+
   get usedSoFar(): Usage {
     return this.#used ?? usageOf(this.#tokens, this.#spent);
   }
@@ -79,11 +92,13 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   begin(): void {
     if (!this.#isHeld) this.#reset();
     this.#isHeld = false;
+    this.#isIdle = false;
   }
 
   #reset(): void {
     this.#answer = new CodexAnswer();
     this.#hasBegun = false;
+    this.#isIdle = false;
     this.#turnId = null;
     this.#spent = this.#tokens;
     this.#calls = [];
@@ -107,6 +122,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
+    if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
     if (id !== this.#thread.endId) return nothing;
     if (!this.#thread.ended()) return unexpectedOutput;
@@ -130,6 +146,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   #notified({ method, params }: CodexNotification): readonly DecoderEvent[] {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
+    if (method === 'thread/status/changed') return this.#changed(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
     // The program also reports the items of the injected history.
@@ -168,6 +185,19 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #limited({ rateLimits }: Notified<'account/rateLimits/updated'>): readonly DecoderEvent[] {
     this.#limits = rateLimits;
     return quotaReports(rateLimits);
+  }
+
+  /** Notes whether the thread is idle. This version may report it shortly before the end of the turn. */
+  #changed({ threadId, status }: Notified<'thread/status/changed'>): readonly DecoderEvent[] {
+    if (threadId === this.#thread.id && this.#turnId !== null) this.#isIdle = status.type === 'idle';
+    return nothing;
+  }
+
+  /** Returns the end of a turn whose end the program has not reported. */
+  #lostEnd(): TurnEnd | TurnFailed {
+    if (!this.#answer.isWhole) return turnFailed('other', 'the model CLI is idle, but has not ended its turn');
+    const text = this.#answer.correction(this.#thread.asksForValue);
+    return { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar };
   }
 
   #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
@@ -348,6 +378,12 @@ class CodexAnswer {
   /** Adds a whole message. A message whose stream broke is never completed, and does not belong to the answer. */
   complete(text: string): void {
     if (text !== '') this.#messages.push(text);
+  }
+
+  /** Whether each message that has streamed is complete. */
+  get isWhole(): boolean {
+    const whole = this.#messages.join('\n\n');
+    return whole !== '' && whole.length >= this.#streamed.length;
   }
 
   get isEmpty(): boolean {

@@ -21,6 +21,7 @@ const table: FailureTable = {
     ['name', 'serverOverloaded', 'overloaded'],
     ['name', 'policyCapacityUnavailable', 'overloaded'],
     ['name', 'modelNotFound', 'model_unknown'],
+    ['name', 'badRequest', 'request_refused'],
     ['name', 'cyberPolicy', 'refused'],
     ['name', 'misalignmentPolicyViolation', 'refused'],
     ['name', 'unauthorized', 'auth', 'account'],

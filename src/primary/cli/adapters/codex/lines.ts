@@ -71,6 +71,7 @@ const notifications = z.discriminatedUnion('method', [
     z.object({ ...turnFields, tokenUsage: z.object({ total: tokens, modelContextWindow: contextWindow }) }),
   ),
   notification('model/rerouted', z.object({ ...turnFields, toModel: z.string() })),
+  notification('thread/status/changed', z.object({ threadId: z.string(), status: z.object({ type: z.string() }) })),
   notification('account/rateLimits/updated', z.object({ rateLimits })),
   notification('error', z.object({ ...turnFields, error: turnError, willRetry: z.boolean().catch(false) })),
   notification(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
 import type { Turn, TurnFailed } from '../../contract/adapter.js';
+import { type AwaitedStep, openingLimitMs } from '../../contract/awaited-step.js';
 import { jsonOf } from './lines.js';
 
 /**
@@ -84,6 +85,13 @@ function rowOf(table: FailureTable, { codes }: FailureReport): CodeRow | undefin
 
 export function turnFailed(reason: CliReason, message: string): TurnFailed {
   return { type: 'turn-failed', reason, message };
+}
+
+/** Returns a step that a program must finish before its model works. */
+export function opening(name: string): AwaitedStep<TurnFailed> {
+  const seconds = openingLimitMs / 1000;
+  const late = turnFailed('other', `the model CLI was silent for ${seconds} seconds in the step ${name}`);
+  return { name, limitMs: openingLimitMs, late };
 }
 
 const maxSaid = 300;

@@ -59,6 +59,58 @@ describe('The input of a turn', () => {
   });
 });
 
+describe('A step that a program must finish', () => {
+  const late = { type: 'turn-failed', reason: 'other', message: 'too slow' } as const;
+
+  /** Starts a turn of a program that must finish this step. */
+  function beginIn(name: string | null) {
+    const state = { name };
+    const awaited = () => (state.name === null ? null : { name: state.name, limitMs: 100, late });
+    const decoder = Object.defineProperty(lineDecoder(), 'awaited', { get: awaited });
+    return { state, ...begin({ decoder }) };
+  }
+
+  it('ends the turn if it takes too long, each step counted by itself', async () => {
+    const { state, turn, clock } = beginIn('first');
+    const outcome = outcomeOf(turn);
+    await clock.advance(99);
+    turn.read(says(': noise\n'));
+    state.name = 'second';
+    turn.read(says(': progress\n'));
+    await clock.advance(99);
+    await clock.advance(1);
+    expect(await outcome).toBe('cli_error: too slow');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('continues its timer while the program only makes noise', async () => {
+    const { turn, clock } = beginIn('first');
+    const outcome = outcomeOf(turn);
+    await clock.advance(60);
+    turn.read(says(': noise\n'));
+    await clock.advance(40);
+    expect(await outcome).toBe('cli_error: too slow');
+  });
+
+  it('has no timer once the model works, or after the turn', async () => {
+    const { state, turn, clock } = beginIn('first');
+    state.name = null;
+    turn.read(says('+one\n'));
+    expect(clock.pending).toBe(0);
+    const other = beginIn('first');
+    other.turn.read(says('end\n'));
+    expect(other.clock.pending).toBe(0);
+  });
+
+  it('has no timer while the client does not read', async () => {
+    const { turn, clock, sink } = beginIn('end of the turn');
+    Object.assign(sink, { isFull: true, room: () => new Promise(() => {}) });
+    turn.read(says('+one\n'));
+    await settled();
+    expect(clock.pending).toBe(0);
+  });
+});
+
 describe('A program that waits for its API', () => {
   const failure = {
     type: 'turn-failed',

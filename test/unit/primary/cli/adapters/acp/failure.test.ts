@@ -11,6 +11,7 @@ describe('An error of an agent', () => {
   it.each([
     ['auth', { code: -32000, message: 'Authentication required' }],
     ['auth', { code: 401, message: 'no' }],
+    ['auth', { code: 400, message: googleError('User location is not supported for the API use.') }],
     ['auth', { code: 400, message: googleError('API key not valid. Please pass a valid API key.') }],
     ['quota', { code: 429, message: 'no' }],
     ['quota', { code: -32603, message: 'Internal error', data: { details: 'You exceeded your current quota' } }],

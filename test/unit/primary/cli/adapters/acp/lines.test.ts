@@ -101,8 +101,8 @@ describe('Messages of an agent, by the official types', () => {
   });
 
   it.each(Object.entries(answers))('that end a turn by %s: an answer is %s', (stopReason, isAnswer) => {
-    expect(stoppedBy(stopReason, true) === null).toBe(isAnswer);
-    expect(stoppedBy(stopReason, false) === null).toBe(stopReason === 'refusal');
+    expect(stoppedBy(stopReason, true, true) === null).toBe(isAnswer);
+    expect(stoppedBy(stopReason, false, false) === null).toBe(stopReason === 'refusal');
   });
 });
 

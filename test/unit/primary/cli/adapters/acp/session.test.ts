@@ -33,6 +33,19 @@ function failsWith(error: object): readonly DecoderEvent[] {
   return agent.says(lineOf({ id: agent.last?.id, error }));
 }
 
+it('An agent must answer each request before its prompt in time, and may think as long as it wants', () => {
+  const steps = () => agent.decoder.awaited?.name;
+  expect(steps()).toBeUndefined(); // no turn
+  agent.takesPrompt('Hello', { model: 'm' });
+  expect(steps()).toBe('initialize');
+  agent.says(result(0, hello));
+  expect(steps()).toBe('session/new');
+  agent.says(result(1, { sessionId, models: { availableModels: [{ modelId: 'm', name: 'M' }], currentModelId: 'm' } }));
+  expect(steps()).toBe('model');
+  endsWith({});
+  expect([agent.prompted, steps()]).toEqual(['Hello', undefined]);
+});
+
 describe('A renewed agent', () => {
   const other = 'session-2';
 
@@ -218,6 +231,19 @@ describe('The end of a turn', () => {
     ['max_tokens', 'prompt_too_long'],
   ])('is a failure with %s if the model wrote nothing', (stopReason, reason) => {
     expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
+  });
+
+  it.each([
+    [
+      'has shown its thoughts',
+      [update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'Hm' } })],
+      {},
+    ],
+    ['has written tokens', [], { usage: { inputTokens: 3, outputTokens: 40 } }],
+  ])('is cut short by the limit if the model %s without a text', (_, lines, more) => {
+    agent.says(...lines);
+    const ends = endsWith({ stopReason: 'max_tokens', ...more });
+    expect(ends).toMatchObject([{ type: 'turn-end', text: null, isCutShort: true }]);
   });
 
   it('is a failure if its reason is unknown', () => {

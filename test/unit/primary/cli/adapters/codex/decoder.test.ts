@@ -17,6 +17,40 @@ function reasonOf(...lines: readonly string[]): string | undefined {
   return failure?.type === 'turn-failed' ? failure.reason : undefined;
 }
 
+describe('The step that codex must finish', () => {
+  const status = (type: string) => notifies('thread/status/changed', { threadId: 'thread-1', status: { type } });
+
+  it('is each request before the model works, and none while the model works', () => {
+    const thread = new CodexThread(new Map());
+    const decoder = new CodexDecoder(thread);
+    expect(decoder.awaited).toBeNull();
+    thread.write(plainTurn);
+    decoder.begin();
+    const steps = [decoder.awaited?.name];
+    for (const line of [
+      answers('initialize', { result: {} }),
+      answers('thread 1', { result: threadResult }),
+      started,
+    ]) {
+      decoder.read(line);
+      steps.push(decoder.awaited?.name);
+    }
+    expect(steps).toEqual(['initialize', 'thread/start', 'turn/start', undefined]);
+    expect(decoder.read(delta('Hi') + completed)).toHaveLength(2);
+    expect(decoder.awaited).toBeNull();
+  });
+
+  it('is the end of the turn when the thread is idle: a failure if the answer is not whole', () => {
+    const { decoder } = midTurn();
+    decoder.read(delta('Hello wor') + status('idle'));
+    expect(decoder.awaited?.late).toMatchObject({ type: 'turn-failed', reason: 'other' });
+    decoder.read(message('Hello world'));
+    expect(decoder.awaited?.late).toMatchObject({ type: 'turn-end', text: 'Hello world' });
+    decoder.read(status('active'));
+    expect(decoder.awaited).toBeNull();
+  });
+});
+
 describe('A renewed codex', () => {
   const { delta, completed } = codexLines;
   const another = { ...threadResult, thread: { id: 'thread-2' } };
@@ -239,6 +273,7 @@ describe('A codex failure', () => {
     ['usageLimitExceeded', 'quota'],
     ['serverOverloaded', 'overloaded'],
     ['modelNotFound', 'model_unknown'],
+    ['badRequest', 'request_refused'],
     ['cyberPolicy', 'refused'],
     ['unauthorized', 'auth'],
     ['a-word-of-tomorrow', 'other'],

@@ -1,0 +1,12 @@
+/** Step that a program must finish within a limit. `Late`: event that ends the turn if the step takes longer. */
+export interface AwaitedStep<Late> {
+  /** Differs from the name of the step before. */
+  readonly name: string;
+  readonly limitMs: number;
+  readonly late: Late;
+}
+
+/** Longest time for each step before the model gets its prompt. Such a step needs no model. */
+export const openingLimitMs = 20_000;
+/** Longest time between a program's report that it is idle and the end of its turn. */
+export const idleLimitMs = 3000;
