@@ -1,0 +1,61 @@
+import { recovers } from '../../support/jobs/jobs.js';
+import { fixture, type Service, startService } from '../../support/service/service.js';
+
+type Protocol = 'acp' | 'codex';
+
+function start(protocol: Protocol, fault: string): Promise<Service> {
+  const env = {
+    MODEL_API_CLI: protocol,
+    MODEL_API_CLI_COMMAND: fixture('bad-cli.js', protocol, fault),
+    MODEL_API_STANDBY: '0',
+    MODEL_API_LIVE_SESSIONS: '0',
+    MODEL_API_MAX_CONCURRENT: '1',
+  };
+  return startService({ env });
+}
+
+/** Resolves with the answer to a question, or the reason of its failure, when the slot is free and the process gone. */
+async function outcomeOf(service: Service): Promise<unknown> {
+  const { body } = await service.post('/ask', { prompt: 'Hello' });
+  await recovers(service);
+  return body.response ?? `${body.error} ${body.reason}: ${body.message}`;
+}
+
+const silent = (step: string) => `cli_error other: the model CLI was silent for 20 seconds in the step ${step}`;
+const idle = 'cli_error other: the model CLI is idle, but has not ended its turn';
+const refusals = ['"a1"', '0', '""', 'null'].map((id) => `${id}:-32601`).join(' ');
+
+describe('A model CLI with one fault', () => {
+  it.each<[Protocol, string, string]>([
+    ['acp', 'none', 'Hello'],
+    ['acp', 'noise', 'Hello'],
+    ['acp', 'ids', refusals],
+    ['acp', 'approval', '"approval":{"outcome":{"outcome":"cancelled"}}'],
+    ['acp', 'leaves-stdin', 'Hello'],
+    ['codex', 'none', 'Hello'],
+    ['codex', 'noise', 'Hello'],
+    ['codex', 'ids', refusals],
+    ['codex', 'approval', '"approval":-32601'],
+    ['codex', 'leaves-stdin', 'Hello'],
+    ['codex', 'lost-end', idle],
+    ['codex', 'whole-lost-end', 'Hello'],
+  ])('%s %s: ends its turn within seconds, and leaves no process', async (protocol, fault, expected) => {
+    await using service = await start(protocol, fault);
+    const startMs = performance.now();
+    expect(await outcomeOf(service)).toBe(expected);
+    expect(performance.now() - startMs).toBeLessThan(10_000);
+  });
+
+  it('is ended when it never answers a request of its opening', async () => {
+    const cases: readonly [Protocol, string][] = [
+      ['acp', 'session/new'],
+      ['codex', 'thread/start'],
+      ['codex', 'turn/start'],
+    ];
+    const outcomes = cases.map(async ([protocol, step]) => {
+      await using service = await start(protocol, `silent:${step}`);
+      return await outcomeOf(service);
+    });
+    expect(await Promise.all(outcomes)).toEqual(cases.map(([, step]) => silent(step)));
+  });
+});
