@@ -320,6 +320,8 @@ export class CliProcess {
       else open.begin(input);
       if (this.#exit !== null) open.exited(this.#exit);
       const end = await open.ended;
+      // The program would request the rest of a cut answer.
+      if (end.isCutShort === true && !this.isReusable) this.#running?.tree.pause();
       if (this.#state.name === 'busy') this.#become({ ...this.#state, turn: null });
       return end;
     } finally {

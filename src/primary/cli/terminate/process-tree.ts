@@ -45,6 +45,7 @@ export class ProcessTree {
   readonly #context: TreeContext;
   readonly #startTicks: string;
   #ending: Promise<void> | undefined;
+  #isPaused = false;
 
   /** `onGone` is called, and awaited, when all processes have ended. */
   constructor(child: Child, containment: Containment, onGone: () => Promise<void>, context: TreeContext) {
@@ -66,10 +67,12 @@ export class ProcessTree {
 
   /** Stops the program and its process group until `resume`. */
   pause(): void {
+    this.#isPaused = true;
     this.#signal('SIGSTOP');
   }
 
   resume(): void {
+    this.#isPaused = false;
     this.#signal('SIGCONT');
   }
 
@@ -85,8 +88,8 @@ export class ProcessTree {
 
   /**
    * Sends SIGTERM to the program and its group, and kills the rest after `graceMs`. If the program has already exited,
-   * its leftovers are killed at once. A program that may renew its login is killed without SIGTERM, in a moment without a
-   * renewal. Resolves when all processes have ended. Later calls join the first.
+   * its leftovers are killed at once. A paused program is killed without SIGTERM; so is one that may renew its login, in a
+   * moment without a renewal. Resolves when all processes have ended. Later calls join the first.
    */
   end(graceMs: number, reason: EndReason): Promise<void> {
     this.#ending ??= this.#end(graceMs, reason);
@@ -94,7 +97,8 @@ export class ProcessTree {
   }
 
   async #end(graceMs: number, reason: EndReason): Promise<void> {
-    if (!(await this.#stopOutsideRenewal()) && !this.hasExited) await this.#terminate(graceMs, reason);
+    await this.#stopOutsideRenewal();
+    if (!this.#isPaused && !this.hasExited) await this.#terminate(graceMs, reason);
     const isForced = !this.hasExited;
     const { killed, left } = await this.#containment.clear();
     if (isForced) await this.#exited();
@@ -109,9 +113,9 @@ export class ProcessTree {
 
   /**
    * Stops a program that may renew its login, so that it cannot begin a renewal between the check and its end. Waits for
-   * a renewal that has begun. Returns whether the program is stopped, and must be killed.
+   * a renewal that has begun.
    */
-  async #stopOutsideRenewal(): Promise<boolean> {
+  async #stopOutsideRenewal(): Promise<void> {
     const { clock, login } = this.#context;
     const untilMs = clock.monotonicMs() + maxRenewalMs;
     const pids = async () => [this.child.pid, ...(await this.#containment.pids())];
@@ -120,12 +124,11 @@ export class ProcessTree {
       const isOver = clock.monotonicMs() >= untilMs;
       if (isOver || !(await isRenewing())) {
         this.pause();
-        if (isOver || !(await isRenewing())) return true;
-        this.resume();
+        if (isOver || !(await isRenewing())) return;
       }
+      if (this.#isPaused) this.resume();
       await Promise.race([this.child.exited, delay(clock, pollMs)]);
     }
-    return false;
   }
 
   /** Kills the program itself: just after its start, it may not have entered its cgroup yet. */

@@ -460,6 +460,21 @@ function talkative(): ProgramVersion {
   };
 }
 
+describe('A program whose answer was cut by a limit', () => {
+  it.each([
+    ['is paused at once if it might request the rest', [{ type: 'stray' } as const], ['pause']],
+    ['continues if its turn has ended', [], []],
+  ])('%s', async (_, before, pauses) => {
+    const lines = lineDecoder();
+    const read = () => [...before, { ...turnEnd, isCutShort: true } as const];
+    const { tree, turn } = await start({ programVersion: withDecoder({ ...lines, read }) });
+    const answer = turn();
+    await tree.say('cut\n');
+    expect(await answer).toMatchObject({ isCutShort: true });
+    expect(tree.pauses).toEqual(pauses);
+  });
+});
+
 describe('A program with an opening message before its first turn', () => {
   it('gets the opening at its start and replies to its requests, on standby and in a turn', async () => {
     const { process, tree, book, turn } = await start({ next: 'standby', programVersion: talkative() });

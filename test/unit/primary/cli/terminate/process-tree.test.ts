@@ -251,6 +251,35 @@ describe('A program that renews its login', () => {
   });
 });
 
+describe('A paused program', () => {
+  it('is killed at once, and does nothing more', async () => {
+    await using folder = await temporaryFolder();
+    const last = join(folder.path, 'last');
+    await using bare = await bareTree(`trap 'touch ${last}' TERM; while :; do sleep 0.01; done`);
+    bare.tree.pause();
+    await bare.tree.end(longGraceMs, 'done');
+    expect(await bare.child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+    expect(existsSync(last)).toBe(false);
+  });
+
+  it('continues a renewal of its login, and is killed after that', async () => {
+    const states: (string | undefined)[] = [];
+    const checks = [true, true, false, false];
+    const isRenewedBy = async () => {
+      states.push(stateOf(bare.child.pid));
+      return checks.shift() ?? false;
+    };
+    await using bare = await bareTree('sleep 60', undefined, { login: { mayBeRenewed: true, isRenewedBy } });
+    await until(() => stateOf(bare.child.pid) === 'S', 'the start');
+    bare.tree.pause();
+    await until(() => stateOf(bare.child.pid) === 'T', 'the pause');
+    await bare.tree.end(longGraceMs, 'done');
+    expect(states).toHaveLength(4);
+    expect(states[2]).not.toBe('T');
+    expect(await bare.child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+});
+
 /** Returns the letter of the state of a process: S if it sleeps, T if it is stopped. */
 function stateOf(pid: number): string | undefined {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1];
