@@ -214,7 +214,7 @@ describe('The imports', () => {
   });
 
   it('let an adapter import only the contract, the shared code of adapters, the errors and zod', () => {
-    const contract = ['adapter', 'model-rules'].map((name) => `src/primary/cli/contract/${name}`);
+    const contract = ['adapter', 'awaited-step', 'model-rules'].map((name) => `src/primary/cli/contract/${name}`);
     const strays = (source: Source, target: string) =>
       isIn(...adapterFolders)(source) &&
       ![...contract, 'src/shared/errors', 'zod'].includes(target) &&
