@@ -71,6 +71,24 @@ describe('A key that is made over HTTP', () => {
     ]);
   });
 
+  it('works after a restart although the record of another key is damaged, which can only be deleted', async () => {
+    const [good, bad] = await Promise.all(['good', 'bad'].map((name) => service.post('/keys', { name }, operator)));
+    await service.stop();
+    const path = join(folder.path, 'made-keys.json');
+    const content = JSON.parse(await readFile(path, 'utf8'));
+    const damage = (row: { name: string }) =>
+      row.name === 'bad' ? { ...row, options: { scopes: 'everything' } } : row;
+    await writeFile(path, JSON.stringify({ ...content, keys: content.keys.map(damage) }));
+    service = await startService({ env });
+    expect([(await ask(good?.body.key)).status, (await ask(bad?.body.key)).status]).toEqual([200, 401]);
+    expect((await service.get('/health', operator)).body).toMatchObject({
+      ...{ status: 'degraded', reasons: [{ part: 'keys', name: 'made_keys' }] },
+    });
+    expect((await service.post('/keys/bad/rotate', {}, operator)).status).toBe(403);
+    for (const name of ['bad', 'good']) expect((await service.delete(`/keys/${name}`, operator)).status).toBe(200);
+    expect((await service.get('/health', operator)).body.status).toBe('ok');
+  });
+
   it('belongs to the person who has signed on', async () => {
     const made = await service.post('/keys', { name: 'laptop' }, ada);
     expect(made).toMatchObject({ status: 201, body: { owner: 'sso ada', scopes: ['ask'] } });
