@@ -90,6 +90,11 @@ type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState
 
 /** Time from the start of a turn for which standby processes that still start are paused, milliseconds. */
 const headStartMs = 150;
+/**
+ * Time after an answer in which another question of the client may be a side request of the same program, such as for a
+ * title, so that the conversation probably goes on.
+ */
+const freshMs = 2500;
 /** Age above which a standby process is not paused, because its start is over or was delayed long enough. */
 const maxPausedAgeMs = 500;
 
@@ -147,7 +152,7 @@ export class ProcessPool {
 
   /**
    * Returns a process for one job: the live session of the conversation, a renewed process of the client, a standby
-   * process, or a new one. Rejects with `spawn_error`, or with the signal's reason. `conversation` is null if the job has
+   * process, the process of an earlier question of the client, or a new one. Rejects with `spawn_error`, or with the signal's reason. `conversation` is null if the job has
    * no conversation, or one that does not exist yet. `owner`: null if the process must serve no other question.
    */
   async acquire(
@@ -171,6 +176,9 @@ export class ProcessPool {
     const waiting = this.#claimStandby(key, tenant);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, 'standby', extras);
+    const left =
+      conversation === null && tenant !== null ? await this.#renewLeft(key, tenant, keptParts, signal) : null;
+    if (left !== null) return this.#lease(left, 'renewed', extras);
     const started = await this.#start(program, key, launch, 'busy', signal, tenant);
     return this.#lease(started, 'new', extras);
   }
@@ -278,14 +286,51 @@ export class ProcessPool {
 
   /** Keeps the process for its conversation or its client. Returns whether this was possible. */
   async #keep(process: CliProcess, conversation: ConversationState | null): Promise<boolean> {
-    const mayStay = () => this.#settings.maxSessions > 0 && !this.keepsNoSessions;
-    if (conversation !== null) return mayStay() && process.keepFor(conversation);
+    if (conversation !== null) return this.#mayStay && process.keepFor(conversation);
+    return process.tenant !== null && this.#parts.hasMemory() && this.#renew(process);
+  }
+
+  get #mayStay(): boolean {
+    return this.#settings.maxSessions > 0 && !this.keepsNoSessions;
+  }
+
+  /** Renews the process for its client. Returns false if the process must be ended. */
+  async #renew(process: CliProcess): Promise<boolean> {
     const { tenant } = process;
-    if (tenant === null || !mayStay() || !this.#parts.hasMemory()) return false;
+    if (tenant === null || !this.#mayStay) return false;
     const renewal = await process.renew();
     const isPaused = renewal !== 'ended' && this.#renewals.record(tenant.client, renewal === 'proven');
     if (isPaused) this.#parts.observer.renewalsPaused(tenant.client);
-    return renewal === 'proven' && mayStay() && process.keepFor(null);
+    // A change of the keys may have removed the client in the meantime.
+    return renewal === 'proven' && process.tenant !== null && this.#mayStay && process.keepFor(null);
+  }
+
+  /**
+   * Renews and claims the process of an earlier question of the client that no request has continued, the oldest first.
+   * Returns null if there is none, or if the program does not prove that its context is empty.
+   */
+  async #renewLeft(
+    key: LaunchKey,
+    tenant: Tenant,
+    keptParts: ProgramVersion['keptParts'],
+    signal: AbortSignal,
+  ): Promise<CliProcess | null> {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const isLeft = ({ process, isWaiting, isAwaited, guess, sinceMs }: Session) => {
+      if (guess === null || isWaiting || isAwaited || this.#all.get(process) !== key) return false;
+      if (guess.kind === 'question' && nowMs - sinceMs < freshMs) return false;
+      return process.tenant !== null && mayServe(process.tenant, tenant, keptParts);
+    };
+    const session = this.sessions.toSorted((a, b) => a.sinceMs - b.sinceMs).find(isLeft);
+    const process = session === undefined ? null : claimIfAlive(session.process, tenant);
+    if (process === null) return null;
+    if (!(await this.#renew(process))) {
+      this.#endSession({ process });
+      return null;
+    }
+    signal.throwIfAborted();
+    // Another question of the client may have claimed the process at once.
+    return isRenewed(process) ? claimIfAlive(process, tenant) : null;
   }
 
   /** Claims the process that was renewed last, because its memory is the least likely to be swapped out. */

@@ -1,7 +1,8 @@
 import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
+import type { SessionGuess } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, cliError, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import { PoolHouse, usualLaunch } from '../../../../support/agents/pool-house.js';
-import { TextBook, turnOf } from '../../../../support/agents/scripted-cli.js';
+import { TextBook, tenantOf, turnOf } from '../../../../support/agents/scripted-cli.js';
 import { settled } from '../../../../support/basics/settled.js';
 
 const none = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
@@ -248,6 +249,88 @@ describe('A process whose question is cut', () => {
     await expect(turn).rejects.toThrow('gone');
     await lease.release(null);
     expect([tree.ends, other.ends]).toEqual([['shutting_down'], ['cancelled']]);
+  });
+});
+
+describe('A process that a conversation has left', () => {
+  /** Runs the first turn of a conversation that the client stores itself. */
+  async function begin(house: PoolHouse, guess: SessionGuess | undefined, client = 'ada') {
+    const lease = await house.acquireFor(client, { isQuestion: false });
+    const tree = await house.answer(lease);
+    await lease.release({ id: 'a', messageCount: 2, client, ...(guess && { guess }) });
+    return tree;
+  }
+  const side: SessionGuess = { kind: 'side', client: 'ada' };
+  const question: SessionGuess = { kind: 'question', client: 'ada' };
+
+  it.each([
+    ['a side request', side, 0],
+    ['a question after 2.5 s', question, 2500],
+  ])('is renewed for the next question of its client: %s', async (_, guess, waitMs) => {
+    const house = new PoolHouse();
+    const tree = await begin(house, guess);
+    await house.clock.advance(waitMs);
+    const leased = house.acquireFor('ada');
+    await settled();
+    await tree.say('end\n');
+    const lease = await leased;
+    expect([lease.origin, house.treeOf(lease) === tree]).toEqual(['renewed', true]);
+    expect([tree.receivedInput, house.pool.hasSessionOf('a')]).toEqual(['earlier\nhello\nrenew\n', false]);
+  });
+
+  it.each([
+    ['another client', side, 'bob', {}],
+    ['a question with another schema', side, 'ada', { schema: '{}' }],
+    ['a question directly after the answer', question, 'ada', {}],
+    ['a question after a conversation that is known to continue', undefined, 'ada', {}],
+  ])('stays as it is for %s', async (_, guess, client, more) => {
+    const house = new PoolHouse();
+    const tree = await begin(house, guess);
+    expect((await house.acquireFor(client, more)).origin).toBe('new');
+    expect([tree.receivedInput, house.pool.hasSessionOf('a')]).toEqual(['earlier\nhello\n', true]);
+  });
+
+  it('stays as it is while a job waits for its conversation or a standby process is free', async () => {
+    const house = new PoolHouse();
+    await begin(house, side);
+    house.awaited.add('a');
+    expect((await house.acquireFor('ada')).origin).toBe('new');
+    house.awaited.clear();
+    await house.startAhead();
+    expect((await house.acquireFor('ada')).origin).toBe('standby');
+    expect(house.pool.hasSessionOf('a')).toBe(true);
+  });
+
+  it('ends if it does not prove that its context is empty, and another process serves the question', async () => {
+    const house = new PoolHouse();
+    const tree = await begin(house, side);
+    const leased = house.acquireFor('ada');
+    await settled();
+    await tree.say('fail\n');
+    expect([(await leased).origin, tree.ends.length]).toEqual(['new', 1]);
+  });
+
+  it('serves one of two questions at once', async () => {
+    const house = new PoolHouse();
+    const tree = await begin(house, side);
+    const leased = [house.acquireFor('ada'), house.acquireFor('ada')];
+    await settled();
+    await tree.say('end\n');
+    const leases = await Promise.all(leased);
+    expect(leases.map(({ origin }) => origin)).toEqual(['renewed', 'new']);
+  });
+
+  it('waits for the next question if this one is cancelled during the renewal', async () => {
+    const house = new PoolHouse();
+    const tree = await begin(house, side);
+    const controller = new AbortController();
+    const leased = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('ada'));
+    const refused = expect(leased).rejects.toThrow('gone');
+    await settled();
+    controller.abort(cancelled('gone'));
+    await tree.say('end\n');
+    await refused;
+    expect((await house.acquireFor('ada')).origin).toBe('renewed');
   });
 });
 
