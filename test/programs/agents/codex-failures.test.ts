@@ -34,7 +34,6 @@ describe('A failure behind codex', () => {
       ['overloaded', atCapacity],
       ['prompt_too_long', responseRefusals.promptTooLong],
       ['model_unknown', responseRefusals.modelUnknown],
-      ['other', responseRefusals.malformed],
       ['quota', responseRefusals.rateLimited], // must be last: it blocks later jobs
     ] as const) {
       api.behave = () => behaviour;
@@ -45,6 +44,16 @@ describe('A failure behind codex', () => {
       await recovers(service);
     }
     expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
+  });
+
+  it('is 400 with the sentence of the API if the API refuses the request', async () => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    api.behave = () => responseRefusals.malformed;
+    const request = { model: 'default', messages: [{ role: 'user', content: 'Hello' }] };
+    const { status, body } = await service.post('/v1/chat/completions', request);
+    const message = expect.stringContaining('Invalid schema for response_format');
+    expect([status, body.error]).toMatchObject([400, { code: 'request_refused', message }]);
+    await recovers(service);
   });
 
   it.each([

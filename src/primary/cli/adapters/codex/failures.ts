@@ -30,6 +30,7 @@ const table: FailureTable = {
     [/missing environment variable/i, 'auth'],
     [/not supported when using codex with a chatgpt account/i, 'model_unknown'],
     [/rate limit/i, 'quota'],
+    [/"type":\s*"invalid_request_error"/, 'request_refused'], // for a 400, the program names no code
   ],
 };
 
