@@ -22,7 +22,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Shows an icon. Screen readers skip it: they read the word beside it. */
+/** Shows an icon. Screen readers skip it and read the word beside it. */
 export function Icon({ name }: { readonly name: IconName }) {
   return html`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${paths[name]} /></svg>`;
 }

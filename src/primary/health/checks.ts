@@ -25,7 +25,10 @@ const checkLimitMs = 20_000;
 const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
 /** Intervals vary by ±10 %, so that several services do not check at the same time. */
 const jitter = 0.1;
-/** Checks after failures of jobs in a minute. Further ones wait, because each starts programs, and one client may fail all the time. */
+/**
+ * Most checks after failures of jobs in a minute. Further ones wait, because each starts programs, and the jobs of one
+ * client may fail all the time.
+ */
 const maxFailureChecks = 6;
 const minuteMs = 60_000;
 const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);

@@ -152,8 +152,9 @@ export class ProcessPool {
 
   /**
    * Returns a process for one job: the live session of the conversation, a renewed process of the client, a standby
-   * process, the process of an earlier question of the client, or a new one. Rejects with `spawn_error`, or with the signal's reason. `conversation` is null if the job has
-   * no conversation, or one that does not exist yet. `owner`: null if the process must serve no other question.
+   * process, the process of an earlier question of the client, or a new one. Rejects with `spawn_error`, or with the
+   * signal's reason. `conversation` is null if the job has no conversation, or one that does not exist yet. `owner`: null
+   * if the process must serve no other question.
    */
   async acquire(
     program: KnownProgram,

@@ -1,7 +1,8 @@
 -- Deliveries of notices. `delivery:ID` has `client`, `share` and `record`, a JSON text that only the hosts read.
 -- `deliveries` and `deliveries:of:<share>` order them by the time of their creation, `deliveries:due` the pending ones by
--- the time of their next attempt. The share is the holder of the client for notices about jobs, and empty for all others. An earlier
--- version has stored no share: it was the client. Times are milliseconds since the epoch by the clocks of the hosts.
+-- the time of their next attempt. The share is the holder of the client for notices about jobs, and empty for all others.
+-- An earlier version has stored no share: it was the client. Times are milliseconds since the epoch by the clocks of the
+-- hosts.
 
 local deliveries, dueDeliveries = keyOf('deliveries'), keyOf('deliveries:due')
 local function deliveryOf(id) return keyOf('delivery:' .. id) end
@@ -22,13 +23,14 @@ local function dropDelivery(id)
 end
 
 -- Removes one delivery of a list that has `max`: the oldest that has ended, else the oldest about a client. Returns the
--- number of pending ones that it removes. `except`: list of deliveries that neither count nor are removed, or nil.
+-- number of pending ones that it removes. `except`: part of the list whose deliveries neither count nor are removed, or nil.
 local function makeRoomForDelivery(list, max, except)
+  local count = redis.call('ZCARD', list) - (except and redis.call('ZCARD', except) or 0)
+  if count < tonumber(max) then return 0 end
   local ids, aboutClient = {}, nil
   for _, id in ipairs(redis.call('ZRANGE', list, 0, -1)) do
     if not except or not redis.call('ZSCORE', except, id) then ids[#ids + 1] = id end
   end
-  if #ids < tonumber(max) then return 0 end
   for _, id in ipairs(ids) do
     if not redis.call('ZSCORE', dueDeliveries, id) then return dropDelivery(id) end
     if not aboutClient and redis.call('HGET', deliveryOf(id), 'client') ~= '' then aboutClient = id end

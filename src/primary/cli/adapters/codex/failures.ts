@@ -46,7 +46,7 @@ const isFinal = (status: number) => isKnownStatus(status) || status >= 500;
  */
 const passing = /stream|connection|timed? ?out|rate limit/i;
 
-/** Error of a WebSocket. It says nothing about the API: the program continues without one. */
+/** Error of a WebSocket. Such an error says nothing about the API: the program continues without one. */
 const webSocketAddress = /url: wss?:/;
 
 /**
