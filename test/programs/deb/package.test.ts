@@ -8,7 +8,7 @@ import { readProduct } from '../../../src/shared/config/product.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { root } from '../../support/documents/sources.js';
-import { describeInLab, SystemdLab } from '../../support/service/systemd-lab.js';
+import { describeInLab, outsideImages, SystemdLab } from '../../support/service/systemd-lab.js';
 
 const run = promisify(execFile);
 /** Maximum time from the start of apt to the first answer of the demo model, requested with the key. */
@@ -196,7 +196,7 @@ describeInLab()('The package with a bundled Node, under a real systemd', () => {
     await lab.run('ls', store, '/etc/prompt-relay/environment', '/etc/prompt-relay/api_key');
     await apt('purge', 'prompt-relay');
     const places = '/etc /lib /opt /run /usr /var';
-    const found = await lab.shell(`find ${places} -xdev -name '*prompt-relay*' ! -path '/var/log/*'`);
+    const found = await lab.shell(`find ${places} -xdev -name '*prompt-relay*' ! -path '/var/log/*' ${outsideImages}`);
     expect(found).toBe('');
     expect(await lab.attempt('getent', 'passwd', 'prompt-relay')).toBeNull();
     expect(await lab.attempt('getent', 'group', 'prompt-relay')).toBeNull();

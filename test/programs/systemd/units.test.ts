@@ -4,6 +4,7 @@ import { until } from '../../support/basics/until.js';
 import {
   checkout,
   describeInLab,
+  outsideImages,
   packBuilt,
   SystemdLab,
   serviceCgroup,
@@ -493,9 +494,9 @@ describeInLab()('Under a real systemd, the service', () => {
     await lab.run('touch', gate);
     expect(await answer).toMatch(/"response":"last"[\s\S]*\n200$/);
     await gone;
-    expect(await lab.shell('find /usr/local /etc /var/lib /run -name "prompt-relay*" ! -path "/run/systemd/*"')).toBe(
-      '',
-    );
+    const places = '/usr/local /etc /var/lib /run';
+    const found = await lab.shell(`find ${places} -name "prompt-relay*" ! -path "/run/systemd/*" ${outsideImages}`);
+    expect(found).toBe('');
     expect(await lab.attempt('getent', 'passwd', 'prompt-relay')).toBeNull();
     expect(await lab.attempt('systemctl', 'cat', unit)).toBeNull();
   });

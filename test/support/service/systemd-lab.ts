@@ -49,6 +49,8 @@ const openPrograms = '/srv/programs';
 const programs = join('test', 'support', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
 const cgroups = '/sys/fs/cgroup';
+/** Argument of `find`: the lab shows the disk of the host, where another suite may build container images meanwhile. */
+export const outsideImages = '! -path "/var/lib/containers/*"';
 /** Cgroup of the service. */
 export const serviceCgroup = `${cgroups}/system.slice/${unit}`;
 
