@@ -1,6 +1,7 @@
-import { chmod, rename, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { replaceFile } from '../../../src/shared/replace-file.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/clients/other-users.js';
@@ -136,30 +137,32 @@ describe('The keys file of a running service', () => {
   const statusFor = async (service: Service, name: string) =>
     (await service.post('/ask', { prompt: 'hi', model: 'echo' }, headersOf(name))).status;
 
-  it('rejects a key within a second of its removal, accepts a new one, and survives faults', async () => {
+  it('rejects a removed key, accepts a new one, and survives faults', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     await writeFile(path, lineOf('ada') + lineOf('bob'));
     await using service = await startService({ env: { MODEL_API_KEYS_FILE: path, MODEL_API_WORKERS: '2' } });
+    // A request in the moment of the removal is cut, as after a cancel.
+    const statusOrCut = (name: string) => statusFor(service, name).catch(() => null);
     expect([await statusFor(service, 'ada'), await statusFor(service, 'bob')]).toEqual([200, 200]);
-    await writeFile(`${path}.new`, lineOf('bob'));
-    const startedMs = performance.now();
-    await rename(`${path}.new`, path);
-    await until(async () => (await statusFor(service, 'ada')) === 401, 'the key to be refused');
-    expect(performance.now() - startedMs).toBeLessThan(1000);
+    await replaceFile(path, lineOf('bob'));
+    await until(async () => (await statusOrCut('ada')) === 401, 'the key to be refused');
     for (let times = 0; times < 8; times++) expect(await statusFor(service, 'ada')).toBe(401); // by both workers
-    await writeFile(path, `${lineOf('bob')}${lineOf('max')}eve\n`);
+    await replaceFile(path, `${lineOf('bob')}${lineOf('max')}eve\n`);
     expect(await service.log('keys_rejected')).toMatchObject({ error: 'line 3: must begin with name:sha256:' });
     expect([await statusFor(service, 'bob'), await statusFor(service, 'max')]).toEqual([200, 200]);
-    await writeFile(path, `${lineOf('bob', ':scopes=ask+metrics')}@physics cost=200/month\n`);
+    await replaceFile(path, `${lineOf('bob', ':scopes=ask+metrics')}@physics cost=200/month\n`);
     // beyond ten wrong keys, the answer is 429
-    await until(async () => (await statusFor(service, 'max')) !== 200, 'the key to be refused despite the fault');
+    await until(
+      async () => [401, 429].includes((await statusOrCut('max')) ?? 0),
+      'the key to be refused despite the fault',
+    );
     expect(await statusFor(service, 'bob')).toBe(200);
     expect((await service.get('/health', headersOf('bob'))).body).toMatchObject({ reasons: [{ part: 'keys' }] });
     expect((await service.get('/metrics', headersOf('bob'))).text).toContain(
       'model_api_config_file_faults{file="keys"} 1',
     );
-    await writeFile(path, lineOf('bob') + lineOf('eve'));
+    await replaceFile(path, lineOf('bob') + lineOf('eve'));
     await until(async () => (await statusFor(service, 'eve')) === 200, 'the new key to be accepted');
     expect(await statusFor(service, 'bob')).toBe(200);
   });
@@ -178,7 +181,7 @@ describe('The keys file of a running service', () => {
     const { body: job } = await service.post('/ask', { prompt: 'hi' }, background);
     expect((await service.get(`/jobs/${job.job_id}`, headersOf('ada'))).body).toMatchObject({ status: 'queued' });
     const startedMs = performance.now();
-    await writeFile(path, lineOf('root', ':scopes=ask+admin'));
+    await replaceFile(path, lineOf('root', ':scopes=ask+admin'));
     expect((await running.catch(() => null))?.status).not.toBe(200); // the connection closes, as after a cancel
     await service.log('background_job_ended');
     await untilJobs(service, 0, 0);

@@ -3,6 +3,7 @@ import { request as send } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { replaceFile } from '../../../src/shared/replace-file.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { canBecomeOthers, sendAs, strangers } from '../../support/clients/other-users.js';
@@ -74,10 +75,10 @@ describe('A person whom the trusted proxy names', () => {
 
   it('has the rights of a changed line within a second', async () => {
     expect(await caller(ada, operators)).toMatchObject({ scopes: ['ask', 'chat', 'admin'] });
-    await writeFile(keysFile, 'sso:*:rate=100/60\nsso:ada@example.org:scopes=metrics\n');
+    await replaceFile(keysFile, 'sso:*:rate=100/60\nsso:ada@example.org:scopes=metrics\n');
     await until(async () => JSON.stringify(await caller(ada, operators)).includes('["metrics"]'), 'the changed line');
     expect((await ask(jsonPost('/ask', '{"prompt":"Hello"}', [ada, operators]))).status).toBe(403);
-    await writeFile(keysFile, 'sso:group:operators:scopes=ask+chat+admin\nsso:*:rate=100/60\n');
+    await replaceFile(keysFile, 'sso:group:operators:scopes=ask+chat+admin\nsso:*:rate=100/60\n');
     await until(async () => JSON.stringify(await caller(ada, operators)).includes('"admin"'), 'the old lines');
   });
 });

@@ -1,6 +1,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { replaceFile } from '../../../src/shared/replace-file.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { upload } from '../../support/clients/batches.js';
@@ -19,7 +20,7 @@ beforeAll(async () => {
   folder = await temporaryFolder();
   named = await writeNamedKeys();
   const file = named.env.MODEL_API_KEYS_FILE ?? '';
-  await writeFile(file, `${await readFile(file, 'utf8')}sso:ada:own_keys=1,scopes=ask\n`);
+  await replaceFile(file, `${await readFile(file, 'utf8')}sso:ada:own_keys=1,scopes=ask\n`);
   env = {
     ...twoWorkers,
     ...named.env,
@@ -120,7 +121,7 @@ describe('A key that is made over HTTP', () => {
   it('remains another client than a key of the operator that gets its name, also after a restart', async () => {
     const made = await service.post('/keys', { name: 'desk' }, ada);
     const file = named.env.MODEL_API_KEYS_FILE ?? '';
-    await writeFile(file, `${await readFile(file, 'utf8')}desk:sha256:${digestOf('the-key-of-the-operator')}\n`);
+    await replaceFile(file, `${await readFile(file, 'utf8')}desk:sha256:${digestOf('the-key-of-the-operator')}\n`);
     await service.log('keys_loaded');
     const callerOf = async (key: unknown) => (await service.get('/usage', { 'x-api-key': String(key) })).body.caller;
     for (let starts = 0; starts < 2; starts++) {
