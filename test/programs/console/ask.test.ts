@@ -346,7 +346,7 @@ def f(x): return "<script>alert(1)</script>"
       await untilJobs(service, 0, 0);
       if (question === 'wait again') break;
       expect(await ask.ask('go')).toContain('begun: go done'); // the next message is a turn of a stored conversation
-      expect(ask.page.url()).toContain('conversation=');
+      await ask.conversationId();
     }
     const texts = await ask.turns.locator('.asked').allInnerTexts();
     expect(texts.map((text) => text.replace(/^You\s*/, ''))).toEqual(['wait for me', 'go', 'wait again']);
@@ -492,7 +492,7 @@ def f(x): return "<script>alert(1)</script>"
     await using service = await startService();
     await openConsole(browser, service);
     await ask.ask('My name is Ada');
-    const id = /conversation=([^&]+)/.exec(ask.page.url())?.[1];
+    const id = await ask.conversationId();
     expect((await service.delete(`/chat/${id}`)).status).toBe(200);
     await ask.send('What is my name?');
     await ask.button('Ask in a new conversation').click();

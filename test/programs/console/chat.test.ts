@@ -304,8 +304,8 @@ describe('A chat in the console', () => {
     await using _ = service;
     await openConsole(browser, service, '/ask');
     await ask.ask('My name is Ada');
+    const id = await ask.conversationId();
     const address = ask.page.url();
-    const id = /conversation=([^&]+)/.exec(address)?.[1];
     await until(async () => (await service.get(`/chat/${id}`)).status === 404, 'the conversation to expire');
     await ask.send('What is my name?');
     await ask.page.getByText('This conversation has expired').waitFor();

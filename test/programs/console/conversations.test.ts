@@ -75,7 +75,7 @@ describe('Conversations', () => {
     await openConsole(browser, service, '/ask');
     await list().getByText('# First with **weight**').click();
     await browser.page.locator('.turn').nth(2).waitFor();
-    expect(browser.page.url()).toContain(`conversation=${id}`);
+    await browser.page.waitForURL(`**/*conversation=${id}*`);
     expect(await list().locator('[aria-current=true]').innerText()).toContain('# First');
     await row('# First').hover();
     await expectGoodLooks(browser.page, 'conversations-open');

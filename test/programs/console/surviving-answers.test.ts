@@ -44,7 +44,7 @@ describe('An answer in the console', () => {
   async function expectExact(last: number): Promise<void> {
     await ask.answer();
     expect(await ask.lastAnswer.locator('p').first().innerText()).toBe(wordsTo(last));
-    const id = /conversation=([^&]+)/.exec(ask.page.url())?.[1];
+    const id = await ask.conversationId();
     const { body } = await service.get(`/chat/${id}/messages`);
     const contents = (body.messages as readonly { readonly content: string }[]).map(({ content }) => content.trim());
     expect(contents).toEqual([expect.stringMatching(/^drip/), wordsTo(last)]);
@@ -67,7 +67,7 @@ describe('An answer in the console', () => {
     await ask.answer();
     const shown = await ask.lastAnswer.locator('p').first().innerText();
     expect(shown).toBe(wordsTo(shown.split(' ').length));
-    const id = /conversation=([^&]+)/.exec(ask.page.url())?.[1];
+    const id = await ask.conversationId();
     const { messages } = (await counting.get(`/chat/${id}/messages`)).body as { messages: { content: string }[] };
     expect(messages.map(({ content }) => content.trim())).toEqual(['Count', shown]);
     expect(await ask.turns.count()).toBe(1);

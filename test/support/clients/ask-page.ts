@@ -35,6 +35,12 @@ export class AskPage {
     return this.lastAnswer.innerText();
   }
 
+  /** Resolves with the id of the conversation when the address has it, which is after the answer is complete. */
+  async conversationId(): Promise<string> {
+    await this.page.waitForURL(/conversation=/);
+    return /conversation=([^&]+)/.exec(this.page.url())?.[1] ?? '';
+  }
+
   async ask(text: string): Promise<string> {
     await this.send(text);
     return this.answer();
