@@ -4,16 +4,16 @@ import { basename, join } from 'node:path';
 import { type Clock, delay } from '../clock.js';
 import { Cgroup } from './cgroup.js';
 import {
-  cookieOf,
   folderPrefix,
   type Instance,
   instanceOf,
   isAlive,
   ownerOfFolder,
+  renewalLockIn,
   signalNow,
   writeInstance,
 } from './proc.js';
-import { ProcessScanner, sweep } from './scanner.js';
+import { isOfOwnUser, ProcessScanner, sweep } from './scanner.js';
 
 /** Name of the link from a runtime directory to its folder of working directories. */
 const linkName = 'work';
@@ -62,22 +62,11 @@ export interface RuntimePlaces {
   readonly cgroupParent: string | null;
 }
 
-const renewalForm = /^(\d+)\.renewal$/;
 /** Longest renewal of a login. A CLI aborts its request after 30 s. */
 const renewalLimitMs = 45_000;
 /** Age at which the lock of a login is stale. claude updates its lock every 5 s. */
 const staleLockMs = 20_000;
 const pollMs = 100;
-
-/**
- * Marks the process with this serial number as one that renews a login, in case the primary is killed. `lock`: path that
- * exists during the renewal. Resolves with the path of the mark.
- */
-export async function markRenewal(runtimeDirectory: string, serial: number, lock: string): Promise<string> {
-  const mark = join(runtimeDirectory, `${serial}.renewal`);
-  await symlink(lock, mark);
-  return mark;
-}
 
 /**
  * Kills all processes that dead primaries have left behind, and removes their cgroups and runtime directories. A primary
@@ -92,13 +81,19 @@ export async function endLeftovers(clock: Clock, places: RuntimePlaces): Promise
     const instance = instanceOf(cookie);
     return instance !== null && dead.has(writeInstance(instance));
   };
-  const renewals = await findRenewals(places.runtimeParent, dead);
+  const renewals = new Map<string, string>();
+  // A process that this scan misses in the middle of an exec has not begun a renewal.
+  await scanner.find((cookie) => {
+    const lock = renewalLockIn(cookie);
+    if (lock !== null && isLeft(cookie)) renewals.set(cookie, lock);
+    return false;
+  });
   let ended = 0;
   if (renewals.size > 0) {
     ended += (await sweep(scanner, (cookie) => isLeft(cookie) && !renewals.has(cookie), clock, limitMs)).killed;
     await Promise.all([...renewals].map((renewal) => untilRenewed(scanner, renewal, clock)));
   }
-  ended += await endCgroups(clock, places.cgroupParent);
+  ended += await endCgroups(clock, places.cgroupParent, dead);
   const { killed, left } = await sweep(scanner, isLeft, clock, limitMs);
   // The folders show the next start which primaries have left processes behind.
   if (left.length === 0) await removeFolders(places.runtimeParent, async (owner) => dead.has(writeInstance(owner)));
@@ -118,21 +113,6 @@ async function findDead({ runtimeParent, cgroupParent }: RuntimePlaces): Promise
   return dead;
 }
 
-/** Returns the locks of the logins that processes of dead primaries may be renewing, by the cookie of the process. */
-async function findRenewals(runtimeParent: string, dead: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
-  const renewals = new Map<string, string>();
-  for (const name of await namesIn(runtimeParent)) {
-    const owner = ownerOfFolder(name);
-    if (owner === null || !dead.has(writeInstance(owner))) continue;
-    for (const mark of await namesIn(join(runtimeParent, name))) {
-      const serial = renewalForm.exec(mark)?.[1];
-      const lock = serial === undefined ? null : await readlink(join(runtimeParent, name, mark)).catch(() => null);
-      if (lock !== null) renewals.set(cookieOf(owner, Number(serial)), lock);
-    }
-  }
-  return renewals;
-}
-
 /**
  * Resolves when the processes with this cookie may be killed: all are stopped, and none of them renews the login. A
  * stopped process cannot begin a renewal.
@@ -144,7 +124,7 @@ async function untilRenewed(
 ): Promise<void> {
   const untilMs = clock.monotonicMs() + renewalLimitMs;
   const find = (onSight?: (pid: number) => void) => scanner.find((found) => found === cookie, onSight);
-  while (clock.monotonicMs() < untilMs && (await find()).pids.length > 0) {
+  while (clock.monotonicMs() < untilMs && (await hasOwn((await find()).pids))) {
     if (!(await isHeld(lock, clock))) {
       await find((pid) => signalNow(pid, 'SIGSTOP'));
       if (!(await isHeld(lock, clock))) return;
@@ -154,16 +134,21 @@ async function untilRenewed(
   }
 }
 
+/** Whether one of these processes belongs to this user. Processes of others delay no start, whatever cookie they carry. */
+async function hasOwn(pids: readonly number[]): Promise<boolean> {
+  return (await Promise.all(pids.map(isOfOwnUser))).includes(true);
+}
+
 async function isHeld(lock: string, clock: Clock): Promise<boolean> {
   const found = await stat(lock).catch(() => null);
   return found !== null && clock.now() - found.mtimeMs < staleLockMs;
 }
 
-async function endCgroups(clock: Clock, parent: string | null): Promise<number> {
+async function endCgroups(clock: Clock, parent: string | null, dead: ReadonlySet<string>): Promise<number> {
   let ended = 0;
   for (const name of parent === null ? [] : await namesIn(parent)) {
     const owner = ownerOfFolder(name);
-    if (parent === null || owner === null || (await isAlive(owner))) continue;
+    if (parent === null || owner === null || !dead.has(writeInstance(owner))) continue;
     const cgroup = new Cgroup(join(parent, name));
     const members = (await isOwnFolder(cgroup.path)) ? await cgroup.members() : null;
     if (members === null) continue; // unreadable processes cannot belong to a dead primary

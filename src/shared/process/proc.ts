@@ -98,15 +98,24 @@ export function cookieIn(environ: Buffer): string | null {
   return null;
 }
 
-const cookieForm = /^([^:]+):\d+$/;
+const cookieForm = /^([^:]+):\d+(?::(.+))?$/s;
 
-export function cookieOf(instance: Instance, serial: number): string {
-  return `${writeInstance(instance)}:${serial}`;
+/**
+ * Returns the cookie of a program. `renewalLock`: lock of the login that the program renews. The cookie shows it to every
+ * service that finds the program after a crash, whatever folders that service uses.
+ */
+export function cookieOf(instance: Instance, serial: number, renewalLock?: string): string {
+  return `${writeInstance(instance)}:${serial}${renewalLock === undefined ? '' : `:${renewalLock}`}`;
 }
 
 /** Returns the run of the primary that a cookie names; null if the text is not a cookie. */
 export function instanceOf(cookie: string): Instance | null {
   return readInstance(cookieForm.exec(cookie)?.[1] ?? '');
+}
+
+/** Returns the lock of the login that the program with this cookie renews; null if it renews none. */
+export function renewalLockIn(cookie: string): string | null {
+  return cookieForm.exec(cookie)?.[2] ?? null;
 }
 
 const folderForm = /^prompt-relay-([\d.]+?)(?:-[A-Za-z0-9]{6})?$/;

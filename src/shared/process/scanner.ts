@@ -76,7 +76,7 @@ async function ownerByThreads(pid: number): Promise<Owner> {
  * Whether a process belongs to this user. If a program forbids reading it, its folder in /proc belongs to root, so the
  * owner of the folder does not count.
  */
-async function isOfOwnUser(pid: number): Promise<boolean> {
+export async function isOfOwnUser(pid: number): Promise<boolean> {
   const uid = /^Uid:\s+(\d+)/m.exec(await readText(`/proc/${pid}/status`))?.[1];
   return uid !== undefined && Number(uid) === process.getuid?.();
 }

@@ -4,9 +4,9 @@ import { installClaude } from '../../support/agents/claude-service.js';
 import { type LoginTrialResult, startWithLogin, tryLogin } from '../../support/agents/login-trial.js';
 import { conversationOf, echoes, type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
 import { TokenEndpoint } from '../../support/agents/token-endpoint.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
-import { scratchCgroup } from '../../support/processes/scratch-cgroup.js';
 import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 
 const hourMs = 3_600_000;
@@ -101,22 +101,22 @@ describe('The login files of claude', () => {
     ['the next start waits', true, true],
     ['the same, without cgroups', false, true],
   ])('survive a kill of the service in the middle of a renewal: %s', async (_, hasCgroups, killsWorkers) => {
-    // Of its own: services of other tests, which start meanwhile, end the cgroups of dead services beside theirs.
-    await using scratch = hasCgroups ? await scratchCgroup().catch(() => null) : null;
-    const cgroup = scratch?.cgroup.path ?? (hasCgroups ? 'auto' : 'off');
+    await using otherPlace = await temporaryFolder();
     await using endpoint = await TokenEndpoint.start({
       livesMs: (token) => (token === 0 ? 300_300 : hourMs),
       delayMs: () => 4000,
     });
-    const settings = { MODEL_API_CGROUP: cgroup, TMPDIR: endpoint.home, MODEL_API_WORKERS: '2' };
+    const settings = { MODEL_API_CGROUP: hasCgroups ? 'auto' : 'off', TMPDIR: endpoint.home, MODEL_API_WORKERS: '2' };
     await using killed = await startWithLogin(api, endpoint, settings);
     await until(() => endpoint.refreshes === 1, 'the renewal to begin');
     const pids = [killed.pid, ...(killsWorkers ? await killed.workers() : [])];
     for (const pid of pids) process.kill(pid, 'SIGKILL');
     await killed.exited;
     expect(await endpoint.login.isStored()).toBe(false);
+    // Another service shares only the cgroup with the killed one, whose folders it does not know.
+    await using other = await startWithLogin(api, endpoint, { ...settings, TMPDIR: otherPlace.path });
     await using service = await startWithLogin(api, endpoint, settings);
-    expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
+    for (const each of [other, service]) expect((await each.post('/ask', { prompt: 'Hello' })).status).toBe(200);
     expect([endpoint.refreshes, endpoint.refused, await endpoint.login.isStored()]).toEqual([1, 0, true]);
     await until(
       async () => (await killed.jobProcesses()).length === 0,

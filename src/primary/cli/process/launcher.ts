@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import type { Environment } from '../../../shared/config/config.js';
 import { cliError, RelayError, shuttingDown } from '../../../shared/errors.js';
 import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
-import { markRenewal } from '../../../shared/process/leftovers.js';
 import { cookieName, cookieOf, type Instance } from '../../../shared/process/proc.js';
 import type { CommandLine, PrivateHome } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
@@ -60,15 +59,14 @@ export class Launcher {
   async launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
     const { instance, serials, env } = this.#settings;
     const serial = ++serials.last;
-    const cookie = cookieOf(instance, serial);
+    const { renewalLock } = order;
+    const cookie = cookieOf(instance, serial, renewalLock);
     const home = this.#homeOf(serial);
     const { systemPath, temporaryDirectory, workingDirectory } = home;
     const plan = order.plan(systemPath);
     let containment: Containment | null = null;
-    const { renewalLock } = order;
     try {
       await this.#furnish(home, plan);
-      if (renewalLock !== undefined) await home.markRenewal(renewalLock);
       containment = await this.#containments.create(serial, cookie);
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
@@ -149,17 +147,12 @@ export class ProcessHome {
   readonly #home: PrivateHome | null;
   readonly #homePath: string;
   readonly #folders: ReadonlySet<string>;
-  readonly #runtimeDirectory: string;
-  readonly #serial: number;
   #files: CommandLine['files'] = [];
-  #renewalMark: string | null = null;
 
   constructor({ runtimeDirectory, workDirectory, home }: ProcessFolders, serial: number) {
     this.workingDirectory = join(workDirectory, String(serial));
     this.temporaryDirectory = join(runtimeDirectory, String(serial));
     this.systemPath = `${this.temporaryDirectory}.system`;
-    this.#runtimeDirectory = runtimeDirectory;
-    this.#serial = serial;
     this.#home = home;
     this.#homePath = `${this.temporaryDirectory}.home`;
     this.#folders = new Set([this.workingDirectory, this.temporaryDirectory]);
@@ -174,17 +167,11 @@ export class ProcessHome {
     if (this.#home !== null) await this.#furnish(this.#home);
   }
 
-  /** Marks the process as one that renews a login, for the time after a crash of the service. */
-  async markRenewal(lock: string): Promise<void> {
-    this.#renewalMark = await markRenewal(this.#runtimeDirectory, this.#serial, lock);
-  }
-
   /** Removes all files of the process. Never rejects: leftovers are removed with the folders of the service. */
   async remove(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => remove(folder));
     for (const { path } of this.#files) await remove(path);
     if (this.#home !== null) await remove(this.#homePath);
-    if (this.#renewalMark !== null) await remove(this.#renewalMark);
   }
 
   async #furnish({ files, links }: PrivateHome): Promise<void> {

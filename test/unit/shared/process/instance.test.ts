@@ -4,6 +4,7 @@ import {
   instanceOf,
   ownerOfFolder,
   readInstance,
+  renewalLockIn,
   writeInstance,
 } from '../../../../src/shared/process/proc.js';
 
@@ -28,14 +29,30 @@ describe('A cookie', () => {
   it('contains its instance and its number', () => {
     expect(cookieOf(instance, 7)).toBe(`${written}:7`);
     expect(instanceOf(cookieOf(instance, 7))).toEqual(instance);
+    expect(renewalLockIn(cookieOf(instance, 7))).toBeNull();
   });
 
-  it.each(['', 'x', '1.2.3', '1.2:3', '1.2.3:', '1.2.3:4:5', ' 1.2.3:4', '1.2.3:4\n', '-1.2.3:4', 'a.b.c:d'])(
-    'in another format names no instance: %j',
-    (cookie) => {
-      expect(instanceOf(cookie)).toBeNull();
-    },
-  );
+  it('contains the lock of the login that its program renews', () => {
+    const lock = '/home/ada: the second\n/.claude.lock';
+    expect(instanceOf(cookieOf(instance, 7, lock))).toEqual(instance);
+    expect(renewalLockIn(cookieOf(instance, 7, lock))).toBe(lock);
+  });
+
+  it.each([
+    '',
+    'x',
+    '1.2.3',
+    '1.2:3',
+    '1.2.3:',
+    '1.2.3:4:',
+    '1.2.3:x:/y',
+    ' 1.2.3:4',
+    '1.2.3:4\n',
+    '-1.2.3:4',
+    'a.b.c:d',
+  ])('in another format names no instance: %j', (cookie) => {
+    expect(instanceOf(cookie)).toBeNull();
+  });
 });
 
 describe('The folder of an instance', () => {

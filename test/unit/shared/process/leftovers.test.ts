@@ -17,11 +17,16 @@ import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
 import {
   endLeftovers,
   makeWorkDirectory,
-  markRenewal,
   removeRuntimeFilesOf,
   removeWorkDirectory,
 } from '../../../../src/shared/process/leftovers.js';
-import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../../../src/shared/process/proc.js';
+import {
+  cookieName,
+  cookieOf,
+  folderPrefix,
+  type Instance,
+  instanceOfProcess,
+} from '../../../../src/shared/process/proc.js';
 import { ProcessScanner, readOwner } from '../../../../src/shared/process/scanner.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 import { until } from '../../../support/basics/until.js';
@@ -175,8 +180,8 @@ describe('A process that renews a login when its primary is killed', () => {
   async function startRenewal(children: Children): Promise<{ lock: string; renewal: number; other: number }> {
     const lock = join(folder.path, 'login.lock');
     await mkdir(lock);
-    await markRenewal(await folderOf(dead), 7, lock);
-    const renewal = await children.startMarked(cookieOf(dead, 7), 'forever.pl');
+    await folderOf(dead);
+    const renewal = await children.startMarked(cookieOf(dead, 7, lock), 'forever.pl');
     const other = await children.startMarked(cookieOf(dead, 8), 'forever.pl');
     return { lock, renewal, other };
   }
@@ -209,6 +214,18 @@ describe('A process that renews a login when its primary is killed', () => {
     await ended;
     expect(await names()).toEqual(['login.lock']);
   });
+
+  asRoot('is not waited for if it belongs to another user', async () => {
+    await using children = new Children();
+    const lock = join(folder.path, 'login.lock');
+    await mkdir(lock);
+    await folderOf(dead);
+    const command = ['--reuid=65534', '--clear-groups', 'sleep', '60'];
+    const pid = await children.start({ [cookieName]: cookieOf(dead, 7, lock) }, '/usr/bin/setpriv', ...command);
+    await until(async () => (await stat(`/proc/${pid}`)).uid === nobody, 'the other user');
+    await endInFolder();
+    expect(isAlive(pid)).toBe(false);
+  });
 });
 
 /** Whether a process has children. */
@@ -225,13 +242,51 @@ describeWithCgroup()('The cgroup of a primary', () => {
     return home;
   }
 
-  /** Starts a process without a cookie. */
-  async function startIn(children: Children, home: Cgroup): Promise<number> {
+  /** Starts a process, without a cookie unless `env` has one. */
+  async function startIn(children: Children, home: Cgroup, env: Record<string, string> = {}): Promise<number> {
     const enter = 'echo 0 >"$1"; exec sleep 60';
-    const pid = await children.start({}, '/bin/sh', '-c', enter, 'sh', home.child('1').entrance);
-    await until(() => home.isPopulated, 'the process to enter');
+    const pid = await children.start(env, '/bin/sh', '-c', enter, 'sh', home.child('1').entrance);
+    await until(() => home.pids.includes(pid) || home.child('1').pids.includes(pid), 'the process to enter');
     return pid;
   }
+
+  it('is ended only after the renewal of a login in it, also by a service with other folders', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const lock = join(folder.path, 'login.lock');
+    await mkdir(lock);
+    const homes = [await cgroupOf(dead, scratch.cgroup), await cgroupOf(await deadInstance(), scratch.cgroup)] as const;
+    const renewal = await startIn(children, homes[0], { [cookieName]: cookieOf(dead, 7, lock) });
+    const other = await startIn(children, homes[0], { [cookieName]: cookieOf(dead, 8) });
+    const ended = endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
+    await until(() => !isAlive(other), 'the end of the other process');
+    expect(isAlive(renewal)).toBe(true);
+    await rm(lock, { recursive: true });
+    await ended;
+    expect([isAlive(renewal), homes.map((home) => home.isPopulated)]).toEqual([false, [false, false]]);
+  });
+
+  it('is left alone if the primary dies after the search for renewals', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const lock = join(folder.path, 'login.lock');
+    await mkdir(lock);
+    const primary = await children.start({}, '/bin/sleep', '60');
+    const dying = await instanceOfProcess(primary);
+    const home = await cgroupOf(dying, scratch.cgroup);
+    const renewal = await startIn(children, home, { [cookieName]: cookieOf(dying, 7, lock) });
+    await cgroupOf(dead, scratch.cgroup);
+    const waiting = await startIn(children, scratch.cgroup.child(folderPrefix(dead)), {
+      [cookieName]: cookieOf(dead, 7, lock),
+    });
+    const other = await children.startMarked(cookieOf(dead, 8), 'forever.pl');
+    const ended = endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
+    await until(() => !isAlive(other), 'the end of the other process, which follows the search');
+    await children.end(primary);
+    await children.end(waiting);
+    await ended;
+    expect(isAlive(renewal)).toBe(true);
+  });
 
   it('is ended, counted and removed once the primary is dead, and that of a running neighbour is not', async () => {
     await using scratch = await scratchCgroup();
