@@ -5,7 +5,7 @@ import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
-import { mayServe } from '../../../src/primary/cli/pool/process-pool.js';
+import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
 import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';
 import { StoredFiles } from '../../../src/primary/files/stored-files.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';

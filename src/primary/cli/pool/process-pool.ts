@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Clock, StopTimer } from '../../../shared/clock.js';
+import type { Clock } from '../../../shared/clock.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Capabilities, Consultation, LaunchOptions, ProgramVersion, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
@@ -25,9 +24,11 @@ import {
 } from '../process/program.js';
 import type { Tenant } from '../process/renewal.js';
 import { replayable } from '../process/replay.js';
+import { canContinue, mayServe } from './fitting.js';
 import { RenewalTrust } from './renewal-trust.js';
 import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 import type { LaunchHistory } from './standby-policy.js';
+import { StartPauses } from './start-pauses.js';
 
 /**
  * Source of a job's process: the live session of its conversation, a renewed process of its client, a standby process,
@@ -88,15 +89,11 @@ type LiveSession = Session & { readonly conversation: ConversationState };
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
-/** Time from the start of a turn for which standby processes that still start are paused, milliseconds. */
-const headStartMs = 150;
 /**
  * Time after an answer in which another question of the client may be a side request of the same program, such as for a
  * title, so that the conversation probably goes on.
  */
 const freshMs = 2500;
-/** Age above which a standby process is not paused, because its start is over or was delayed long enough. */
-const maxPausedAgeMs = 500;
 
 /**
  * Owns all processes of one model CLI. A process serves one job or one conversation at a time, and never a second
@@ -108,7 +105,7 @@ export class ProcessPool {
   /** All processes, each with the key of its launch; null if it only answers a question about the program. */
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
-  #stopPauseTimer: StopTimer = () => {};
+  readonly #pauses: StartPauses;
   readonly #renewals: RenewalTrust;
   /** Whether each process ends with its job, because its login is no longer used. */
   keepsNoSessions = false;
@@ -117,6 +114,7 @@ export class ProcessPool {
     this.#settings = settings;
     this.#parts = parts;
     this.#renewals = new RenewalTrust(parts.clock);
+    this.#pauses = new StartPauses(parts.clock, () => this.#all.keys());
   }
 
   /** Processes that serve jobs or may serve one later, each with the key of its launch. */
@@ -223,7 +221,7 @@ export class ProcessPool {
   /** Returns whether a living process waits for exactly this turn. */
   hasSessionFor(state: ConversationState): boolean {
     const session = this.#liveSessions.find(({ conversation }) => conversation.id === state.id);
-    return session !== undefined && canContinue(session, state) && session.process.isAlive;
+    return session !== undefined && canContinue(session.conversation, state) && session.process.isAlive;
   }
 
   /** Ends the process of a conversation that was deleted or replaced. */
@@ -348,7 +346,7 @@ export class ProcessPool {
   #claimLive(key: LaunchKey, state: ConversationState, tenant: Tenant | null): LiveProcess | null {
     const session = this.#liveSessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
-    if (canContinue(session, state) && this.#all.get(session.process) === key) {
+    if (canContinue(session.conversation, state) && this.#all.get(session.process) === key) {
       const claimed = claimIfAlive(session.process, tenant);
       const { clock, observer } = this.#parts;
       if (claimed === null) return null;
@@ -402,29 +400,9 @@ export class ProcessPool {
   #changed({ state }: CliProcess, key: LaunchKey | null): void {
     const { history, clock, onChange } = this.#parts;
     if (key !== null && state.name === 'stopping' && state.hasDied) history.recordFailure(key, clock.monotonicMs());
-    this.#pauseStarts();
+    this.#pauses.update();
     // A readiness check runs the program, too. The end of that process must not cause the next check.
     if (key !== null) onChange();
-  }
-
-  /**
-   * While a turn begins, pauses programs that are being started in advance, because a start occupies a processor: a
-   * further turn of a chat that begins with such a start takes 86 ms, and 101 ms without the pause (bench `claude`,
-   * decision 11).
-   */
-  #pauseStarts(): void {
-    const { clock } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    const processes = [...this.#all.keys()];
-    const waiting = processes.filter(({ state }) => state.name === 'standby');
-    const begun = processes.filter(({ state }) => state.name === 'busy' && state.turn !== null);
-    const leftMs = Math.max(0, ...begun.map(({ sinceMs }) => sinceMs + headStartMs - nowMs));
-    for (const process of waiting) {
-      if (leftMs > 0 && nowMs - process.startedMs < maxPausedAgeMs) process.pause();
-      else process.resume();
-    }
-    this.#stopPauseTimer();
-    if (leftMs > 0 && waiting.length > 0) this.#stopPauseTimer = clock.after(leftMs, () => this.#pauseStarts());
   }
 
   #endSession({ process }: Pick<Session, 'process'>): void {
@@ -460,18 +438,6 @@ const countedAs = {
   stopping: 'stopping',
 } as const;
 
-/**
- * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema,
- * web search and open calls. Only the effort may differ.
- */
-function canContinue({ conversation }: LiveSession, { messageCount, launch, openCalls }: ConversationState): boolean {
-  const isSame = (['model', 'schema', 'hasSearch'] as const).every(
-    (option) => conversation.launch?.[option] === launch?.[option],
-  );
-  const hasResults = conversation.openCalls === undefined || isDeepStrictEqual(conversation.openCalls, openCalls);
-  return conversation.messageCount === messageCount && isSame && hasResults;
-}
-
 function isRenewed({ state }: Pick<CliProcess, 'state'>): boolean {
   return state.name === 'idle' && state.conversation === null;
 }
@@ -479,12 +445,6 @@ function isRenewed({ state }: Pick<CliProcess, 'state'>): boolean {
 function isWaiting({ state }: CliProcess): boolean {
   if (state.name === 'waiting_for_tools') return true;
   return state.name === 'standby' || state.name === 'idle' || (state.name === 'starting' && state.next === 'standby');
-}
-
-/** Whether a renewed process belongs to this client, and has the system text, schema and tools that it needs. */
-export function mayServe(tenant: Tenant, other: Tenant | null, keptParts: ProgramVersion['keptParts'] = []): boolean {
-  if (other === null || tenant.client !== other.client) return false;
-  return keptParts.every((part) => isDeepStrictEqual(tenant[part], other[part]));
 }
 
 function claimIfAlive(process: CliProcess, tenant: Tenant | null): CliProcess | null {

@@ -4,7 +4,8 @@ import type { LaunchOptions } from '../contract/adapter.js';
 import type { CliProcess, ConversationState } from '../process/cli-process.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
 import type { Tenant } from '../process/renewal.js';
-import { mayServe, type ProcessPool } from './process-pool.js';
+import { mayServe } from './fitting.js';
+import type { ProcessPool } from './process-pool.js';
 import {
   type LaunchHistory,
   type LaunchRecord,
