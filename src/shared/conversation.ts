@@ -14,6 +14,21 @@ export const conversationSnapshot = z
   .readonly();
 export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
+/** First messages of a conversation, which other conversations may share. `id` differs for other messages. */
+const beginning = z.object({ id: z.string(), messageCount: z.int() }).readonly();
+export type Beginning = z.infer<typeof beginning>;
+
+/** Number of beginnings that are known of a conversation: those before its last user messages. */
+export const maxBeginnings = 32;
+
+/**
+ * Chains of hashes over the messages before the text of a job, and including it. `beginnings`: the chains before the last
+ * user messages of the history, the longest first.
+ */
+export const requestChain = z
+  .object({ before: z.string(), asked: z.string(), beginnings: z.array(beginning).readonly().optional() })
+  .readonly();
+
 /** Earlier conversation with which another one begins, and the number of messages up to which they are the same. */
 export interface Origin {
   readonly id: string;
@@ -47,6 +62,20 @@ export function originsOf(parent: WithOrigins, messageCount: number): string {
   const before = known.filter((origin) => origin.messageCount < messageCount);
   const { id } = known[before.length] ?? parent;
   return encodeOrigins([...before, { id, messageCount }]);
+}
+
+/**
+ * Returns the beginnings of a conversation up to this number of messages, the longest first. Each is identified by the
+ * oldest conversation that has it.
+ */
+export function beginningsOf({ id, origins }: WithOrigins, messageCount: number): Beginning[] {
+  const known = decodeOrigins(origins);
+  const beginnings: Beginning[] = [];
+  for (let count = messageCount; count > 0 && beginnings.length < maxBeginnings; count -= 2) {
+    const origin = known.find((each) => each.messageCount >= count);
+    beginnings.push({ id: origin?.id ?? id, messageCount: count });
+  }
+  return beginnings;
 }
 
 /** Returns the ID of the first conversation among all versions. */

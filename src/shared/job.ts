@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conversationSnapshot } from './conversation.js';
+import { conversationSnapshot, requestChain } from './conversation.js';
 import { wireError } from './errors.js';
 
 /** Schemas of a job, as workers and the primary exchange it. */
@@ -252,10 +252,8 @@ export const jobRequest = z
     history: z.array(message).readonly(),
     /** Text before `history`, which the primary reads when the job starts. */
     earlier: continuedText.optional(),
-    /**
-     * Chains of hashes over the messages before this job's text, and including it; null if no later turn can follow.
-     */
-    chain: z.object({ before: z.string(), asked: z.string() }).readonly().nullable(),
+    /** null if no later turn can follow. */
+    chain: requestChain.nullable(),
     /** Whether the caller needs each event at once; otherwise only the whole answer matters. */
     isStreamed: z.boolean(),
   })

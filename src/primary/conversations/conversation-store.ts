@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import {
   type ConversationPage,
   type ConversationSnapshot,
+  decodeOrigins,
   originsOf,
   type RemovalCause,
   rootOf,
@@ -28,6 +29,12 @@ import { ConversationShares, type ShareLimits } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
 import { countToRead, pageOf, titled, transcriptFrom } from './transcript.js';
 import { oneHostGate, type TurnGate } from './turn-gate.js';
+
+/**
+ * Time after a fork in which its first turn counts as the replacement of a message, which clients send at once. A person
+ * who continues two versions takes longer to write.
+ */
+const replacementMs = 3000;
 
 /**
  * Owns the conversations in order of their last activity. The least recently active one expires first, and is evicted
@@ -117,7 +124,9 @@ export class ConversationStore {
     const conversation = id === null ? this.#draft(client, system, versionOf) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
     checkSize(this.limits, conversation.bytesInView + bytes);
-    return new ConversationTurn(conversation, bytes, this, this.turnGate);
+    const isNewFork =
+      this.#clock.monotonicMs() - conversation.lastActiveMs < replacementMs && hasOnlyShared(conversation);
+    return new ConversationTurn(conversation, bytes, this, this.turnGate, isNewFork);
   }
 
   /**
@@ -312,6 +321,11 @@ export class ConversationStore {
     this.#index.remove(conversation);
     this.#onRemoved(cause, conversation.id);
   }
+}
+
+/** Whether all messages of a conversation come from its origins. */
+function hasOnlyShared({ origins, texts }: Conversation): boolean {
+  return texts.length > 0 && decodeOrigins(origins).at(-1)?.messageCount === texts.length;
 }
 
 /** Owns the set of conversations, their total size, and the order of their last activity. */

@@ -27,15 +27,18 @@ export class ConversationTurn implements TurnInLine, Disposable {
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
   readonly #gate: TurnGate;
+  /** Whether the turn probably replaces a message of another conversation. */
+  readonly #replaces: boolean;
   #isBegun = false;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, gate: TurnGate) {
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, gate: TurnGate, replaces = false) {
     this.#conversation = conversation;
     this.bytes = bytes;
     this.#keeper = keeper;
     this.#gate = gate;
+    this.#replaces = replaces;
   }
 
   /** Whether the turn may run: all earlier turns have ended, on all hosts. */
@@ -68,7 +71,9 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** State of the conversation; null before its first turn has ended, and after its removal. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
-    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, client: this.client };
+    if (texts.length === 0 || isRemoved) return null;
+    const beginnings = this.#replaces ? { beginnings: this.#conversation.beginnings.slice(0, 1) } : {};
+    return { id, messageCount: texts.length, client: this.client, ...beginnings };
   }
 
   /**
@@ -78,7 +83,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
   stateAt(messageCount: number | undefined): ConversationState | null {
     const { state, client } = this;
     if (state === null || state.messageCount !== messageCount) return null;
-    return messageCount > 2 ? state : { ...state, guess: { kind: 'question', client } };
+    const after = { ...state, beginnings: this.#conversation.beginnings.slice(1) };
+    return messageCount > 2 ? after : { ...after, guess: { kind: 'question', client } };
   }
 
   /** Messages of the finished turns. */

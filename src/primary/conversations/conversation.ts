@@ -1,4 +1,4 @@
-import { type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
+import { type Beginning, beginningsOf, type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
 import type { Node } from '../../shared/fairness/linked-list.js';
 import type { Attachment } from '../../shared/job.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
@@ -110,6 +110,11 @@ export class Conversation {
     this.#figures.push(figures);
     this.bytes += bytesOf([...texts, figures]);
     this.tokens += tokens;
+  }
+
+  /** Beginnings of the finished turns, the longest first. */
+  get beginnings(): readonly Beginning[] {
+    return beginningsOf(this, this.texts.length);
   }
 
   /** Makes a copy with the first messages, which must be whole turns. */

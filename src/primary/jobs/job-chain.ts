@@ -1,5 +1,6 @@
 import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
+import type { Beginning } from '../../shared/conversation.js';
 import type { JobRequest, ToolCall } from '../../shared/job.js';
 import { callIdAt, chained, chainId } from '../../shared/text/chain.js';
 import { messagesBefore } from '../../shared/text/turns.js';
@@ -34,6 +35,8 @@ export class JobChain {
   readonly #arrival: Arrival;
   /** Whether the conversation was answered by this service before, in its current process or in another one. */
   readonly #isContinued: boolean;
+  /** Beginnings of the conversation before this message. */
+  readonly #beginnings: readonly Beginning[];
 
   /**
    * Returns the chain of an arriving job; null if the request has no chain. `hasProcess` returns whether a process waits
@@ -46,7 +49,7 @@ export class JobChain {
 
   private constructor(
     { request, route, launch, takesResults }: Routed,
-    { before, asked: questionChain }: NonNullable<JobRequest['chain']>,
+    { before, asked: questionChain, beginnings = [] }: NonNullable<JobRequest['chain']>,
     recent: RecentChains,
     hasProcess: (state: ConversationState) => boolean,
   ) {
@@ -62,9 +65,14 @@ export class JobChain {
     const state = hasResults ? { ...place, openCalls: takesResults ? answeredCalls(request) : [] } : place;
     this.isLive = messageCount > 0 && hasProcess(state);
     this.#isContinued = this.isLive || recent.knows(state.id);
+    const whole = { id: before, messageCount };
+    this.#beginnings = messageCount === 0 ? [] : [whole, ...beginnings];
     if (messageCount === 0) this.before = null;
     // with results, the real id ends a process that still waits for them
-    else this.before = this.isLive || hasResults ? state : { ...state, id: unusedId };
+    else if (this.isLive || hasResults) this.before = state;
+    // An answered history without a process is either one that has lost it, or a beginning whose next message is replaced.
+    else if (this.#isContinued) this.before = { ...state, id: unusedId, beginnings: [whole] };
+    else this.before = { ...state, id: unusedId, beginnings: this.#beginnings, isUnknown: true };
   }
 
   /**
@@ -75,7 +83,9 @@ export class JobChain {
     const { client } = this.#request;
     const calls = this.#asClientKnows(made);
     const chain = chained(this.#questionChain, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
-    const place = { id: chainId(chain, client, this.#model), messageCount: messagesBefore(this.#request) + 2, client };
+    const messageCount = messagesBefore(this.#request) + 2;
+    const beginnings = this.#beginnings;
+    const place = { id: chainId(chain, client, this.#model), messageCount, client, beginnings };
     const renamed = calls !== made && { callIds: new Map(calls.map(({ id }, index) => [id, made[index]?.id ?? id])) };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls), ...renamed } : place;
     // with a forced call, the call itself is usually the answer

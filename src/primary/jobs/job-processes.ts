@@ -30,7 +30,9 @@ export class JobProcesses {
 
   /** Acquires the process for the job's turn. */
   acquireProcess(): Promise<void> {
-    return this.#acquire(this.#job.continues);
+    const { continues, turn, request } = this.#job;
+    const history = () => turn?.history ?? request.history;
+    return this.#acquire(continues?.beginnings === undefined ? continues : { ...continues, history });
   }
 
   /** Releases the process and acquires a new one for another turn. */

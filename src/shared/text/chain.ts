@@ -51,9 +51,16 @@ export function chained(before: string, message: Message): string {
   return atOnce(chainSteps(before, message));
 }
 
-/** Adds messages to a chain like `chained`. Yields to the event loop between slices of the work. */
-export function chainedInSlices(before: string, messages: readonly Message[]): Promise<string> {
-  return inSlices(historySteps(before, messages));
+/**
+ * Adds messages to a chain like `chained`. Yields to the event loop between slices of the work. Calls `note` with the chain
+ * before each message and the index of this message.
+ */
+export function chainedInSlices(
+  before: string,
+  messages: readonly Message[],
+  note: (chain: string, index: number) => void = () => {},
+): Promise<string> {
+  return inSlices(historySteps(before, messages, note));
 }
 
 function atOnce<T>(steps: Steps<T>): T {
@@ -80,9 +87,14 @@ async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
-function* historySteps(before: string, messages: readonly Message[]): Steps<string> {
+function* historySteps(
+  before: string,
+  messages: readonly Message[],
+  note: (chain: string, index: number) => void,
+): Steps<string> {
   let chain = before;
-  for (const message of messages) {
+  for (const [index, message] of messages.entries()) {
+    note(chain, index);
     chain = yield* chainSteps(chain, message);
     yield messageUnits;
   }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { checkedJson, schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
+import { type Beginning, maxBeginnings } from '../../shared/conversation.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
   Attachment,
@@ -120,10 +121,10 @@ export function refusesFallback({ req }: Pick<RequestSource, 'req'>): boolean {
 }
 
 /** Parts of a request that precede its history. */
-type Beginning = Pick<JobRequest, 'system' | 'schema' | 'offer' | 'search' | 'earlier'>;
+type ChainInput = Pick<JobRequest, 'system' | 'schema' | 'offer' | 'search' | 'earlier'>;
 
 /** Returns the start of the hash chain, before the history of the request. */
-async function startOf({ system, schema, offer, search, earlier }: Beginning): Promise<string> {
+async function startOf({ system, schema, offer, search, earlier }: ChainInput): Promise<string> {
   const start = await chainStartInSlices(system, schema, offer?.tools, search !== undefined);
   return earlier === undefined ? start : continuedChain(earlier, start);
 }
@@ -155,10 +156,16 @@ async function answerSchema({ value, path }: RequestedSchema, primary: Primary, 
 async function chainOf(
   history: readonly Message[],
   question: Message,
-  beginning: Beginning,
+  beginning: ChainInput,
 ): Promise<JobRequest['chain']> {
-  const before = await chainedInSlices(await startOf(beginning), history);
-  return { before, asked: await chainedInSlices(before, [question]) };
+  const beginnings: Beginning[] = [];
+  const countBefore = beginning.earlier?.messageCount ?? 0;
+  const before = await chainedInSlices(await startOf(beginning), history, (id, index) => {
+    const messageCount = countBefore + index;
+    if (history[index]?.role === 'user' && messageCount > 0) beginnings.push({ id, messageCount });
+  });
+  const asked = await chainedInSlices(before, [question]);
+  return { before, asked, ...(beginnings.length > 0 && { beginnings: beginnings.slice(-maxBeginnings).reverse() }) };
 }
 
 /** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */

@@ -172,6 +172,7 @@ export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVe
           stdin,
         }),
         renew: () => ({ text: 'renew\n', stdin }),
+        rewind: (kept) => (kept[0]?.text === 'unprovable' ? null : { text: `rewind ${kept.length}\n`, stdin }),
         interrupt: () => ({ text: 'interrupt\n', stdin }),
       },
       decoder: lineDecoder(),

@@ -29,6 +29,7 @@ import {
   type WebSearch,
 } from '../../../shared/job.js';
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
+import { terminalSequences } from '../../../shared/text/terminal-sequences.js';
 import type { AwaitedStep } from './awaited-step.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
@@ -59,7 +60,7 @@ export type {
   Usage,
   WebSearch,
 };
-export { isDocument, jsonPieces, jsonUnits, optionalWishes, quotaWindowNames };
+export { isDocument, jsonPieces, jsonUnits, optionalWishes, quotaWindowNames, terminalSequences };
 
 /**
  * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
@@ -294,6 +295,11 @@ export interface TurnWriter {
   write(turn: Turn, number: number): TurnInput;
   /** Returns the input of a renewal, null if the process must end. `turn-end` is the proof that nothing is left. */
   renew?(): TurnInput | null;
+  /**
+   * Returns the input that leaves only these first messages of the conversation; null if the process cannot be rewound to
+   * them, or could not prove it. `turn-end` is the proof that exactly they are left.
+   */
+  rewind?(kept: readonly Message[]): TurnInput | null;
   /** Returns the input that ends the turn early, with any event of its end; null if the process must end instead. */
   interrupt?(): TurnInput | null;
 }
@@ -489,11 +495,3 @@ export function crashed({ code, signal, stderr }: Exit): TurnFailed {
     ...(lastOutput !== '' && { stderr: lastOutput }),
   };
 }
-
-/**
- * Terminal sequences: CSI, strings (OSC, DCS and others), and short sequences. An unterminated OSC ends with its line,
- * because it would otherwise swallow the rest of the answer.
- */
-export const terminalSequences =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
-  /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n))|[PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;

@@ -8,6 +8,7 @@ import {
   type CliProcessParts,
   type ConversationState,
   continued,
+  partlyContinued,
 } from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
 import type { TextSink } from '../process/open-turn.js';
@@ -24,17 +25,17 @@ import {
 } from '../process/program.js';
 import type { Tenant } from '../process/renewal.js';
 import { replayable } from '../process/replay.js';
-import { canContinue, mayServe } from './fitting.js';
+import { canContinue, isRenewed, isWaiting, mayServe, sessionToRewind } from './fitting.js';
 import { RenewalTrust } from './renewal-trust.js';
 import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 import type { LaunchHistory } from './standby-policy.js';
 import { StartPauses } from './start-pauses.js';
 
 /**
- * Source of a job's process: the live session of its conversation, a renewed process of its client, a standby process,
- * or a new start.
+ * Source of a job's process: the live session of its conversation, the session of another conversation with the same
+ * beginning, a renewed process of its client, a standby process, or a new start.
  */
-export type LeaseOrigin = 'live' | 'renewed' | 'standby' | 'new';
+export type LeaseOrigin = 'live' | 'rewound' | 'renewed' | 'standby' | 'new';
 
 /** Use of a CLI process by a job, which must release it. */
 export interface CliLease {
@@ -89,6 +90,12 @@ type LiveSession = Session & { readonly conversation: ConversationState };
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
+/** Messages of a turn that its process already has, beside those of a live session. */
+interface KnownMessages extends Omit<LiveProcess, 'process'> {
+  /** Number of messages that a rewound process has kept. */
+  readonly keptCount?: number;
+}
+
 /**
  * Time after an answer in which another question of the client may be a side request of the same program, such as for a
  * title, so that the conversation probably goes on.
@@ -107,6 +114,7 @@ export class ProcessPool {
   readonly #endingSessions = new Set<CliProcess>();
   readonly #pauses: StartPauses;
   readonly #renewals: RenewalTrust;
+  readonly #rewinds: RenewalTrust;
   /** Whether each process ends with its job, because its login is no longer used. */
   keepsNoSessions = false;
 
@@ -114,6 +122,7 @@ export class ProcessPool {
     this.#settings = settings;
     this.#parts = parts;
     this.#renewals = new RenewalTrust(parts.clock);
+    this.#rewinds = new RenewalTrust(parts.clock);
     this.#pauses = new StartPauses(parts.clock, () => this.#all.keys());
   }
 
@@ -149,10 +158,10 @@ export class ProcessPool {
   }
 
   /**
-   * Returns a process for one job: the live session of the conversation, a renewed process of the client, a standby
-   * process, the process of an earlier question of the client, or a new one. Rejects with `spawn_error`, or with the
-   * signal's reason. `conversation` is null if the job has no conversation, or one that does not exist yet. `owner`: null
-   * if the process must serve no other question.
+   * Returns a process for one job: the live session of the conversation, a rewound or a renewed process of the client, a
+   * standby process, the process of an earlier question of the client, or a new one. Rejects with `spawn_error`, or with
+   * the signal's reason. `conversation` is null if the job has no conversation, or one that does not exist yet. `owner`:
+   * null if the process must serve no other question.
    */
   async acquire(
     program: KnownProgram,
@@ -167,8 +176,13 @@ export class ProcessPool {
     const mayRenew = this.#settings.mayRenew && keptParts !== undefined && owner !== null;
     const tenant = mayRenew && !this.#renewals.isPausedFor(owner.client) ? owner : null;
     const live = conversation === null ? null : this.#claimLive(key, conversation, tenant);
-    if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
+    const rewound =
+      live !== null || conversation === null || tenant === null
+        ? null
+        : await this.#claimRewound(key, conversation, tenant, keptParts, signal);
+    if (conversation !== null) observer.liveSessionTaken(live === null && rewound === null ? 'replay' : 'hit');
     if (live !== null) return this.#lease(live.process, 'live', extras, live);
+    if (rewound !== null) return this.#lease(rewound.process, 'rewound', extras, rewound);
     history.recordUse(key, launch, clock.monotonicMs(), tenant?.client ?? null);
     const renewed = tenant === null ? null : this.#claimRenewed(key, tenant, keptParts);
     if (renewed !== null) return this.#lease(renewed, 'renewed', extras);
@@ -316,9 +330,9 @@ export class ProcessPool {
   ): Promise<CliProcess | null> {
     const nowMs = this.#parts.clock.monotonicMs();
     const isLeft = ({ process, isWaiting, isAwaited, guess, sinceMs }: Session) => {
-      if (guess === null || isWaiting || isAwaited || this.#all.get(process) !== key) return false;
+      if (guess === null || isWaiting || isAwaited) return false;
       if (guess.kind === 'question' && nowMs - sinceMs < freshMs) return false;
-      return process.tenant !== null && mayServe(process.tenant, tenant, keptParts);
+      return this.#mayServe(process, key, tenant, keptParts);
     };
     const session = this.sessions.toSorted((a, b) => a.sinceMs - b.sinceMs).find(isLeft);
     const process = session === undefined ? null : claimIfAlive(session.process, tenant);
@@ -332,11 +346,15 @@ export class ProcessPool {
     return isRenewed(process) ? claimIfAlive(process, tenant) : null;
   }
 
+  /** Whether a process has the launch, the client and the parts of a question. */
+  #mayServe(process: CliProcess, key: LaunchKey, tenant: Tenant, keptParts: ProgramVersion['keptParts']): boolean {
+    return this.#all.get(process) === key && process.tenant !== null && mayServe(process.tenant, tenant, keptParts);
+  }
+
   /** Claims the process that was renewed last, because its memory is the least likely to be swapped out. */
   #claimRenewed(key: LaunchKey, tenant: Tenant, keptParts: ProgramVersion['keptParts']): CliProcess | null {
     for (const { process, isRenewed } of this.sessions.toSorted((a, b) => b.sinceMs - a.sinceMs)) {
-      if (!isRenewed || this.#all.get(process) !== key) continue;
-      if (process.tenant === null || !mayServe(process.tenant, tenant, keptParts)) continue;
+      if (!isRenewed || !this.#mayServe(process, key, tenant, keptParts)) continue;
       const claimed = claimIfAlive(process, tenant);
       if (claimed !== null) return claimed;
     }
@@ -355,6 +373,33 @@ export class ProcessPool {
       return { process: claimed, heldMs, callIds: session.conversation.callIds };
     }
     this.#endSession(session);
+    return null;
+  }
+
+  /**
+   * Claims a process of the client whose conversation begins like this one and then goes on in another way, and rewinds it
+   * to the last common message. Returns null if there is none, or if the program does not prove what is left.
+   */
+  async #claimRewound(
+    key: LaunchKey,
+    state: ConversationState,
+    tenant: Tenant,
+    keptParts: ProgramVersion['keptParts'],
+    signal: AbortSignal,
+  ): Promise<(KnownMessages & { readonly process: CliProcess }) | null> {
+    const history = state.beginnings === undefined ? [] : (state.history?.() ?? []);
+    if (history.length !== state.messageCount || this.#rewinds.isPausedFor(tenant.client)) return null;
+    const mayBelong = ({ process }: Session) => this.#mayServe(process, key, tenant, keptParts);
+    const found = sessionToRewind(this.#liveSessions.filter(mayBelong), state);
+    const process = found === null ? null : claimIfAlive(found.session.process, tenant);
+    if (found === null || process === null) return null;
+    const { keptCount, session } = found;
+    const rewinding = await process.rewind(history.slice(0, keptCount));
+    if (rewinding === 'unchanged' && process.keepFor(session.conversation)) return null;
+    if (rewinding !== 'unchanged') this.#rewinds.record(tenant.client, rewinding === 'proven');
+    if (rewinding === 'proven' && !signal.aborted) return { process, keptCount, heldMs: null };
+    this.#endSession({ process });
+    signal.throwIfAborted();
     return null;
   }
 
@@ -414,16 +459,19 @@ export class ProcessPool {
     process: CliProcess,
     origin: LeaseOrigin,
     extras: Capabilities,
-    { heldMs, callIds }: Omit<LiveProcess, 'process'> = { heldMs: null },
+    { heldMs, callIds, keptCount = 0 }: KnownMessages = { heldMs: null },
   ): CliLease {
+    const adapted = (turn: Turn) => {
+      if (origin === 'live') return continued(turn, callIds);
+      return origin === 'rewound' ? partlyContinued(turn, keptCount) : replayable(turn);
+    };
     this.#parts.observer.processTaken(origin === 'new' ? 'fresh' : origin);
     return {
       process,
       origin,
       heldMs,
       extras,
-      turn: (turn, sink, signal) =>
-        process.turn(origin === 'live' ? continued(turn, callIds) : replayable(turn), sink, signal),
+      turn: (turn, sink, signal) => process.turn(adapted(turn), sink, signal),
       usage: () => process.takeUsage(),
       release: (conversation) => this.#release(process, origin, conversation),
     };
@@ -437,15 +485,6 @@ const countedAs = {
   busy: 'busy',
   stopping: 'stopping',
 } as const;
-
-function isRenewed({ state }: Pick<CliProcess, 'state'>): boolean {
-  return state.name === 'idle' && state.conversation === null;
-}
-
-function isWaiting({ state }: CliProcess): boolean {
-  if (state.name === 'waiting_for_tools') return true;
-  return state.name === 'standby' || state.name === 'idle' || (state.name === 'starting' && state.next === 'standby');
-}
 
 function claimIfAlive(process: CliProcess, tenant: Tenant | null): CliProcess | null {
   if (!process.isAlive) {

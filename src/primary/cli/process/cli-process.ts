@@ -1,12 +1,14 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock } from '../../../shared/clock.js';
 import { contained } from '../../../shared/contained.js';
+import type { Beginning } from '../../../shared/conversation.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type {
   Decoder,
   Exit,
   LaunchOptions,
+  Message,
   ProgramVersion,
   Protocol,
   RequestKind,
@@ -22,7 +24,7 @@ import { ProgramOutput } from './output.js';
 import { ProgramInput } from './program-input.js';
 import type { Redactor } from './redactor.js';
 import { interruptedAnswer, isHarmless, noAnswer, notRenewed, renewalLimits, type Tenant } from './renewal.js';
-import { replayableHistory } from './replay.js';
+import { replayable, replayableHistory } from './replay.js';
 
 /** State of a conversation before a turn. */
 export interface ConversationState {
@@ -38,12 +40,27 @@ export interface ConversationState {
   readonly launch?: LaunchOptions;
   /** Set if the conversation may never be continued. */
   readonly guess?: SessionGuess;
+  /**
+   * For a process: the beginnings of its conversation. For a turn without a process: the beginnings with which the process
+   * of another conversation may serve it. The longest comes first.
+   */
+  readonly beginnings?: readonly Beginning[];
+  /** Whether only a process with a `guess` may serve the turn, because this service has not answered its history. */
+  readonly isUnknown?: boolean;
+  /** Returns the messages before a turn; absent for a process. */
+  readonly history?: () => readonly Message[];
 }
 
 /** Returns the turn for a process that already has the history, with the process's ids of the calls. */
 export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
   const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
   return { ...turn, ...(results && { results }), history: [], heard: replayableHistory(turn.history, callIds) };
+}
+
+/** Returns the turn for a process that already has the first `count` messages of its history. */
+export function partlyContinued(turn: Turn, count: number): Turn {
+  const { history, ...rest } = replayable(turn);
+  return { ...rest, heard: history.slice(0, count), history: history.slice(count) };
 }
 
 /**
@@ -275,6 +292,16 @@ export class CliProcess {
     if (!(await this.#prove(input, noAnswer, renewalLimits.proofMs))) return 'unproven';
     this.#questions++;
     return 'proven';
+  }
+
+  /**
+   * Cuts the conversation of the process after these first messages. Returns `proven`; `unproven` if the program did not
+   * prove it, so that the process must be ended; `unchanged` if the program cannot do it.
+   */
+  async rewind(kept: readonly Message[]): Promise<'proven' | 'unproven' | 'unchanged'> {
+    const input = this.#protocol.writer.rewind?.(kept) ?? null;
+    if (input === null) return 'unchanged';
+    return (await this.#prove(input, noAnswer, renewalLimits.proofMs)) ? 'proven' : 'unproven';
   }
 
   /** Returns whether the program reaches the end of this input in time; if not, the process is being ended. */

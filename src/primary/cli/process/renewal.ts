@@ -60,5 +60,5 @@ function wroteAnswer(): never {
 }
 
 export function notRenewed(): RelayError {
-  return cliError('other', 'the model CLI has not proven that its context is empty');
+  return cliError('other', 'the model CLI has not proven what is left in its context');
 }

@@ -21,9 +21,41 @@ describe('The state of a conversation at a turn', () => {
     const id = harness.chat();
     using turn = harness.open(id);
     const guess = { kind: 'question', client: 'alice' };
-    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, client: 'alice', guess });
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, client: 'alice', guess, beginnings: [] });
     turn.commit('More', 'Yes', 1);
-    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, client: 'alice' }]);
+    const beginnings = [{ id, messageCount: 2 }];
+    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, client: 'alice', beginnings }]);
+  });
+
+  it('in a new fork has the beginning that another process may have, if the turn replaces a message', async () => {
+    const harness = new StoreHarness({ ttlMs: 10_000 });
+    const id = harness.chat(harness.chat());
+    const { id: fork } = harness.fork(id, 'alice', 2);
+    const { id: copy } = harness.fork(id, 'alice', null);
+    const state = (of: string) => {
+      using turn = harness.open(of);
+      return turn.state?.beginnings;
+    };
+    expect([state(id), state(fork), state(copy)]).toEqual([
+      undefined,
+      [{ id, messageCount: 2 }],
+      [{ id, messageCount: 4 }],
+    ]);
+    await harness.clock.advance(3000);
+    expect(state(fork)).toBeUndefined(); // a person has written the next message of a branch
+  });
+
+  it('names the beginnings of a version by the oldest conversation that has them', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat(harness.chat());
+    const { id: fork } = harness.fork(id, 'alice', 2);
+    harness.chat(fork);
+    using turn = harness.open(fork);
+    turn.commit('More', 'Yes', 1);
+    expect(turn.stateAt(6)?.beginnings).toEqual([
+      { id: fork, messageCount: 4 },
+      { id, messageCount: 2 },
+    ]);
   });
 
   it('is null once the conversation is deleted, even if the turn is committed later', () => {

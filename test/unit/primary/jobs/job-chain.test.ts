@@ -60,7 +60,8 @@ describe('The chain of a job', () => {
     expect(chain.isLive).toBe(true);
     expect(chain.before).toMatchObject({ id: kept.id, messageCount: 2 });
     expect(kept).toMatchObject({ messageCount: 2, guess: { kind: 'question', client: 'ada' } });
-    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'ada' });
+    const beginnings = [{ id: [hello, hi].reduce(chained, chainStart(null, null)), messageCount: 2 }];
+    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'ada', beginnings });
   });
 
   it('continues live after each of its answers', () => {

@@ -37,10 +37,13 @@ describe('A turn of a conversation', () => {
     const id = await harness.turn();
     await harness.turn(id);
     const first = { id, messageCount: 2, client: 'a', launch: plainLaunch(null) };
-    const second = { ...first, messageCount: 4 };
+    const second = { ...first, messageCount: 4, beginnings: [{ id, messageCount: 2 }] };
     expect(harness.requestedConversations).toEqual([null, first]);
     const guess = { kind: 'question', client: 'a' };
-    expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
+    expect(harness.processes.map(({ released }) => released)).toEqual([
+      [{ ...first, guess, beginnings: [] }],
+      [second],
+    ]);
   });
 
   it('retains the system text of the first turn', async () => {

@@ -70,6 +70,18 @@ describe('The job request of a route', () => {
     expect(chain).toEqual({ before, asked: chained(before, { role: 'user', text: 'And?' }) });
   });
 
+  it('has the chains before the last 32 earlier user messages, the longest first', async () => {
+    const history = Array.from({ length: 80 }, (_, index): Message => {
+      return { role: index % 2 === 0 ? 'user' : 'assistant', text: `${index}` };
+    });
+    const { chain } = await request({ history, text: 'And?' }).made;
+    const beginnings = chain?.beginnings ?? [];
+    expect(beginnings.map(({ messageCount }) => messageCount)).toEqual(
+      Array.from({ length: 32 }, (_, index) => 78 - 2 * index),
+    );
+    expect(beginnings[0]?.id).toBe(history.slice(0, 78).reduce(chained, chainStart(null, null)));
+  });
+
   it('has a chain from the first message on', async () => {
     const { chain } = await request({ history: [] }).made;
     expect(chain?.before).toBe(chainStart(null, null));

@@ -12,6 +12,7 @@ import type {
 import { opening, turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected, waiting } from './failures.js';
+import { isOfOtherTurn } from './line-ids.js';
 import {
   type ApiRetry,
   type AssistantLine,
@@ -31,7 +32,7 @@ import { callEvents, endOf, StreamedMessage } from './message.js';
 import { isOfRewinding } from './rewinding.js';
 import { nameForClient } from './tool-server.js';
 import { added, noTokens, usageOf } from './usage.js';
-import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
+import { type ClaudeWriter, thoughtSettings } from './writer.js';
 
 interface ClaudeAnswer {
   /** Sum of the deltas, except those after a broken message. */

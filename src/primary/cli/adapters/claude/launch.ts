@@ -4,10 +4,11 @@ import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter
 import { jsonOf } from '../common/lines.js';
 import { serverName } from '../common/mcp.js';
 import { controlLine } from './control-line.js';
+import { turnIdOf } from './line-ids.js';
 import { type ListedModel, listedModels } from './model-rules.js';
 import { ToolServer } from './tool-server.js';
 import { searchTool } from './web-searches.js';
-import { guardedSystem, type SettablePart, turnIdOf } from './writer.js';
+import { guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 

@@ -1,17 +1,18 @@
 import { z } from 'zod';
-import { type DecoderEvent, unknownUsage } from '../../contract/adapter.js';
+import { type DecoderEvent, type Message, unknownUsage } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
 import { isObject, jsonOf } from '../common/lines.js';
 import { controlLine } from './control-line.js';
+import { expectedExport, isExportOf } from './exported-text.js';
 
 const rewound = z.object({
   rewound: z.literal(true),
   targetMessageUuid: z.string(),
   /** Message that is left before the target; null if nothing is left. */
-  precedingAssistantUuid: z.null(),
+  precedingAssistantUuid: z.string().nullable(),
 });
 /** The whole conversation as text. */
-const exported = z.object({ text: z.literal('') });
+const exported = z.object({ text: z.string() });
 
 const success = z.object({
   response: z.object({ subtype: z.literal('success'), request_id: z.string(), response: z.unknown() }),
@@ -31,25 +32,36 @@ export function isOfRewinding(requestId: string | null | undefined): boolean {
   return requestId?.startsWith(prefix) === true;
 }
 
+/** User line in the context of the CLI. */
+interface RewindableLine {
+  readonly uuid: string;
+  /** Number of messages before it. */
+  readonly at: number;
+}
+
 /**
- * Rewinds the conversation of one claude process to its start, and proves that nothing is left: the CLI then exports an
- * empty conversation.
+ * Rewinds the conversation of one claude process to its start or to an earlier message, and proves what is left: the CLI
+ * then exports exactly the messages before.
  */
 export class Rewinding {
-  /** Ids of the first and the newest user line since the start or the last rewinding; null if the CLI has received no user line. */
-  #lines: { readonly first: string; readonly newest: string } | null = null;
+  /** User lines in the context, oldest first. */
+  readonly #lines: RewindableLine[] = [];
+  /** First line that the present rewinding removes; null outside of a rewinding. */
+  #target: RewindableLine | null = null;
+  /** Letters and digits that the CLI must export after the present rewinding. */
+  #expected = '';
   #step: RewindingStep = 'none';
   /** Whether the turn that is interrupted has not ended yet. */
   #isTurnOpen = false;
   /** Number of rewindings so far, which makes their request ids unique. */
   #count = 0;
 
-  /** Registers a user line that the CLI gets. */
-  noteLine(uuid: string): void {
-    this.#lines = { first: this.#lines?.first ?? uuid, newest: uuid };
+  /** Registers a user line that the CLI gets. `at`: the number of messages before it. */
+  noteLine(uuid: string, at: number): void {
+    this.#lines.push({ uuid, at });
   }
 
-  /** Whether the CLI has not proven yet that nothing is left. */
+  /** Whether the CLI has not proven yet what is left. */
   get isOpen(): boolean {
     return this.#step !== 'none';
   }
@@ -65,15 +77,22 @@ export class Rewinding {
     return controlLine(this.#idOf('interrupts'), { subtype: isTurnOpen ? 'interrupt' : 'get_settings' });
   }
 
-  /** Returns the requests to the CLI; null if it has received no turn. */
-  begin(): string | null {
-    if (this.#lines === null) return null;
-    const { first, newest } = this.#lines;
+  /**
+   * Returns the requests to the CLI that leave only these first messages; null if it has received no turn after them, or
+   * if its export could not prove that they are left.
+   */
+  begin(kept: readonly Message[] = []): string | null {
+    const target = kept.length === 0 ? this.#lines[0] : this.#lines.find(({ at }) => at === kept.length);
+    const expected = expectedExport(kept);
+    const newest = this.#lines.at(-1);
+    if (target === undefined || newest === undefined || expected === null) return null;
     this.#count++;
     this.#step = 'rewinds';
-    const target = { target_message_uuid: first, last_seen_user_message_uuid: newest };
+    this.#target = target;
+    this.#expected = expected;
+    const range = { target_message_uuid: target.uuid, last_seen_user_message_uuid: newest.uuid };
     return (
-      controlLine(this.#idOf('rewinds'), { subtype: 'rewind_conversation', ...target }) +
+      controlLine(this.#idOf('rewinds'), { subtype: 'rewind_conversation', ...range }) +
       controlLine(this.#idOf('exports'), { subtype: 'export_conversation' })
     );
   }
@@ -100,15 +119,20 @@ export class Rewinding {
   }
 
   #rewound(answer: unknown): readonly DecoderEvent[] {
-    if (rewound.safeParse(answer).data?.targetMessageUuid !== this.#lines?.first) return failed;
+    const { targetMessageUuid, precedingAssistantUuid } = rewound.safeParse(answer).data ?? {};
+    const isEmpty = precedingAssistantUuid === null;
+    if (targetMessageUuid !== this.#target?.uuid || isEmpty !== (this.#expected === '')) return failed;
     this.#step = 'exports';
     return [];
   }
 
   #exported(answer: unknown): readonly DecoderEvent[] {
-    if (!exported.safeParse(answer).success) return failed;
+    const { data } = exported.safeParse(answer);
+    if (data === undefined || !isExportOf(data.text, this.#expected)) return failed;
+    const first = this.#target === null ? -1 : this.#lines.indexOf(this.#target);
+    this.#lines.splice(Math.max(0, first));
+    this.#target = null;
     this.#step = 'none';
-    this.#lines = null;
     return ended;
   }
 
@@ -118,4 +142,6 @@ export class Rewinding {
 }
 
 const ended: readonly DecoderEvent[] = [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
-const failed: readonly DecoderEvent[] = [turnFailed('other', 'the model CLI has not proven that its context is empty')];
+const failed: readonly DecoderEvent[] = [
+  turnFailed('other', 'the model CLI has not proven what is left in its context'),
+];

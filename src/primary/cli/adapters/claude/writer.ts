@@ -7,6 +7,7 @@ import {
   type Image,
   isDocument,
   type LaunchOptions,
+  type Message,
   type ToolCall,
   type ToolResult,
   type Turn,
@@ -16,6 +17,7 @@ import {
 import { isObject } from '../common/lines.js';
 import { attachedPieces, type MessageContent } from '../common/transcript.js';
 import { controlLine } from './control-line.js';
+import { historyIdOf, turnIdOf } from './line-ids.js';
 import { type ClaudeModelRules, ClaudeModels } from './model-rules.js';
 import { extraBodyOf, type ThinkingMode, thoughtsFor } from './request-fields.js';
 import { Rewinding } from './rewinding.js';
@@ -138,13 +140,15 @@ export class ClaudeWriter implements TurnWriter {
       return { text: settings + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const before = (this.#isEmpty ? this.#introduce(turn) : '') + settings;
     this.#isEmpty = false;
+    const known = turn.heard?.length ?? 0;
     const lines = turn.history.map((message, index): InputLine => {
-      if (message.role !== 'user') return { isTaken: false, make: () => assistantLine(message, index) };
-      const extras = this.#historyExtras();
+      const at = known + index;
+      if (message.role !== 'user') return { isTaken: false, make: () => assistantLine(message, at) };
+      const extras = this.#historyExtras(at);
       return { isTaken: true, make: () => userLine(message, extras) };
     });
     const uuid = turnIdOf(number);
-    this.rewinding.noteLine(uuid);
+    this.rewinding.noteLine(uuid, known + turn.history.length);
     const parts = partsOf(before, [...lines, { isTaken: true, make: () => userLine(turn, { uuid }, cache) }]);
     return { text: parts.next().value ?? '', rest: parts, stdin: 'keep-open' };
   }
@@ -163,6 +167,16 @@ export class ClaudeWriter implements TurnWriter {
     return { text, stdin: 'keep-open' };
   }
 
+  /** Returns the requests that leave only these first messages. A search may have left its results. */
+  rewind(kept: readonly Message[]): TurnInput | null {
+    const isStained = this.#hasSearched || this.tools.calls.isWaiting;
+    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.begin(kept);
+    if (text === null) return null;
+    this.#currentTurn = null;
+    this.#hasCitations = false; // an export proves no message with a document
+    return { text, stdin: 'keep-open' };
+  }
+
   /** Returns the request that ends the turn; only its end if the CLI has ended the turn itself. */
   interrupt(): TurnInput | null {
     if (!this.#settable.has('rewinding') || this.tools.calls.isWaiting) return null;
@@ -170,10 +184,10 @@ export class ClaudeWriter implements TurnWriter {
   }
 
   /** Returns the fields of a user line of the history. Its id lets the conversation be rewound to it. */
-  #historyExtras(): { readonly shouldQuery: false; readonly uuid?: string } {
+  #historyExtras(at: number): { readonly shouldQuery: false; readonly uuid?: string } {
     if (!this.#settable.has('rewinding')) return { shouldQuery: false };
     const uuid = historyIdOf(++this.#historyLines);
-    this.rewinding.noteLine(uuid);
+    this.rewinding.noteLine(uuid, at);
     return { shouldQuery: false, uuid };
   }
 
@@ -412,26 +426,6 @@ function callBlock({ id, name, input }: ToolCall): string {
 function inputOf(json: string): string {
   const input = json.replace(/[\r\n]/g, ' ').trim();
   return input.startsWith('{') && input.endsWith('}') ? input : '{}';
-}
-
-/**
- * Returns the id of a turn's user line. Newer versions (2.1.330, not 2.1.197) name it in the lines that answer the
- * turn. The id must have the form of a UUID, and is unique within one process.
- */
-export function turnIdOf(turn: number): string {
-  return `${prefix}${turn.toString(16).padStart(12, '0')}`;
-}
-
-const prefix = '00000000-0000-4000-8000-';
-
-/** Returns the id of a user line of the history, which is unique within one process. */
-function historyIdOf(line: number): string {
-  return `00000000-0000-4000-9000-${line.toString(16).padStart(12, '0')}`;
-}
-
-/** Whether a line names another turn of this service. Ids of any other form are ignored. */
-export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {
-  return turn !== null && named?.startsWith(prefix) === true && named !== turnIdOf(turn);
 }
 
 type SchemaObject = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 import { ClaudeDecoder } from '../../../../../../src/primary/cli/adapters/claude/decoder.js';
-import { ClaudeWriter, turnIdOf } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
+import { turnIdOf } from '../../../../../../src/primary/cli/adapters/claude/line-ids.js';
+import { ClaudeWriter } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
 import {
   type DecoderEvent,
   type Exit,

@@ -1,6 +1,6 @@
 import { ClaudeDecoder } from '../../../../../../src/primary/cli/adapters/claude/decoder.js';
 import { ClaudeWriter, type SettablePart } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
-import { plainLaunch, type Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { type Message, plainLaunch, type Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
 
 const everything: readonly SettablePart[] = ['model', 'system', 'schema', 'effort', 'tools', 'rewinding'];
 const firstId = '00000000-0000-4000-8000-000000000001';
@@ -158,6 +158,134 @@ describe('The rewinding of a claude process', () => {
     const { writer } = answered(ask('hello', { offer: { tools: [tool], choice: 'auto', isParallel: true } }));
     writer.tools.calls.called('toolu_1');
     expect(writer.renew()).toBeNull();
+  });
+});
+
+/** Messages of a conversation: two questions with their answers. */
+const talk = [
+  { role: 'user', text: 'What is *one*?' },
+  { role: 'assistant', text: '# One\n\n- the **first** number\n\n```js\nconst one = 1;\n```' },
+  { role: 'user', text: 'And two?' },
+  { role: 'assistant', text: 'Two.' },
+] as const;
+const kept = talk.slice(0, 2);
+/** Export of the first two messages, as the terminal shows them. */
+const shown = '\n> What is *one*?\n\n* One\n\n  - the first nu\n  mber\n\n  const one = 1;\n';
+
+describe('The rewinding of a claude process to an earlier message', () => {
+  /** A process after three turns, of which two were replayed if `isReplayed`. */
+  function afterThree(isReplayed = false) {
+    const third = isReplayed ? ask('three', { history: talk }) : ask('three', { history: [], heard: talk });
+    if (isReplayed) return answered(third);
+    const process = answered(ask(talk[0].text));
+    for (const [number, turn] of [[2, ask(talk[2].text, { heard: kept })] as const, [3, third] as const]) {
+      process.writer.write(turn, number);
+      process.decoder.begin(number);
+      process.decoder.read(line({ type: 'result', is_error: false, num_turns: 1, result: 'Yes.' }));
+    }
+    return process;
+  }
+
+  const targetId = '00000000-0000-4000-8000-000000000002';
+  const cut = { ...rewound, targetMessageUuid: targetId, precedingAssistantUuid: pastId };
+  const isCut = answer('rewinding 1 rewinds', cut);
+  const isLeft = answer('rewinding 1 exports', { text: shown });
+
+  it.each([
+    ['the user line after them', false, targetId],
+    ['the replayed user line after them', true, '00000000-0000-4000-9000-000000000002'],
+  ])('has as its target %s', (_, isReplayed, target) => {
+    const text = afterThree(isReplayed).writer.rewind(kept)?.text ?? '';
+    expect(kinds(text)).toEqual(['rewind_conversation', 'export_conversation']);
+    expect(text).toContain(`"target_message_uuid":"${target}"`);
+  });
+
+  it('ends with the proof that exactly they are left', () => {
+    const { writer, decoder } = afterThree();
+    writer.rewind(kept);
+    expect(decoder.read(isCut + isLeft)).toMatchObject([{ type: 'turn-end', text: null }]);
+    expect(decoder.isMidAnswer).toBe(false);
+  });
+
+  it.each([
+    [
+      'the whole text is still there',
+      isCut + answer('rewinding 1 exports', { text: `${shown}> And two?\n* Two.\n> three\n* Yes.` }),
+    ],
+    ['too much is left', isCut + answer('rewinding 1 exports', { text: `${shown}> And two?` })],
+    ['too little is left', isCut + answer('rewinding 1 exports', { text: '> What is *one*?' })],
+    ['nothing is left', answer('rewinding 1 rewinds', { ...cut, precedingAssistantUuid: null })],
+    ['an empty conversation is exported', isCut + isEmpty],
+    ['another text is left', isCut + answer('rewinding 1 exports', { text: shown.replace('first', 'last') })],
+    ['another message was the target', answer('rewinding 1 rewinds', { ...cut, targetMessageUuid: firstId })],
+    ['nothing was rewound', answer('rewinding 1 rewinds', { rewound: false, reason: 'stale_target' })],
+    ['the export comes first', isLeft + isCut],
+    ['the answer comes twice', isCut + isCut + isLeft],
+    ['a delta comes before the proof', isCut + late + isLeft],
+  ])('fails if %s', (_, output) => {
+    const { writer, decoder } = afterThree();
+    writer.rewind(kept);
+    expect(decoder.read(output)[0]).toMatchObject({ type: 'turn-failed', reason: 'other' });
+  });
+
+  it.each([
+    ['a second answer', isLeft],
+    ['a late answer', isCut],
+    ['a delta', late],
+  ])('is followed by nothing: %s makes the process unusable', (_, output) => {
+    const { writer, decoder } = afterThree();
+    writer.rewind(kept);
+    decoder.read(isCut + isLeft);
+    const events = decoder.read(output);
+    expect(events.length > 0 || decoder.isMidAnswer).toBe(true);
+    expect(events.map(({ type }) => type)).not.toContain('turn-end');
+  });
+
+  it('leaves the lines before as targets: the process can be rewound again, and to its start', () => {
+    const { writer, decoder } = afterThree();
+    writer.rewind(kept);
+    decoder.read(isCut + isLeft);
+    const rest = [
+      { role: 'user', text: 'Two, then?' },
+      { role: 'assistant', text: 'Well.' },
+    ] as const;
+    const { text } = writer.write(ask('four', { heard: kept, history: rest }), 4);
+    expect(kinds(text)).toEqual(['user']);
+    expect(writer.rewind(kept)?.text).toContain('"target_message_uuid":"00000000-0000-4000-9000-000000000001"');
+    expect(writer.renew()?.text).toContain(`"target_message_uuid":"${firstId}"`);
+    expect(writer.renew()?.text).toContain('"last_seen_user_message_uuid":"00000000-0000-4000-8000-000000000004"');
+  });
+
+  it('gives replayed answers other ids than the messages that are left', () => {
+    const { writer, decoder } = afterThree();
+    writer.rewind(kept);
+    decoder.read(isCut + isLeft);
+    const rest = [
+      { role: 'user', text: 'Two, then?' },
+      { role: 'assistant', text: 'Well.' },
+    ] as const;
+    const { rest: parts = [] } = writer.write(ask('four', { heard: kept, history: rest }), 4);
+    expect([...parts].join('')).toContain('msg_replay_3');
+  });
+
+  it.each<[string, readonly Message[]]>([
+    ['messages that end with no user line', talk.slice(0, 3)],
+    ['more messages than the process has', [...talk, ...talk, ...talk]],
+    ['an image', [{ ...talk[0], images: [{ mediaType: 'image/png', data: '', at: 0 }] }, talk[1]]],
+    ['a call of a tool', [talk[0], { ...talk[1], calls: [{ id: '1', name: 'look', input: '{}' }] }]],
+    ['a message without letters and digits', [talk[0], { role: 'assistant', text: '👍' }]],
+    ['a text that is too long to compare', [talk[0], { role: 'assistant', text: 'a'.repeat(262_145) }]],
+  ])('is not possible, and changes nothing, if it would leave %s', (_, messages) => {
+    expect(afterThree().writer.rewind(messages)).toBeNull();
+  });
+
+  it('is not possible after a web search, while the CLI waits for results, or in a version that does not know it', () => {
+    const searching = answered(ask('hello', { search: { maxUses: 1 } }));
+    searching.writer.write(ask('more', { heard: kept }), 2);
+    const waiting = afterThree();
+    waiting.writer.tools.calls.called('toolu_1');
+    const old = answered(ask('three', { history: talk }), ['model']);
+    for (const { writer } of [searching, waiting, old]) expect(writer.rewind(kept)).toBeNull();
   });
 });
 
