@@ -24,8 +24,8 @@ interface SharedBeginning<S> {
 }
 
 /**
- * Returns the session that shares the most messages with a turn, and then goes on in another way; null if there is none. A
- * session without further messages may go on, and keeps its process.
+ * Returns the session that shares the most messages with a turn, and has others after them; null if no session does. The
+ * turn may be another branch of a session without further messages, which therefore keeps its process.
  */
 export function sessionToRewind<S extends IdleSession & { readonly conversation: ConversationState }>(
   sessions: readonly S[],

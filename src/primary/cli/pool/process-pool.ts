@@ -377,8 +377,8 @@ export class ProcessPool {
   }
 
   /**
-   * Claims a process of the client whose conversation begins like this one and then goes on in another way, and rewinds it
-   * to the last common message. Returns null if there is none, or if the program does not prove what is left.
+   * Claims a process of the client whose conversation begins like this one, and rewinds it to the last common message.
+   * Returns null if no process has this beginning, or if the program does not prove which messages are left.
    */
   async #claimRewound(
     key: LaunchKey,

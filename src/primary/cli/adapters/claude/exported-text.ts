@@ -1,12 +1,12 @@
 import type { Message } from '../../contract/adapter.js';
 
 /** Longest text that is compared with an export, in UTF-16 units: the comparison takes some milliseconds. */
-const maxLength = 256 * 1024;
+const maxLength = 128 * 1024;
 
 /**
- * Returns what the export of these messages must contain; null if an export cannot prove that they are left. The CLI
- * exports a conversation as its terminal would show it, with marks and line breaks of its own, so that only letters and
- * digits are compared. It shows images, documents and calls in words of its own.
+ * Returns the letters and digits that the export of these messages must contain; null if an export cannot prove that they
+ * are left. The CLI exports a conversation as its terminal would show it, with other marks and line breaks. It replaces
+ * images, documents and calls by descriptions.
  */
 export function expectedExport(messages: readonly Message[]): string | null {
   let length = 0;
@@ -21,7 +21,7 @@ export function expectedExport(messages: readonly Message[]): string | null {
   return texts.join('');
 }
 
-/** Whether the CLI has exported exactly the expected letters and digits; nothing at all if none are expected. */
+/** Whether the CLI has exported exactly the expected letters and digits. If none are expected, the export must be empty. */
 export function isExportOf(exported: string, expected: string): boolean {
   if (expected === '') return exported === '';
   return exported.length <= 4 * maxLength && lettersIn(exported) === expected;
