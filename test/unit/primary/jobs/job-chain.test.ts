@@ -64,6 +64,43 @@ describe('The chain of a job', () => {
     expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'ada', beginnings });
   });
 
+  it('has the beginnings that the process of another conversation may have, unless it continues its own', () => {
+    const recent = fresh();
+    const start = chainStart(null, null);
+    const whole = { id: [hello, hi].reduce(chained, start), messageCount: 2 };
+    const open = (history: readonly Message[], more: Partial<JobRequest> = {}) => {
+      const { chain, ...request } = requestWith(history, 'And then?', {});
+      const beginnings = history.length > 2 ? [whole] : [];
+      return JobChain.of(
+        routed({ ...request, chain: chain && { ...chain, beginnings }, ...more }),
+        recent,
+        () => false,
+      );
+    };
+    // this service has not answered the history, so that only processes which may be useless are taken
+    expect(open([hello, hi])?.before).toMatchObject({ id: '', beginnings: [whole], isUnknown: true });
+    JobChain.of(routed(requestWith([], hello.text, {})), recent, () => false)?.after('Hi');
+    const known = open([hello, hi])?.before;
+    expect([known?.beginnings, known?.isUnknown]).toEqual([[whole], undefined]);
+    const further = [hello, hi, { role: 'user', text: 'More' }, { role: 'assistant', text: 'No' }] as const;
+    const four = { id: further.reduce(chained, start), messageCount: 4 };
+    expect(open(further)?.before).toMatchObject({ beginnings: [four, whole], isUnknown: true });
+    expect(open(further, { results: [] })?.before?.beginnings).toBeUndefined();
+    expect(open([])?.before).toBeNull();
+  });
+
+  it('does not take a process back after another version of its conversation has got it', () => {
+    const recent = fresh();
+    const further = [hello, hi, { role: 'user', text: 'More' }, { role: 'assistant', text: 'No' }] as const;
+    const chain = (history: readonly Message[], text: string) => {
+      const request = requestWith(history, text, {});
+      return JobChain.of(routed(request), recent, () => false);
+    };
+    chain([hello, hi], 'More')?.after('No');
+    const { beginnings } = chain(further, 'And then?')?.before ?? {};
+    expect(beginnings?.map(({ messageCount }) => messageCount)).toEqual([4]);
+  });
+
   it('continues live after each of its answers', () => {
     const said: Message[] = [hello, hi];
     let kept = afterFirst('Hi');
