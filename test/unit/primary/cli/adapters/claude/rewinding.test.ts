@@ -1,10 +1,11 @@
 import { ClaudeDecoder } from '../../../../../../src/primary/cli/adapters/claude/decoder.js';
+import { historyIdOf, turnIdOf } from '../../../../../../src/primary/cli/adapters/claude/line-ids.js';
 import { ClaudeWriter, type SettablePart } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
 import { type Message, plainLaunch, type Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
 
 const everything: readonly SettablePart[] = ['model', 'system', 'schema', 'effort', 'tools', 'rewinding'];
-const firstId = '00000000-0000-4000-8000-000000000001';
-const pastId = '00000000-0000-4000-9000-000000000001';
+const firstId = '00000001-0000-4000-8000-000000000000';
+const pastId = '00000001-0000-4000-9000-000000000000';
 const tool = { name: 'look', description: 'Looks.', schema: '{"type":"object"}' };
 
 function ask(text: string, more: Partial<Turn> = {}): Turn {
@@ -57,7 +58,7 @@ describe('The rewinding of a claude process', () => {
         ...{ type: 'control_request', request_id: 'rewinding 1 rewinds' },
         request: {
           ...{ subtype: 'rewind_conversation', target_message_uuid: firstId },
-          last_seen_user_message_uuid: '00000000-0000-4000-8000-000000000002',
+          last_seen_user_message_uuid: '00000002-0000-4000-8000-000000000000',
         },
       },
       {
@@ -186,14 +187,14 @@ describe('The rewinding of a claude process to an earlier message', () => {
     return process;
   }
 
-  const targetId = '00000000-0000-4000-8000-000000000002';
+  const targetId = '00000002-0000-4000-8000-000000000000';
   const cut = { ...rewound, targetMessageUuid: targetId, precedingAssistantUuid: pastId };
   const isCut = answer('rewinding 1 rewinds', cut);
   const isLeft = answer('rewinding 1 exports', { text: shown });
 
   it.each([
     ['the user line after them', false, targetId],
-    ['the replayed user line after them', true, '00000000-0000-4000-9000-000000000002'],
+    ['the replayed user line after them', true, '00000002-0000-4000-9000-000000000000'],
   ])('has as its target %s', (_, isReplayed, target) => {
     const text = afterThree(isReplayed).writer.rewind(kept)?.text ?? '';
     expect(kinds(text)).toEqual(['rewind_conversation', 'export_conversation']);
@@ -241,6 +242,11 @@ describe('The rewinding of a claude process to an earlier message', () => {
     expect(events.map(({ type }) => type)).not.toContain('turn-end');
   });
 
+  it('has ids that differ in their first 24 characters, of which the CLI compares no more', () => {
+    const ids = [turnIdOf(1), turnIdOf(0x10), historyIdOf(1), historyIdOf(0x10)].map((id) => id.slice(0, 24));
+    expect(new Set(ids).size).toBe(4);
+  });
+
   it('leaves the lines before as targets: the process can be rewound again, and to its start', () => {
     const { writer, decoder } = afterThree();
     writer.rewind(kept);
@@ -251,9 +257,9 @@ describe('The rewinding of a claude process to an earlier message', () => {
     ] as const;
     const { text } = writer.write(ask('four', { heard: kept, history: rest }), 4);
     expect(kinds(text)).toEqual(['user']);
-    expect(writer.rewind(kept)?.text).toContain('"target_message_uuid":"00000000-0000-4000-9000-000000000001"');
+    expect(writer.rewind(kept)?.text).toContain('"target_message_uuid":"00000001-0000-4000-9000-000000000000"');
     expect(writer.renew()?.text).toContain(`"target_message_uuid":"${firstId}"`);
-    expect(writer.renew()?.text).toContain('"last_seen_user_message_uuid":"00000000-0000-4000-8000-000000000004"');
+    expect(writer.renew()?.text).toContain('"last_seen_user_message_uuid":"00000004-0000-4000-8000-000000000000"');
   });
 
   it('gives replayed answers other ids than the messages that are left', () => {

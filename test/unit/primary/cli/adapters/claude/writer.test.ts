@@ -18,8 +18,8 @@ function user(content: unknown, more: object = {}) {
   return { type: 'user', message: { role: 'user', content }, client_composed: true, ...more };
 }
 
-const first = { uuid: '00000000-0000-4000-8000-000000000001' };
-const second = { uuid: '00000000-0000-4000-8000-000000000002' };
+const first = { uuid: '00000001-0000-4000-8000-000000000000' };
+const second = { uuid: '00000002-0000-4000-8000-000000000000' };
 
 function ask(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
@@ -46,7 +46,7 @@ describe('The input that the claude adapter writes', () => {
     const { text: begun, rest = [] } = write(ask(words));
     expect([begun, ...rest]).toEqual([lines(user(words, first))]);
     expect(writer().write(ask('hello'), 27).text).toBe(
-      lines(user('hello', { uuid: '00000000-0000-4000-8000-00000000001b' })),
+      lines(user('hello', { uuid: '0000001b-0000-4000-8000-000000000000' })),
     );
   });
 
