@@ -3,6 +3,9 @@ import type { Message } from '../../contract/adapter.js';
 /** Longest text that is compared with an export, in UTF-16 units: the comparison takes some milliseconds. */
 const maxLength = 128 * 1024;
 
+/** Longest message of a user, in UTF-16 units, that the CLI exports without a gap. */
+const maxQuestionLength = 10_000;
+
 /**
  * Returns the letters and digits that the export of these messages must contain; null if an export cannot prove that they
  * are left. The CLI exports a conversation as its terminal would show it, with other marks and line breaks. It replaces
@@ -14,6 +17,7 @@ export function expectedExport(messages: readonly Message[]): string | null {
   for (const { role, text, images = [], calls = [], results = [] } of messages) {
     length += text.length;
     if (length > maxLength || images.length + calls.length + results.length > 0) return null;
+    if (role === 'user' && text.length > maxQuestionLength) return null;
     const shown = lettersIn(role === 'assistant' ? withoutLanguages(text) : text);
     if (shown === '') return null; // a message that shows nothing could also be missing
     texts.push(shown);

@@ -280,6 +280,7 @@ describe('The rewinding of a claude process to an earlier message', () => {
     ['an image', [{ ...talk[0], images: [{ mediaType: 'image/png', data: '', at: 0 }] }, talk[1]]],
     ['a call of a tool', [talk[0], { ...talk[1], calls: [{ id: '1', name: 'look', input: '{}' }] }]],
     ['a message without letters and digits', [talk[0], { role: 'assistant', text: '👍' }]],
+    ['a question that the CLI exports with a gap', [{ role: 'user', text: 'a'.repeat(10_001) }, talk[1]]],
     ['a text that is too long to compare', [talk[0], { role: 'assistant', text: 'a'.repeat(131_073) }]],
   ])('is not possible, and changes nothing, if it would leave %s', (_, messages) => {
     expect(afterThree().writer.rewind(messages)).toBeNull();
