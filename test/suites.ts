@@ -110,7 +110,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'newest' },
       ...['2.1.328', '2.1.197'].map((version) => ({
         name: version,
-        files: [`programs/claude/(adapter|citations|told|thoughts${version === '2.1.197' ? '' : '|renewed'})`],
+        files: [`programs/claude/(adapter|citations|told|thoughts${version === '2.1.197' ? '' : '|renewed|rewound'})`],
         env: { TESTED_CLAUDE: version },
       })),
     ],
