@@ -1,6 +1,8 @@
+import { features } from '../src/features.js';
+import { variablesOf } from '../src/shared/config/feature-variables.js';
 import { type VariableName, variables } from '../src/shared/config/variables.js';
 
-/** Meaning of each variable, and its default as shown in the table if that differs from the value. */
+/** Meaning of each variable of the core, and its default as shown in the table if that differs from the value. */
 const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDefault?: string]>> = {
   MODEL_API_HOST: ['bind address; any but loopback needs an API key'],
   MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it, here and for other ports'],
@@ -147,14 +149,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'memory of each CLI process and its children; needs a cgroup with the memory controller',
     'none',
   ],
-  MODEL_API_WEBHOOK_URL: [
-    'receiver of [notices](monitoring.md#notices), such as `https://example.org/notices`',
-    'none',
-  ],
-  MODEL_API_WEBHOOK_SECRET: [
-    'secret that signs them, and [callbacks](api.md#callbacks): `whsec_` and 24 to 64 random bytes in base64',
-    'none',
-  ],
   MODEL_API_CONSOLE: ['`off`: no web console'],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_API_LOG_FORMAT: ['`json`; `text` for people; `auto`: `text` on a terminal, else `json`'],
@@ -175,10 +169,18 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   OTEL_TRACES_SAMPLER_ARG: ['share of traces for `traceidratio`, from 0 to 1'],
 };
 
-/** Returns the rows of the table of variables: name, default, meaning. */
+/** Returns the rows of the table of variables: name, default, meaning. Those of features come last. */
 export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
-  return Object.entries(variables).map(([name, [, , fallback]]) => {
+  const rows = Object.entries(variables).map(([name, [, , fallback]]): [string, string, string] => {
     const [meaning, shown = fallback ?? '–'] = meanings[name as VariableName];
     return [name, shown, meaning];
   });
+  const added = Object.entries(variablesOf(features)).map(
+    ([name, { fallback, meaning, shownDefault = fallback ?? '–' }]): [string, string, string] => [
+      name,
+      shownDefault,
+      meaning,
+    ],
+  );
+  return [...rows, ...added];
 }

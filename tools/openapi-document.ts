@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult, callbackUrl } from '../src/shared/api/ask.js';
 import { auditLimitQuery, auditList } from '../src/shared/api/audit.js';
@@ -63,8 +64,8 @@ import {
 } from '../src/shared/api/store.js';
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
-import { deliveryList } from '../src/shared/api/webhooks.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
+import type { FeatureEndpoint } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { message } from '../src/worker/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
@@ -172,7 +173,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/status': 'The service',
   '/status/stream': 'The service',
   '/setup': 'The service',
-  '/webhooks/deliveries': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/v1/models': 'For SDKs',
@@ -460,15 +460,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
     okText: 'The stream. `last_hour` comes at most every five seconds.',
-  },
-  'GET /webhooks/deliveries': {
-    id: 'listDeliveries',
-    summary: 'The newest notices, and whether their receiver has accepted them',
-    description:
-      'What the service sends to `MODEL_API_WEBHOOK_URL`. Needs the scope `admin` if API keys are configured.',
-    security: keyNeededIfConfigured,
-    ok: deliveryList,
-    okText: 'The deliveries.',
   },
   'GET /setup': {
     id: 'getSetup',
@@ -807,9 +798,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
  */
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  for (const endpoint of [...endpoints, ...doorEndpoints]) {
+  const added = features.flatMap((feature) => feature.endpoints);
+  const withOperation = (endpoint: Endpoint) => [endpoint, operations[nameOf(endpoint)]] as const;
+  const described = [
+    ...endpoints.map(withOperation),
+    ...added.map((endpoint) => [endpoint, addedOperation(endpoint)] as const),
+    ...doorEndpoints.map(withOperation),
+  ];
+  for (const [endpoint, operation] of described) {
     const path = endpoint.route.replace(/\/$/, ''); // /console leads to /console/
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint, operation) };
   }
   return createDocument(
     {
@@ -842,12 +840,19 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
 }
 
-function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
-  const operation = operations[nameOf(endpoint)];
+/** Endpoint of the core or of a feature. */
+type AnyEndpoint = Pick<Endpoint, 'method' | 'errors' | 'success' | 'others'> & { readonly route: string };
+
+/** Returns the description of an endpoint of a feature. */
+function addedOperation({ id, summary, description, answer, answerText }: FeatureEndpoint): Operation {
+  return { id, summary, description, security: keyNeededIfConfigured, ok: answer, okText: answerText };
+}
+
+function operationOf(endpoint: AnyEndpoint, operation: Operation): ZodOpenApiOperationObject {
   const { id, ok: _ok, okText: _okText, isStreamed: _isStreamed, alsoAs: _alsoAs, ...rest } = operation;
   return {
     operationId: id,
-    tags: [tagOf[endpoint.route]],
+    tags: [tagOf[endpoint.route as RoutePath] ?? 'The service'],
     security: [],
     ...rest,
     responses: {
@@ -884,7 +889,7 @@ const ollamaError = z
   .meta({ id: 'OllamaError', description: 'An error in the form of the Ollama API.' });
 
 /** Returns the schema of the errors of a route. */
-function errorOf(route: RoutePath): z.ZodType {
+function errorOf(route: string): z.ZodType {
   if (route === '/mcp') return rpcError;
   if (isOfOllama(route)) return ollamaError;
   if (route.startsWith('/v1/messages')) return anthropicError;
@@ -892,21 +897,21 @@ function errorOf(route: RoutePath): z.ZodType {
   return isDoor(route) ? openAiError : errorBody;
 }
 
-function isDoor(route: RoutePath): boolean {
+function isDoor(route: string): boolean {
   return route.startsWith('/v1/') || route === '/mcp' || isOfOllama(route);
 }
 
-function isOfOllama(route: RoutePath): boolean {
+function isOfOllama(route: string): boolean {
   return route.startsWith('/api/');
 }
 
 /** Schema of errors of a route. Those of broken HTTP have the native error format, because no path is known. */
-function errorOfAny(route: RoutePath): z.ZodType {
+function errorOfAny(route: string): z.ZodType {
   return isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
 }
 
 /** Returns the response for errors before a route is known, such as broken HTTP. */
-function unforeseen(route: RoutePath) {
+function unforeseen(route: string) {
   const description =
     `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
     `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`;
@@ -937,7 +942,7 @@ function runsModel({ requestBody, isStreamed }: Operation): boolean {
   return requestBody !== undefined && isStreamed !== false;
 }
 
-function okResponse(operation: Operation, { route }: Endpoint) {
+function okResponse(operation: Operation, { route }: AnyEndpoint) {
   const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
   const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
   const data = route === '/status/stream' ? { 'x-change': { $ref: '#/components/schemas/StatusChange' } } : {};
@@ -958,7 +963,7 @@ const acceptedThroughDoor = z.looseObject({
   created_at: z.int().meta({ description: 'Seconds since the epoch.' }),
 });
 
-function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
+function otherResponses({ route, others = [] }: AnyEndpoint): ZodOpenApiResponsesObject {
   if (route === '/mcp') return { '202': { description: 'A notification, which has no answer.' } };
   if (route === '/console/') return { '302': { description: 'Redirect to /console/.' } };
   const known: ZodOpenApiResponsesObject = {
@@ -980,7 +985,7 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
 const unhealthy = 'The service drains, or in strict mode: the model CLI is not ready.';
 
 /** Returns the response 503 of /health, which has the body of /health instead of an error, or may have it. */
-function unusable({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
+function unusable({ route, errors }: AnyEndpoint): ZodOpenApiResponsesObject {
   if (route !== '/health' && route !== '/health/recheck') return {};
   const hasError = errors.includes('store_unavailable');
   const description = hasError ? `${unhealthy} Or \`store_unavailable\`.` : unhealthy;
@@ -989,7 +994,7 @@ function unusable({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
 }
 
 /** Returns a status that only the Anthropic API has. */
-function overloaded({ route }: Endpoint): ZodOpenApiResponsesObject {
+function overloaded({ route }: AnyEndpoint): ZodOpenApiResponsesObject {
   if (route !== '/v1/messages') return {};
   return {
     '529': { description: 'The model is overloaded.', content: { 'application/json': { schema: anthropicError } } },
@@ -997,7 +1002,7 @@ function overloaded({ route }: Endpoint): ZodOpenApiResponsesObject {
 }
 
 /** Returns one response for each status. The description lists the codes with this status. */
-function errorResponses({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
+function errorResponses({ route, errors }: AnyEndpoint): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, PublicCode[]>();
   for (const code of new Set([...commonErrors, ...errors])) {
     byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);

@@ -1,9 +1,9 @@
-import { hostname } from 'node:os';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
 import type { RemovalCause } from '../shared/conversation.js';
 import type { ReadinessEntry } from '../shared/health.js';
+import type { PrimaryCalls } from '../shared/ipc/protocol.js';
 import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
@@ -38,6 +38,8 @@ import { TokenFactors } from './cli/token-factors.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
+import type { CreatePrimaryPart } from './features/feature.js';
+import { FeatureHooks } from './features/feature-hooks.js';
 import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
@@ -68,11 +70,6 @@ import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
-import { Callbacks } from './webhooks/callbacks.js';
-import { JobNotices } from './webhooks/job-notices.js';
-import { Notices } from './webhooks/notices.js';
-import type { PostNotice } from './webhooks/post.js';
-import { Webhooks } from './webhooks/webhooks.js';
 import { type Addresses, urlOf } from './workers/addresses.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 
@@ -96,8 +93,10 @@ export interface StartInput {
   readonly hosts: Hosts | null;
   /** Exports the spans of requests; null if no spans are exported. */
   readonly spans: SpanExporter | null;
-  /** Sends notices to their receiver; null if none is configured. */
-  readonly postNotice: PostNotice | null;
+  /** Creates the parts of the features, in the order of their list. */
+  readonly createFeatures: readonly CreatePrimaryPart[];
+  /** Calls from workers, with those of features. */
+  readonly calls: PrimaryCalls;
   /** MCP server of the operator that searches the web; null if none is configured. */
   readonly searchServer: SearchServer | null;
   readonly warnings: readonly string[];
@@ -133,15 +132,13 @@ type Conversations = ReturnType<typeof createConversations>;
 type Observation = ReturnType<typeof createObservation>;
 type Counters = ReturnType<typeof createCounters>;
 type Models = ReturnType<typeof createModels>;
-type Notifying = ReturnType<typeof createNotices>;
 /** Parts created before the jobs. */
 type EarlierParts = StartInput &
   Access &
   Conversations &
   Observation &
   Counters &
-  Models &
-  Notifying & { readonly room: WaitingRoom };
+  Models & { readonly room: WaitingRoom; readonly features: FeatureHooks };
 type Jobs = ReturnType<typeof createJobs>;
 type WorkerParts = ReturnType<typeof createWorkers> & { readonly batches: Batches };
 
@@ -160,8 +157,9 @@ export function compose(input: StartInput) {
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters }, signals);
-  const notifying = createNotices(input, access, models);
-  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, ...notifying };
+  const core = { ...input, ...access, ...models };
+  const features = new FeatureHooks(input.createFeatures.map((create) => create(core)));
+  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
   const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
@@ -179,7 +177,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
-  signals.on('job-lost', (job) => parts.jobNotices.recordEnded(job));
+  signals.on('job-lost', (job) => parts.features.recordEnded(job));
   signals.on('line-ended', (client) => parts.batches.jobEnded(client));
   signals.on('slots-changed', () => {
     updateStandby();
@@ -345,41 +343,12 @@ function createModels(
   return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, pdfs };
 }
 
-/** Creates what sends notices. Without a secret there are none, and without a receiver only callbacks. */
-function createNotices(
-  { config, host, store, postNotice: post }: StartInput,
-  { clients, budgets }: Access,
-  { clis }: Models,
-) {
-  const { webhookUrl: receiver, webhookSecret: secret } = config;
-  const startOf = (client: string) => clients.optionsOf(client).webhooks;
-  if (secret === null || post === null) {
-    const refusing = new Callbacks(null, startOf);
-    return { webhooks: null, notices: null, callbacks: refusing, jobNotices: new JobNotices(null, refusing) };
-  }
-  const { clock, log, random } = host;
-  const webhooks = new Webhooks({
-    ...{ receiver, secret, post, clock, log, random },
-    ...{ store: store.deliveries, isShared: store.jobs.isShared },
-  });
-  const callbacks = new Callbacks(webhooks, startOf);
-  if (receiver === null) return { webhooks, notices: null, callbacks, jobNotices: new JobNotices(null, callbacks) };
-  const notices = new Notices({
-    send: (notice) => webhooks.send(notice),
-    budgets: () => budgets.usesOf(clients.budgets),
-    clis,
-    clock,
-    host: hostname(),
-  });
-  return { webhooks, notices, callbacks, jobNotices: new JobNotices(notices, callbacks) };
-}
-
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts, spans } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, pdfs } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, notices: parts.jobNotices, log };
+  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
   const runner = new JobRunner(
     {
       room,
@@ -405,7 +374,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
     config,
   );
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const recordEnded = (record: JobRecord) => parts.jobNotices.recordEnded(record);
+  const recordEnded = (record: JobRecord) => parts.features.recordEnded(record);
   const storedJobs =
     hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const observer = observeBackground({ ...listeners, lineEnded: (client) => signals.send('line-ended', client) });
@@ -425,7 +394,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const { config, host, names, addresses, clients, fileFaults, audit, metrics, scrape, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
-  const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
+  const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds, calls: parts.calls };
   const observer: WorkersObserver = {
     workerListening: (worker) => {
       scrape.addWorker(worker);
@@ -481,7 +450,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
       await Promise.all([parts.batches.idle(), spans?.close()]);
-      await parts.webhooks?.close();
+      await parts.features.stop();
       await parts.usageJournal.close();
       await parts.sizes.close();
       await store.close();

@@ -5,13 +5,16 @@ import cluster from 'node:cluster';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
+import { features } from '../features.js';
 import type { CheckReport } from '../shared/api/setup.js';
 
 import { type Clock, delay, systemClock } from '../shared/clock.js';
 
 import type { Config, Environment } from '../shared/config/config.js';
+import { secretNames } from '../shared/config/feature-variables.js';
 import { readProduct } from '../shared/config/product.js';
 import { containedClock } from '../shared/contained.js';
+import { primaryCallsWith } from '../shared/features/feature.js';
 import {
   areSameFile,
   createLogger,
@@ -104,10 +107,10 @@ export async function inspectSetup(
   asks = false,
   other: OtherSettings | null = null,
 ): Promise<CheckReport> {
-  const started = await takeEnvironment(process.env, process.pid, settings);
+  const started = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
   const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
   const startEnvironment = { ...started, env };
-  const config = await (other === null ? readConfig(env) : readConfig(env, other.files));
+  const config = await (other === null ? readConfig(env, features) : readConfig(env, features, other.files));
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   const end = new ProcessEnd(systemClock);
@@ -123,7 +126,7 @@ export async function inspectSetup(
 
 /** Resolves with whether each model CLI of these settings reports what a job costs. Rejects with a ConfigFault. */
 export async function reportsCosts(env: Environment): Promise<boolean> {
-  const { names } = await chooseAdapters(await readConfig(env), env, adapterLoader(systemClock));
+  const { names } = await chooseAdapters(await readConfig(env, features), env, adapterLoader(systemClock));
   return names.reportCosts;
 }
 
@@ -160,9 +163,9 @@ function listenForSignals(end: ProcessEnd): PendingSignal {
 
 async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd): Promise<void> {
   const pending = listenForSignals(end);
-  const startEnvironment = await takeEnvironment(process.env, process.pid, settings);
+  const startEnvironment = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
   await closeInherited(startEnvironment.handover.passedFds);
-  const config = await readConfig(startEnvironment.env);
+  const config = await readConfig(startEnvironment.env, features);
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
@@ -195,9 +198,9 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...host.systemd.warnings,
   ];
   const spans = await openExporter(config, host);
-  const postNotice = await loadPoster(config, host);
+  const createFeatures = await loadFeatures(config);
   const searchServer = await loadSearchServer(config, host);
-  const loaded = { spans, postNotice, searchServer };
+  const loaded = { spans, createFeatures, calls: primaryCallsWith(features), searchServer };
   const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
@@ -265,11 +268,9 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
   return openSpanExporter(spanExport, host);
 }
 
-/** Loads what sends notices only if they are sent, because it needs memory. */
-async function loadPoster({ webhookSecret }: Config, host: Host): Promise<StartInput['postNotice']> {
-  if (webhookSecret === null) return null;
-  const { noticePoster } = await import('./webhooks/post.js');
-  return noticePoster(host.product.version);
+/** Loads the code of the features that the configuration needs. */
+function loadFeatures({ featureValues }: Config): Promise<StartInput['createFeatures']> {
+  return Promise.all(features.map((feature) => feature.loadPrimary(featureValues)));
 }
 
 /** Loads what searches the web only if a search server is configured, because it needs memory. */

@@ -1,4 +1,3 @@
-import { maxShownDeliveries } from '../shared/api/webhooks.js';
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
 import { nameWarnings } from './access/keys-file.js';
@@ -13,7 +12,6 @@ import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
 import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
-import { deliveryList } from './webhooks/delivery-list.js';
 import { urlOf } from './workers/addresses.js';
 
 const expiryCheckMs = 10_000;
@@ -57,7 +55,7 @@ export class Service {
     await budgets.refresh(usageJournal).catch(() => {});
     await madeKeys.refresh();
     const jobs = await background.restore();
-    await this.#parts.jobNotices.repeatLast(store.jobs, host.clock.now()).catch(() => {}); // the store logs its failure
+    await this.#parts.features.restored();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 
@@ -82,8 +80,7 @@ export class Service {
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();
-    this.#parts.webhooks?.start();
-    this.#parts.notices?.start();
+    this.#parts.features.start();
     this.#parts.batches.start();
     this.#startTimers();
   }
@@ -153,7 +150,7 @@ export class Service {
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, accounts, usage, usageJournal } = parts;
-  const { conversations, replica, journaledConversations, catalog, store, firstStart } = parts;
+  const { conversations, replica, journaledConversations, catalog, firstStart } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
   // Reports show the command without its arguments, which may include secrets.
@@ -181,7 +178,6 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     upkeep: storeUpkeep(parts),
     status,
     feeds: { named: feedOf(true), nameless: feedOf(false) },
-    deliveries: async () => deliveryList(await store.deliveries.list(maxShownDeliveries), config.webhookUrl),
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
     recheck: () => accounts.checkAll(),

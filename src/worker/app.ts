@@ -48,7 +48,6 @@ import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { deleteKey, getAudit, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
 import { getMetrics } from './api/metrics.js';
 import {
-  getDeliveries,
   getHealth,
   getHistory,
   getModels,
@@ -63,6 +62,7 @@ import {
 } from './api/operations.js';
 import type { StatusViewers } from './api/status.js';
 import { getUsage } from './api/usage.js';
+import type { FeatureRoute, WorkerPart } from './features/feature.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
@@ -93,6 +93,7 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly authority: Authority;
   readonly phase: () => Phase;
   readonly viewers: StatusViewers;
+  readonly featureParts: readonly WorkerPart[];
   readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   /** null if people do not sign on. */
   readonly signOn: Pick<SignOn, 'guard'> | null;
@@ -110,6 +111,7 @@ export function createApp(parts: AppParts): Express {
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
+  for (const { route, get } of parts.featureParts.flatMap(({ routes }) => routes)) addRoute(app, route, { get });
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
   return closedApp(app, parts);
@@ -267,7 +269,6 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
 
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
-  addRoute(app, '/webhooks/deliveries', { get: [authenticate(authority, 'admin'), getDeliveries(primary)] });
   const mayManageKeys = authenticateOperator(authority, null);
   addRoute(app, '/keys', {
     get: [mayManageKeys, getKeys(primary)],
@@ -295,7 +296,7 @@ type Verb = keyof typeof methodsOf;
  */
 function addRoute(
   app: Express,
-  route: RoutePath,
+  route: RoutePath | FeatureRoute['route'],
   steps: Readonly<Partial<Record<Verb, readonly Handler[]>>>,
   path = route.replace(/\{(\w+)\}/g, ':$1'),
 ): void {

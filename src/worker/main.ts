@@ -1,9 +1,11 @@
 import '../shared/node-version.js';
 
+import { features } from '../features.js';
 import { delay, systemClock } from '../shared/clock.js';
+import { primaryCallsWith } from '../shared/features/feature.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
-import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
+import { type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger, LogOutput, openForLog, workerLogFd } from '../shared/log/logger.js';
 import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
@@ -20,6 +22,7 @@ import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
 import { lineHandlers } from './batches/lines.js';
+import type { WorkerCore, WorkerPart } from './features/feature.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
@@ -125,7 +128,7 @@ function connect(context: WorkerContext): JobInputs {
     stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
   };
-  const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
+  const peer: Primary = new Peer(channelToPrimary(process), primaryCallsWith(features), workerCalls, handlers, onFault);
   const files = new FileReferences(peer, () => context.bodyLimitBytes);
   return { primary: peer, files, documents };
 }
@@ -161,7 +164,20 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
   const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
-  const appParts = { ...inputs, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
+  // the peer knows the calls of all features, but its type does not
+  const featureParts = await createFeatureParts({ primary: primary as unknown as WorkerCore['primary'], authority });
+  const appParts = {
+    ...inputs,
+    settings,
+    authority,
+    phase,
+    isClosing,
+    closing,
+    heap,
+    featureParts,
+    ...owned,
+    ...parts,
+  };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
   try {
@@ -175,6 +191,12 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   await sendFigures(primary, metrics); // makes every metric visible from the first scrape
   await primary.call('listening', {});
   heap.touch();
+}
+
+/** Loads the features, and creates their parts for this worker. */
+async function createFeatureParts(core: WorkerCore): Promise<readonly WorkerPart[]> {
+  const modules = await Promise.all(features.map((feature) => feature.loadWorker()));
+  return modules.map((module) => module.createPart(core));
 }
 
 async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

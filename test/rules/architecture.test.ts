@@ -270,8 +270,10 @@ describe('The imports', () => {
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
       isIn(
+        'features',
         'shared/config',
         'shared/api',
+        'shared/features',
         'shared/ipc',
         'primary/cli/adapters',
         'primary/search',
@@ -563,6 +565,8 @@ describe('Every file that decides something', () => {
   /** Files tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
+    'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
+    'src/features/webhooks/worker': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/demo/': 'test/unit/demo/program.test.ts',
     'src/worker/app': 'test/service/system/door.test.ts',

@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path';
 import { shellWords } from '../../src/shared/config/clis.js';
 import { loadConfig } from '../../src/shared/config/config.js';
 import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/errors.js';
-import { logEvents } from '../../src/shared/log/logger.js';
 import { serviceExits } from '../../src/shared/phase.js';
 import { configurationRows } from '../../tools/configuration-table.js';
 import { families } from '../support/documents/families.js';
 import { tableUnder } from '../support/documents/markdown.js';
 import { readSources, root } from '../support/documents/sources.js';
+import { allLogEvents } from '../support/documents/tables.js';
 
 const maxReadmeWords = 700;
 const maxPictureBytes = 80_000;
@@ -54,7 +54,7 @@ describe('The pages of docs', () => {
   });
 
   it('show every event of the log with its meaning', () => {
-    expect(tableUnder('Events', 'docs/monitoring.md')).toEqual(Object.entries(logEvents));
+    expect(tableUnder('Events', 'docs/monitoring.md')).toEqual(Object.entries(allLogEvents));
   });
 
   it('show every family of metrics with its type and its labels', () => {

@@ -1,11 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { variables } from '../../src/shared/config/variables.js';
 import { cliReasons, publicCodes } from '../../src/shared/errors.js';
-import { logEvents } from '../../src/shared/log/logger.js';
 import { families } from '../support/documents/families.js';
 import { tableUnder } from '../support/documents/markdown.js';
 import { root } from '../support/documents/sources.js';
+import { allLogEvents, allVariables } from '../support/documents/tables.js';
 
 const page = 'docs/operations.md';
 const errors = 'docs/errors.md';
@@ -60,7 +59,7 @@ describe('The page on operations', () => {
   it('explains the response to every log event, except those that need none', () => {
     const named = firstColumn('Log events').flatMap((cell) => cell.split('`, `'));
     const events = named.map((name) => name.replaceAll('`', ''));
-    expect([...events, ...harmless].toSorted()).toEqual(Object.keys(logEvents).toSorted());
+    expect([...events, ...harmless].toSorted()).toEqual(Object.keys(allLogEvents).toSorted());
   });
 
   it('names only existing metrics', () => {
@@ -71,7 +70,7 @@ describe('The page on operations', () => {
 
   it('names only existing variables', () => {
     const named = [...text.matchAll(/MODEL_[A-Z_]+/g)].map(([name]) => name);
-    expect(named.filter((name) => !(name in variables))).toEqual([]);
+    expect(named.filter((name) => !(name in allVariables))).toEqual([]);
   });
 
   const withAlerts = existsSync(alertsFile) ? it : it.skip;

@@ -1,6 +1,5 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import type { DeliveryList } from '../../shared/api/webhooks.js';
 import { inLine, inLines, withResolvers } from '../../shared/async.js';
 import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
@@ -31,6 +30,7 @@ import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -46,7 +46,6 @@ import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
-import type { Callbacks } from '../webhooks/callbacks.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import { adminHandlers } from './admin-handlers.js';
@@ -119,7 +118,7 @@ export interface Services {
   readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
-  readonly callbacks: Pick<Callbacks, 'check'>;
+  readonly features: Pick<FeatureHooks, 'admitBackground' | 'handlers'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
@@ -149,8 +148,6 @@ export interface Services {
   readonly audit: Pick<AuditLog, 'record' | 'list'>;
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
-  /** Returns the newest notices. */
-  deliveries(): Promise<DeliveryList>;
   recheck(): Promise<void>;
   readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveName' | 'resolveRequest'>;
   readonly router: Pick<ModelRouter, 'route'>;
@@ -177,6 +174,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     ...fileHandlers(services, yieldInOrder),
     ...services.upkeep,
     ...adminHandlers(services),
+    ...services.features.handlers,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.takeRequest(client);
@@ -226,7 +224,7 @@ async function countTokens(
   return { tokens: Math.round((await tokens.countTokens(texts, client)) * factor) };
 }
 
-type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup' | 'deliveries';
+type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
 
 /** Returns the handlers for the state of the service. */
 function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
@@ -253,7 +251,6 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     },
     statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
     setup: () => services.setup(),
-    deliveries: () => services.deliveries(),
   };
 }
 
@@ -345,7 +342,7 @@ function backgroundHandlers(
   const { background, batches, clientJobs } = services;
   return {
     accept: async ({ job: request, form, id }) => {
-      services.callbacks.check(request.client, form.callbackUrl);
+      services.features.admitBackground(request, form);
       if (id !== undefined) batches.checkSending(id);
       return admitJob(services, request, (job) => background.accept(job, form, id));
     },

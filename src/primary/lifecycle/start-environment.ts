@@ -2,6 +2,7 @@ import { close } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../shared/config/config.js';
+import type { ConfiguredFeature } from '../../shared/config/feature-variables.js';
 import { describeError, type LogEvent } from '../../shared/log/logger.js';
 import type { UnitCgroups } from '../../shared/process/cgroup.js';
 import { eraseFromEnviron, readVirtualFile } from '../../shared/process/proc.js';
@@ -30,20 +31,18 @@ export interface OtherSettings {
 
 /**
  * Reads the environment of the process and removes settings from it. `settings` come from the command line, and take
- * precedence over the environment.
+ * precedence over the environment. `featureSecrets`: variables of features that may contain a credential.
  */
 export async function takeEnvironment(
   processEnv: Record<string, string | undefined>,
   pid: number,
   settings: Environment,
+  featureSecrets: readonly string[],
 ): Promise<StartEnvironment> {
   const handover = takeHandover(processEnv, pid);
   const env = takeSettings(processEnv);
   const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
-  const secrets = [
-    ...['MODEL_API_KEY', 'MODEL_API_WEBHOOK_URL', 'MODEL_API_WEBHOOK_SECRET'],
-    ...['MODEL_CODE_OAUTH_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS'],
-  ];
+  const secrets = ['MODEL_API_KEY', ...featureSecrets, 'MODEL_CODE_OAUTH_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS'];
   const holdsSecret = secrets.some((name) => env[name] !== undefined);
   const warnings = isHidden || !holdsSecret ? [] : [visibleSecrets];
   return { handover, env: Object.freeze({ ...env, ...settings }), warnings };
@@ -67,11 +66,16 @@ export function takeSettings(env: Record<string, string | undefined>): Environme
  * Reads the configuration, including the files that the settings name. Texts in `known` replace files. Rejects with a
  * ConfigFault.
  */
-export function readConfig(env: Environment, known: ReadonlyMap<string, string> = new Map()): Promise<Config> {
+export function readConfig(
+  env: Environment,
+  features: readonly ConfiguredFeature[],
+  known: ReadonlyMap<string, string> = new Map(),
+): Promise<Config> {
   return loadConfig(
     env,
     async (path) => known.get(path) ?? readFile(path, 'utf8'),
     async (path) => (await stat(path)).mode,
+    features,
   );
 }
 

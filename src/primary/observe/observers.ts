@@ -8,11 +8,11 @@ import type { CliObserver } from '../cli/contract/observer.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { TokenFactors } from '../cli/token-factors.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
-import { type Notices, needsNotice } from '../webhooks/notices.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
 import type { LastHour } from './last-hour.js';
@@ -126,9 +126,8 @@ export interface BackgroundListeners {
   readonly clients: Pick<ClientMetrics, 'countRefusal'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
-  /** Sends notices, if any are sent. */
-  readonly notices: Pick<Notices, 'jobEnded'>;
-  /** Called instead of a notice for the job of a line of a batch. */
+  readonly features: Pick<FeatureHooks, 'backgroundEnded'>;
+  /** Called for the job of a line of a batch. */
   readonly lineEnded: (client: string) => void;
   readonly log: Logger;
 }
@@ -138,7 +137,7 @@ export function observeBackground({
   clients,
   usage,
   lastHour,
-  notices,
+  features,
   lineEnded,
   log,
 }: BackgroundListeners): BackgroundObserver {
@@ -153,8 +152,7 @@ export function observeBackground({
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
       const { id, form } = background.accepted;
       if (form.line !== undefined) lineEnded(client);
-      if (needsNotice(form))
-        notices.jobEnded({ id, request, end: { ...end, queueMs: waitedMs }, callbackUrl: form.callbackUrl });
+      features.backgroundEnded({ id, request, form, end: { ...end, queueMs: waitedMs } });
       if (error === undefined) return;
       lastHour.countRefusal();
       usage.countRefusal(client);

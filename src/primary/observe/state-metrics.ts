@@ -6,13 +6,13 @@ import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { CliHealth } from '../health/cli-health.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
-import type { Webhooks } from '../webhooks/webhooks.js';
 import type { Workers } from '../workers/workers.js';
 import type { SpanExporter } from './span-exporter.js';
 
@@ -94,7 +94,7 @@ export interface GaugeSources {
   readonly store: Pick<Store, 'isUp'>;
   readonly fileFaults: Pick<FileFaults, 'counts'>;
   readonly spans: Pick<SpanExporter, 'counts'> | null;
-  readonly webhooks: Pick<Webhooks, 'counts'> | null;
+  readonly features: Pick<FeatureHooks, 'counters'>;
 }
 
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
@@ -120,9 +120,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   const exported = () => sources.spans?.counts ?? { exported: 0, dropped: 0 };
   addCounter(registry, 'trace_spans_total', 'Trace spans, by result of their export.', exported, 'result');
-  const attempts = () => sources.webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 };
-  const notices = 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.';
-  addCounter(registry, 'webhook_attempts_total', notices, attempts, 'result');
+  for (const { name, help, label, read } of sources.features.counters) addCounter(registry, name, help, read, label);
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   const defects = 'Uncaught exceptions, by process.';
   addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');

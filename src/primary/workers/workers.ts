@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { contained } from '../../shared/contained.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { describeError, type Logger, stdoutFd } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
@@ -20,6 +21,8 @@ export interface WorkersSettings {
   readonly maxExchangeMs: number;
   /** Descriptors of the listening addresses. Every worker inherits them, so they stay open if no worker lives. */
   readonly fds: readonly number[];
+  /** Calls that a worker may make, with those of features. */
+  readonly calls: PrimaryCalls;
 }
 
 /** Receives the events of the workers. */
@@ -222,7 +225,9 @@ export class Workers {
 
   #handleOf(slot: WorkerSlot, worker: Worker): WorkerHandle {
     const shared = this.#handlers ?? neverStarted();
-    const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
+    const { calls } = this.#settings;
+    const peerFor = (self: WorkerHandle) => peerOf(worker, calls, shared, this.#handlersOf(self), this.#log);
+    const handle = new WorkerHandle(slot, worker, peerFor);
     const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
     const onError = (error: Error) => this.#onWorkerError(handle, error);
     const onExit = (code: number | null, signal: string | null) => this.#onExit(handle, code, signal);

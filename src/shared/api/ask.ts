@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
-import { maxCallbackLength } from '../config/webhooks.js';
 import { invalid } from '../errors.js';
 import { efforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
 
@@ -133,6 +132,9 @@ export const thoughtsFlag = z.boolean('must be true or false').meta({
   description:
     'Whether the answer includes the thoughts of the model, if its model CLI shows them (`capabilities.thinking` in GET /models). Default: false.',
 });
+
+/** Longest URL of a callback. */
+const maxCallbackLength = 2048;
 
 export const callbackUrl = z
   .string('must be a string')

@@ -102,7 +102,6 @@ const list = [
   { method: 'GET', route: '/status', errors: accessErrors },
   { method: 'GET', route: '/status/stream', errors: [...accessErrors, 'concurrency_limited'] },
   { method: 'GET', route: '/setup', errors: accessErrors },
-  { method: 'GET', route: '/webhooks/deliveries', errors: [...accessErrors, 'store_unavailable'] },
   { method: 'GET', route: '/metrics', errors: accessErrors },
   { method: 'GET', route: '/version', errors: [] },
   { method: 'GET', route: '/models', errors: [] },
@@ -174,7 +173,7 @@ export const toolRoutes = [
 ] as const satisfies readonly RoutePath[];
 export type ToolRoute = (typeof toolRoutes)[number];
 
-/** All endpoints of the service's native API. The HTTP metrics and the OpenAPI document are built from both lists. */
+/** All endpoints of the service's native API, without those of features. The HTTP metrics and the OpenAPI document are built from both lists. */
 export const endpoints: readonly Endpoint[] = list;
 
 /** All endpoints of compatibility APIs. */

@@ -62,3 +62,8 @@ export function frontWarnings({
   }
   return warnings;
 }
+
+/** Whether no other machine can read what is sent to the URL. */
+export function isPrivateUrl(url: string): boolean {
+  return !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''));
+}

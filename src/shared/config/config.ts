@@ -1,10 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import type { z } from 'zod';
 import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
-import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
+import { frontWarnings, isLoopback, isPrivateUrl, isWildcard, portFaults } from './addresses.js';
 import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
+import { type ConfiguredFeature, secretNames, variablesOf } from './feature-variables.js';
 import { spanExportOf } from './otlp.js';
 import {
   type KeyFiles,
@@ -17,14 +19,7 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { noOrigin } from './values.js';
-import {
-  defaultConversationTtlMs,
-  removedVariables,
-  settingsOf,
-  type Values,
-  type VariableName,
-  variables,
-} from './variables.js';
+import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,9 +41,15 @@ export class ConfigFault extends Error {
 const noModes: ModeOf = async () => 0;
 
 /** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
-export async function loadConfig(env: Environment, read: ReadFile, modeOf = noModes) {
+export async function loadConfig(
+  env: Environment,
+  read: ReadFile,
+  modeOf = noModes,
+  features: readonly ConfiguredFeature[] = [],
+) {
   const faults: string[] = [];
-  const parsed = parseValues(env, faults);
+  const parsed = parseVariables(env, ownVariables, faults) as Parsed;
+  const { featureValues, unknown } = parseFeatures(env, features, faults);
   const files = { read, modeOf };
   const keys = await loadKeysOf(env, parsed, files);
   const production = env.NODE_ENV === 'production';
@@ -56,7 +57,8 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
-  if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
+  faults.push(...features.flatMap((feature) => feature.findFaults(featureValues)));
+  if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
   const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey, lineFaults } = keys;
   return frozen({
@@ -73,6 +75,8 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     sharedBudgets,
     madeKeys,
     madeKeysFile: madeKeysFileOf(env, values),
+    featureValues,
+    featureSecrets: secretsIn(featureValues, features),
     firstStartFile: stateFile(env, values, 'first-start'),
     modelSizesFile: stateFile(env, values, 'model-sizes.json'),
     personLines,
@@ -80,17 +84,30 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,
     production,
     warnings: [
-      ...unknownNames(env),
-      ...commandWarnings(env, values),
-      ...frontWarnings(values),
-      ...originWarnings(values),
-      ...webhookWarnings(values),
-      ...searchWarnings(values),
-      ...signOnWarnings(values, keys),
-      ...keys.warnings,
-      ...(await openSecrets(env, files)),
+      ...unknown,
+      ...warningsOf(env, values, keys, features, featureValues),
+      ...(await openSecrets(env, files, secretNames(features, false))),
     ],
   });
+}
+
+/** Returns warnings about values that are suspect. */
+function warningsOf(
+  env: Environment,
+  values: Values,
+  keys: LoadedKeys,
+  features: readonly ConfiguredFeature[],
+  featureValues: Readonly<Record<string, unknown>>,
+): string[] {
+  return [
+    ...commandWarnings(env, values),
+    ...frontWarnings(values),
+    ...originWarnings(values),
+    ...features.flatMap((feature) => feature.findWarnings(featureValues)),
+    ...searchWarnings(values),
+    ...signOnWarnings(values, keys),
+    ...keys.warnings,
+  ];
 }
 
 export type Config = Awaited<ReturnType<typeof loadConfig>>;
@@ -103,9 +120,28 @@ function frozen<T extends object>(settings: T): Readonly<T> {
 /** Values of the variables without a fault. */
 type Parsed = Partial<Values>;
 
-function parseValues(env: Environment, faults: string[]): Parsed {
+type NamedVariable = readonly [name: string, schema: z.ZodType, fallback: string | null];
+
+const ownVariables = Object.entries(variables).map(
+  ([name, [, schema, fallback]]): NamedVariable => [name, schema, fallback],
+);
+
+/** Parses the variables of features. Also returns warnings about names that are variables of neither. */
+function parseFeatures(env: Environment, features: readonly ConfiguredFeature[], faults: string[]) {
+  const all = variablesOf(features);
+  const named = Object.entries(all).map(([name, { schema, fallback }]): NamedVariable => [name, schema, fallback]);
+  const featureValues = parseVariables(env, named, faults);
+  return { featureValues, unknown: unknownNames(env, [...Object.keys(variables), ...Object.keys(all)]) };
+}
+
+/** Parses variables. One with a fault has no value. */
+function parseVariables(
+  env: Environment,
+  named: readonly NamedVariable[],
+  faults: string[],
+): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
-  for (const [name, [, schema, fallback]] of Object.entries(variables)) {
+  for (const [name, schema, fallback] of named) {
     const raw = env[name] ?? fallback;
     if (raw === null) {
       values[name] = null;
@@ -115,7 +151,13 @@ function parseValues(env: Environment, faults: string[]): Parsed {
     if (parsed.success) values[name] = parsed.data;
     else faults.push(`${name}: ${parsed.error.issues[0]?.message}`);
   }
-  return values as Parsed;
+  return values;
+}
+
+/** Returns the credentials among the values of features. */
+function secretsIn(values: Readonly<Record<string, unknown>>, features: readonly ConfiguredFeature[]) {
+  const secrets = secretNames(features, false).map((name) => ({ name, value: values[name] }));
+  return secrets.flatMap(({ name, value }) => (typeof value === 'string' ? [{ name, value }] : []));
 }
 
 /** Loads the keys; null if their variables have faults. */
@@ -166,7 +208,6 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   if (values.MODEL_API_LOCAL_USERS === 'off' && (values.MODEL_API_ALLOWED_USERS ?? []).length > 0) {
     faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
-  faults.push(...webhookFaults(values));
   if (values.MODEL_API_SEARCH_TOKEN_FILE != null && typeof values.MODEL_API_SEARCH === 'string')
     faults.push('MODEL_API_SEARCH_TOKEN_FILE: needs MODEL_API_SEARCH to be mcp:URL');
   if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
@@ -180,13 +221,6 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   }
   return faults;
 }
-
-function webhookFaults({ MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: secret }: Parsed): string[] {
-  return url != null && secret === null ? [missingSecret] : [];
-}
-
-const missingSecret =
-  'MODEL_API_WEBHOOK_SECRET: must be set when MODEL_API_WEBHOOK_URL is: printf "whsec_%s" "$(openssl rand -base64 32)" makes one';
 
 /** Returns faults of the models of a program: an answer must never name a model that has not answered. */
 function commandContradictions(values: Parsed): string[] {
@@ -218,19 +252,9 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   ];
 }
 
-function webhookWarnings({ MODEL_API_WEBHOOK_URL: url }: Values): string[] {
-  if (url === null || isPrivate(url)) return [];
-  return ['MODEL_API_WEBHOOK_URL: notices are sent without encryption: use https'];
-}
-
 function searchWarnings({ MODEL_API_SEARCH: search }: Values): string[] {
-  if (typeof search === 'string' || isPrivate(search.url)) return [];
+  if (typeof search === 'string' || isPrivateUrl(search.url)) return [];
   return ['MODEL_API_SEARCH: searches and the token are sent without encryption: use https'];
-}
-
-/** Whether no other machine can read what is sent to the URL. */
-function isPrivate(url: string): boolean {
-  return !/^http:/i.test(url) || isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''));
 }
 
 /** Returns the faults of the headers with which a proxy signs people on. */
@@ -263,10 +287,9 @@ function signOnWarnings(values: Values, { personLines }: LoadedKeys): string[] {
 const commandVariable = 'MODEL_API_URL';
 
 /** Warns of set variables that the service does not read, because they were removed or are misspelt. */
-function unknownNames(env: Environment): string[] {
-  const known = Object.keys(variables) as VariableName[];
+function unknownNames(env: Environment, known: readonly string[]): string[] {
   return Object.keys(env)
-    .filter((name) => name.startsWith('MODEL_API_') && !(name in variables) && name !== commandVariable)
+    .filter((name) => name.startsWith('MODEL_API_') && !known.includes(name) && name !== commandVariable)
     .map((name) => {
       const advice = removedVariables.get(name.slice('MODEL_API_'.length));
       if (advice !== undefined) return `${name} was removed and has no effect: ${advice}`;

@@ -2,8 +2,8 @@ import { budgetPeriods } from '../days.js';
 import { nearest } from '../text/nearest.js';
 import { accountNamePattern } from './accounts-file.js';
 import { type KeyOptions, type PeriodLimit, plainOptions, type Rate, type Scope, scopes } from './api-keys.js';
+import { readUrlPattern } from './urls.js';
 import { modelNamePattern } from './values.js';
-import { readCallbackPattern } from './webhooks.js';
 
 export const digestPattern = /^[0-9a-f]{64}$/i;
 export const keyNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -188,7 +188,7 @@ function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
 }
 
 function readWebhooks(text: string): string {
-  const start = readCallbackPattern(text);
+  const start = readUrlPattern(text);
   if (start !== null) return start;
   throw new Error(
     'must be an https:// or http:// URL without a user that ends with *, such as https://example.org/hooks/*',

@@ -184,12 +184,16 @@ function shortOnes({ name }: KeySource, keys: readonly string[]): Pick<Loaded, '
 /** File from which the unit in deploy/systemd reads its variables. */
 const environmentFile = '/etc/prompt-relay/environment';
 
-/** Returns a warning if a secret in the environment comes from a file that every user of this machine can read. */
+/**
+ * Returns a warning if a secret in the environment comes from a file that every user of this machine can read.
+ * `featureNames`: variables of features that are secrets.
+ */
 export async function openSecrets(
   env: Readonly<Record<string, string | undefined>>,
   files: KeyFiles,
+  featureNames: readonly string[],
 ): Promise<string[]> {
-  const secrets = ['MODEL_API_KEY', 'MODEL_API_WEBHOOK_SECRET', 'MODEL_CODE_OAUTH_TOKEN'].filter((name) => env[name]);
+  const secrets = ['MODEL_API_KEY', ...featureNames, 'MODEL_CODE_OAUTH_TOKEN'].filter((name) => env[name]);
   if (secrets.length === 0) return [];
   const warnings = await openOnes(secrets.join(' and '), environmentFile, files);
   if (warnings.length === 0) return [];

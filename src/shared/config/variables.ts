@@ -38,7 +38,6 @@ import {
   variableNames,
   words,
 } from './values.js';
-import { webhookSecret, webhookUrl } from './webhooks.js';
 
 /**
  * Environment variable: its name in the configuration (null if the configuration does not contain its value as it is),
@@ -69,7 +68,7 @@ const daySeconds = 86_400;
  */
 const maxAnswerBytes = 32 * 1024 ** 2;
 
-/** All variables, in the order of the documents. */
+/** All variables except those of features, in the order of the documents. */
 export const variables = {
   MODEL_API_HOST: ['host', host, '127.0.0.1'],
   MODEL_API_PORT: ['port', integer(0, 65_535), '5051'],
@@ -141,8 +140,6 @@ export const variables = {
   MODEL_API_REUSE: ['reuse', oneOf(switchPositions), 'on'],
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
-  MODEL_API_WEBHOOK_URL: ['webhookUrl', webhookUrl, null],
-  MODEL_API_WEBHOOK_SECRET: ['webhookSecret', webhookSecret, null],
   MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],

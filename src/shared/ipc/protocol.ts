@@ -9,7 +9,6 @@ import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
-import { deliveryList } from '../api/webhooks.js';
 import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
@@ -225,7 +224,7 @@ const responseToStore = z.object({
   body: z.string(),
 });
 
-/** Calls from workers to the primary. */
+/** Calls from workers to the primary, without those of features. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
   /** Reports that the worker listens on all of its addresses. */
@@ -446,8 +445,6 @@ export const primaryCalls = {
   /** Streams changes of the status until the call is cancelled. */
   statusFeed: { request: z.object({ withNames: z.boolean() }), item: writtenSections },
   setup: { request: nothing, answer: setupReport },
-  /** Returns the newest notices. */
-  deliveries: { request: nothing, answer: deliveryList },
   recheck: { request: z.object({ by: actor }), answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelList },

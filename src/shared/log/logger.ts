@@ -5,7 +5,7 @@ import { type DestinationStream, pino } from 'pino';
 import { type Clock, delay } from '../clock.js';
 import { nonBlockingSetter } from '../node-internals/connections.js';
 
-/** All values of `event` and their meanings. docs/monitoring.md has the same table. */
+/** Values of `event` and their meanings, except those of features. docs/monitoring.md has all of them. */
 export const logEvents = {
   config_warning: 'a variable or a tool of the host is suspect; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
@@ -34,9 +34,6 @@ export const logEvents = {
   model_sizes_not_written:
     'the sizes of models cannot be written to the state folder, and are lost at the next start: error',
   search_failed: 'the search server did not answer a search: error',
-  webhook_failed: 'a receiver of notices does not accept one: receiver, error. Logged once, until webhook_back',
-  webhook_back: 'a receiver accepts notices again: receiver',
-  webhook_given_up: 'notices were not delivered: error, count, and for a single one its id, type and receiver',
   wrong_keys: 'a client sent too many wrong API keys; further ones get 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',
@@ -83,11 +80,12 @@ export const logEvents = {
 export type LogEvent = keyof typeof logEvents;
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
-export interface Logger {
-  debug(event: LogEvent, fields?: LogFields): void;
-  info(event: LogEvent, fields?: LogFields): void;
-  warn(event: LogEvent, fields?: LogFields): void;
-  error(event: LogEvent, fields?: LogFields): void;
+/** `E`: the values of `event`. A feature has its own ones in addition. */
+export interface Logger<E extends string = LogEvent> {
+  debug(event: E, fields?: LogFields): void;
+  info(event: E, fields?: LogFields): void;
+  warn(event: E, fields?: LogFields): void;
+  error(event: E, fields?: LogFields): void;
   /** Writes all buffered records, like `LogDestination.flush`. Called before an exit. */
   flush(): Promise<boolean>;
 }

@@ -111,10 +111,6 @@ export function getStatusStream(viewers: StatusViewers, authority: Authority): A
   };
 }
 
-export function getDeliveries(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendJson(res, await primary.call('deliveries', {}));
-}
-
 export function getSetup(primary: Primary): AsyncHandler {
   return async (_req, res) => sendJson(res, await primary.call('setup', {}));
 }

@@ -1,7 +1,5 @@
-import type { RoutePath } from '../../shared/api/endpoints.js';
-
-/** The route that a request matched, else `other`. */
-export type RouteLabel = RoutePath | 'other';
+/** The route that a request matched, also one of a feature; else `other`. */
+export type RouteLabel = `/${string}` | 'other';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 

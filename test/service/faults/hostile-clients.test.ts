@@ -1,7 +1,7 @@
-import { type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
 import { until } from '../../support/basics/until.js';
 import { jsonPost, RawConnection, receive, request } from '../../support/clients/raw-http.js';
 import { metric } from '../../support/documents/exposition.js';
+import { nativeEndpoints } from '../../support/documents/tables.js';
 import { answerTo, expectSound, failure } from '../../support/doors/door.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 /** Builds a valid request to an endpoint, except for these headers. */
-function requestTo({ method, route }: Endpoint, headers: readonly string[]): Buffer {
+function requestTo({ method, route }: (typeof nativeEndpoints)[number], headers: readonly string[]): Buffer {
   const path = route.replace(/\{\w+\}/, 'c'.repeat(32));
   const body = path === '/chat' ? '{"message":"forged"}' : '{"prompt":"forged"}';
   return method === 'POST'
@@ -43,7 +43,7 @@ function requestTo({ method, route }: Endpoint, headers: readonly string[]): Buf
     : request(`${method} ${path}`, [withKey, ...headers]);
 }
 
-const listed = endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.route}`, endpoint] as const);
+const listed = nativeEndpoints.map((endpoint) => [`${endpoint.method} ${endpoint.route}`, endpoint] as const);
 
 describe('A web page on another site', () => {
   it.each(listed)('cannot reach %s by DNS rebinding', async (_name, endpoint) => {
@@ -196,7 +196,7 @@ describe('A client that claims to be another', () => {
 
 describe('A client that half-closes its connection', () => {
   it.each(listed)('counts as disconnected, and leaves nothing open: %s', async (_name, endpoint) => {
-    const requestId = `half-${endpoints.indexOf(endpoint)}`;
+    const requestId = `half-${nativeEndpoints.indexOf(endpoint)}`;
     using connection = await RawConnection.open(service.port);
     connection.send(requestTo(endpoint, [`X-Request-Id: ${requestId}`]));
     connection.endInput();

@@ -1,4 +1,6 @@
 import { Registry } from 'prom-client';
+import { Notices } from '../../../src/features/webhooks/notices.js';
+import type { Notice } from '../../../src/features/webhooks/webhooks.js';
 import { Budgets } from '../../../src/primary/access/budgets.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
 import { ownActs } from '../../../src/primary/access/made-keys.js';
@@ -15,8 +17,6 @@ import { maxOfClient } from '../../../src/primary/store/contract/deliveries.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
 import { MemoryDeliveries } from '../../../src/primary/store/memory/memory-deliveries.js';
 import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
-import { Notices } from '../../../src/primary/webhooks/notices.js';
-import type { Notice } from '../../../src/primary/webhooks/webhooks.js';
 import { holderOf, readClientId, spendersOf, writeClientId } from '../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { chainId } from '../../../src/shared/text/chain.js';

@@ -1,5 +1,3 @@
-import type { DeliveryEntry } from '../../../shared/api/webhooks.js';
-
 /** Most notices about jobs that a store has, of all clients and of the clients of one holder. */
 export const maxJobNotices = 800;
 export const maxOfClient = 100;
@@ -21,7 +19,7 @@ export interface Delivery {
   readonly type: string;
   /** The notice as JSON, the same for each attempt; empty when the delivery has ended. */
   readonly body: string;
-  readonly status: DeliveryEntry['status'];
+  readonly status: 'pending' | 'delivered' | 'failed';
   readonly createdAt: number;
   readonly attempts: number;
   /** Time of the last attempt; null before the first one. */

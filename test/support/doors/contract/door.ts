@@ -1,11 +1,11 @@
-import { endpoints } from '../../../../src/shared/api/endpoints.js';
 import { request } from '../../clients/raw-http.js';
+import { nativeEndpoints } from '../../documents/tables.js';
 import type { Service } from '../../service/service.js';
 import { answerTo } from '../door.js';
 import { keys, type Running } from './house.js';
 
-const lines = endpoints.map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
-const guarded = endpoints
+const lines = nativeEndpoints.map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
+const guarded = nativeEndpoints
   .filter(({ errors }) => errors.includes('unauthorized'))
   .map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
 const alice = `X-API-Key: ${keys.alice['x-api-key']}`;

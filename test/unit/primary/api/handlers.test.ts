@@ -1,5 +1,6 @@
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
+import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
@@ -25,8 +26,8 @@ function createHandlers(services: object = {}) {
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const budgets = { checkBudget: () => {}, usesOf: () => [] };
   const clients = { budgets: [], budgetsOf: () => [], budgetGroupsOf: () => [], recordPerson: () => {} };
-  const callbacks = { check: () => {} };
-  const figures = { jobMetrics, usage, budgets, clients, callbacks, clientMetrics, lastHour };
+  const features = new FeatureHooks([]);
+  const figures = { jobMetrics, usage, budgets, clients, features, clientMetrics, lastHour };
   const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };

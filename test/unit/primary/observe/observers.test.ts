@@ -140,8 +140,8 @@ it.each([
     } as BackgroundJob;
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
-    const notices = { jobEnded: (ended: object) => told.push(ended) };
-    observeBackground({ clients, usage, lastHour, notices, lineEnded: () => {}, log }).ended(
+    const features = { backgroundEnded: (ended: object) => told.push(ended) };
+    observeBackground({ clients, usage, lastHour, features, lineEnded: () => {}, log }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),
     );

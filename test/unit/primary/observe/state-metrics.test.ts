@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
+import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { addServiceGauges, type GaugeSources } from '../../../../src/primary/observe/state-metrics.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { Phase } from '../../../../src/shared/phase.js';
@@ -31,6 +32,7 @@ async function createService(phase: Phase = 'ready') {
     supervisor: { phase },
     store: { isUp: phase !== 'stopped' },
     fileFaults: new FileFaults(),
+    features: new FeatureHooks([]),
   };
   addServiceGauges(registry, sources as unknown as GaugeSources);
   return { slots, read: async () => new Exposition(await registry.metrics()) };

@@ -8,7 +8,6 @@ const usualRedis = {
   ...{ database: 0, prefix: 'prompt-relay' },
 };
 
-const webhookSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const goodKey = 'a-key-that-is-long-enough';
 const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
 
@@ -397,21 +396,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', ' ', 'on', 'AUTO', 'auto ', 'relay.slice', './relay'],
   },
   MODEL_API_CLI_MEMORY_MB: wholeNumber('cliMemoryBytes', 1, 1_000_000, 1_048_576),
-  MODEL_API_WEBHOOK_URL: {
-    key: 'webhookUrl',
-    besides: { MODEL_API_WEBHOOK_SECRET: webhookSecret },
-    good: unchanged(['https://example.org/hook?a=b', 'http://127.0.0.1:8080/']),
-    bad: [
-      ...['', 'example.org', 'ftp://example.org', 'https://me@example.org', 'https://me:x@example.org/'],
-      'https://a/#b',
-    ],
-  },
-  MODEL_API_WEBHOOK_SECRET: {
-    key: 'webhookSecret',
-    besides: { MODEL_API_WEBHOOK_URL: 'https://example.org' },
-    good: unchanged([24, 64].map((bytes) => `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`)),
-    bad: ['', 'whsec_', `whsec_${Buffer.alloc(23).toString('base64')}`, Buffer.alloc(32).toString('base64'), 'whsec_ü'],
-  },
   MODEL_API_CONSOLE: {
     key: 'console',
     good: unchanged(['on', 'off']),
@@ -606,8 +590,8 @@ describe('The configuration', () => {
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,
-      webhookUrl: null,
-      webhookSecret: null,
+      featureValues: {},
+      featureSecrets: [],
       console: 'on',
       logLevel: 'info',
       logFormat: 'auto',
@@ -677,14 +661,9 @@ it.each([
   ['https://example.org', 0],
   ['http://127.0.0.1:8080', 0],
   ['http://[::1]:8080', 0],
-])(
-  'A receiver of notices or searches causes a warning only on another host and without TLS: %s',
-  async (url, count) => {
-    const env = { MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: webhookSecret };
-    expect((await load(env)).warnings).toHaveLength(count);
-    expect((await load({ MODEL_API_SEARCH: `mcp:${url}` })).warnings).toHaveLength(count);
-  },
-);
+])('A receiver of searches causes a warning only on another host and without TLS: %s', async (url, count) => {
+  expect((await load({ MODEL_API_SEARCH: `mcp:${url}` })).warnings).toHaveLength(count);
+});
 
 it('A token for searches needs a search server', async () => {
   const env = { MODEL_API_SEARCH: 'native', MODEL_API_SEARCH_TOKEN_FILE: '/token' };
@@ -709,7 +688,6 @@ describe('A contradiction between variables', () => {
     ['an open host of IPv6 without a key', { MODEL_API_HOST: '::' }, 'MODEL_API_HOST'],
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
-    ['a receiver without a secret', { MODEL_API_WEBHOOK_URL: 'https://example.org' }, 'MODEL_API_WEBHOOK_SECRET'],
     ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
     ['{model} without a model', commandOf('llm -m {model}'), 'MODEL_API_DEFAULT_MODEL'],
     [

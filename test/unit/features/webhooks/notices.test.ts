@@ -1,5 +1,5 @@
-import { Notices, needsNotice } from '../../../../src/primary/webhooks/notices.js';
-import type { Notice } from '../../../../src/primary/webhooks/webhooks.js';
+import { Notices, needsNotice } from '../../../../src/features/webhooks/notices.js';
+import type { Notice } from '../../../../src/features/webhooks/webhooks.js';
 import type { BudgetUse } from '../../../../src/shared/api/usage.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import type { QuotaWindow } from '../../../../src/shared/health.js';

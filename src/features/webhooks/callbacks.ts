@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
-import { isCallbackOf } from '../../shared/config/webhooks.js';
 import { invalid } from '../../shared/errors.js';
 import { dataOf, type JobNotice } from './notices.js';
+import { isCallbackOf } from './receiver-url.js';
 import type { Webhooks } from './webhooks.js';
 
 /** Calls back URLs that clients have named, when their background jobs have ended. Only keys may name them. */

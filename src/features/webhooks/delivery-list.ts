@@ -1,6 +1,6 @@
-import type { DeliveryList } from '../../shared/api/webhooks.js';
+import type { Delivery } from '../../primary/store/contract/deliveries.js';
 import { timestamp } from '../../shared/clock.js';
-import type { Delivery } from '../store/contract/deliveries.js';
+import type { DeliveryList } from './deliveries-body.js';
 import { originOf } from './webhooks.js';
 
 /** Returns the body of GET /webhooks/deliveries. `configured`: URL of the receiver in the configuration. */

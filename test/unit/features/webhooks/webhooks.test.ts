@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
+import type { AttemptResult } from '../../../../src/features/webhooks/post.js';
+import { type Notice, Webhooks } from '../../../../src/features/webhooks/webhooks.js';
 import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
-import type { AttemptResult } from '../../../../src/primary/webhooks/post.js';
-import { type Notice, Webhooks } from '../../../../src/primary/webhooks/webhooks.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

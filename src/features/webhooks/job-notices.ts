@@ -1,4 +1,6 @@
-import type { JobRecord, JobStore } from '../store/contract/jobs.js';
+import type { EndedBackgroundJob } from '../../primary/features/feature.js';
+import { endedJobOf } from '../../primary/features/feature-hooks.js';
+import type { JobStore } from '../../primary/store/contract/jobs.js';
 import type { Callbacks } from './callbacks.js';
 import { type JobNotice, type Notices, needsNotice } from './notices.js';
 
@@ -18,10 +20,9 @@ export class JobNotices {
     for (const listener of this.#listeners) listener?.jobEnded(job);
   }
 
-  /** Sends the notices of a job that the store has ended, or that an earlier service has ended. */
-  recordEnded({ id, client, operation, requestId, form, end }: JobRecord): void {
-    if (end === null || !needsNotice(form)) return;
-    this.jobEnded({ id, request: { client, operation, requestId }, end, callbackUrl: form.callbackUrl });
+  /** Sends the notices of a job, unless its client or its batch gets the end itself. */
+  backgroundEnded({ id, request, form, end }: EndedBackgroundJob): void {
+    if (needsNotice(form)) this.jobEnded({ id, request, end, callbackUrl: form.callbackUrl });
   }
 
   /**
@@ -31,6 +32,9 @@ export class JobNotices {
   async repeatLast(jobs: Pick<JobStore, 'isDurable' | 'list'>, now: number): Promise<void> {
     if (!jobs.isDurable) return;
     const page = await jobs.list({ client: null, status: null, before: null, limit: maxRepeated });
-    for (const job of page.jobs) if ((job.endedAt ?? 0) >= now - repeatedMs) this.recordEnded(job);
+    for (const job of page.jobs) {
+      const ended = (job.endedAt ?? 0) >= now - repeatedMs ? endedJobOf(job) : null;
+      if (ended !== null) this.backgroundEnded(ended);
+    }
   }
 }

@@ -1,34 +1,19 @@
 import { z } from 'zod';
+import { isPlainUrl } from '../../shared/config/urls.js';
 
 /** Fewest and most bytes of a secret, as in Standard Webhooks. */
 const minSecretBytes = 24;
 const maxSecretBytes = 64;
 
-function isReceiver(value: string): boolean {
-  if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return false;
-  const { username, password, hash } = new URL(value);
-  return username === '' && password === '' && hash === '';
-}
-
 /** Longest URL of a callback. */
 export const maxCallbackLength = 2048;
 
-const patternForm = /^https?:\/\/[^/\s*]+\/[^\s?#*]*\*$/i;
-
-/** Parses the start of all URLs that may be called back, such as `https://example.org/hooks/*`; null if it is wrong. */
-export function readCallbackPattern(text: string): string | null {
-  const start = text.slice(0, -1);
-  if (!patternForm.test(text) || !isReceiver(start)) return null;
-  const { origin, pathname } = new URL(start);
-  return origin + pathname;
-}
-
 /**
  * Whether a URL may be called back: it has the scheme, host and port of `start`, and its path begins with that of
- * `start`, which `readCallbackPattern` returns; null allows none.
+ * `start`, which `readUrlPattern` returns; null allows none.
  */
 export function isCallbackOf(url: string, start: string | null): boolean {
-  if (start === null || url.length > maxCallbackLength || !isReceiver(url)) return false;
+  if (start === null || url.length > maxCallbackLength || !isPlainUrl(url)) return false;
   const [{ origin, pathname }, allowed] = [new URL(url), new URL(start)];
   return origin === allowed.origin && pathname.startsWith(allowed.pathname);
 }
@@ -36,7 +21,7 @@ export function isCallbackOf(url: string, start: string | null): boolean {
 /** Schema of the receiver of notices. Faults do not show the value, because its path may be a secret. */
 export const webhookUrl = z
   .string()
-  .refine(isReceiver, 'must be an https:// or http:// URL without a user, such as https://example.org/notices');
+  .refine(isPlainUrl, 'must be an https:// or http:// URL without a user, such as https://example.org/notices');
 
 function isSecret(value: string): boolean {
   const [, text = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value) ?? [];

@@ -1,6 +1,6 @@
+import { JobNotices } from '../../../../src/features/webhooks/job-notices.js';
+import type { JobNotice } from '../../../../src/features/webhooks/notices.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
-import { JobNotices } from '../../../../src/primary/webhooks/job-notices.js';
-import type { JobNotice } from '../../../../src/primary/webhooks/notices.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const minuteMs = 60_000;
@@ -32,11 +32,10 @@ function createNotices() {
 describe('The notices of jobs', () => {
   it('go to the receiver and to the URL of the client', () => {
     const { notices, sent, called } = createNotices();
-    notices.recordEnded(record('a'));
+    const request = { client: 'key ada', operation: 'ask', requestId: 'r-a' } as const;
+    notices.backgroundEnded({ id: 'a', request, form: record('a').form, end: jobDone() });
     const { callbackUrl: _, ...form } = record('c').form;
-    notices.recordEnded(record('c', { form: { ...form, isFollowed: true } }));
-    notices.recordEnded(record('b', { end: null, endedAt: null, status: 'running' }));
-    const request = { client: 'key ada', operation: 'ask', requestId: 'r-a' };
+    notices.backgroundEnded({ id: 'c', request, form: { ...form, isFollowed: true }, end: jobDone() });
     expect(sent).toEqual([{ id: 'a', request, end: jobDone(), callbackUrl: 'https://example.org/a' }]);
     expect(called).toEqual(['https://example.org/a']);
   });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { noticePoster } from '../../../../src/primary/webhooks/post.js';
+import { noticePoster } from '../../../../src/features/webhooks/post.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { freePort } from '../../../support/basics/free-port.js';
 import { Receiver } from '../../../support/service/receiver.js';

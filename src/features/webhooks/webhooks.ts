@@ -1,11 +1,12 @@
 import { createHmac } from 'node:crypto';
+import type { Delivery, DeliveryStore } from '../../primary/store/contract/deliveries.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { isDefect } from '../../shared/errors.js';
-import { describeError, type Logger } from '../../shared/log/logger.js';
-import type { Delivery, DeliveryStore } from '../store/contract/deliveries.js';
+import { describeError } from '../../shared/log/logger.js';
 import type { AttemptResult, PostNotice } from './post.js';
+import type { WebhookLogger } from './shared.js';
 
 /** What a receiver is told. */
 export interface Notice {
@@ -27,7 +28,7 @@ export interface WebhookParts {
   readonly isShared: boolean;
   readonly post: PostNotice;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: WebhookLogger;
   /** Returns a number from 0 to 1, so that several hosts do not retry at the same time. */
   readonly random: () => number;
 }

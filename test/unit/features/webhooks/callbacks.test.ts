@@ -1,4 +1,4 @@
-import { Callbacks } from '../../../../src/primary/webhooks/callbacks.js';
+import { Callbacks } from '../../../../src/features/webhooks/callbacks.js';
 import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
 
 const url = 'https://example.org/hooks/a';

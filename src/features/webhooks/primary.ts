@@ -1,0 +1,74 @@
+import { hostname } from 'node:os';
+import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
+import { Callbacks } from './callbacks.js';
+import { maxShownDeliveries } from './deliveries-body.js';
+import { deliveryList } from './delivery-list.js';
+import { JobNotices } from './job-notices.js';
+import { Notices } from './notices.js';
+import type { PostNotice } from './post.js';
+import type { calls, WebhookValues } from './shared.js';
+import { Webhooks } from './webhooks.js';
+
+/** `makePoster` is null if there is no secret: then no notice is sent. */
+export function createWebhooks(
+  values: WebhookValues,
+  makePoster: ((version: string) => PostNotice) | null,
+): CreatePrimaryPart {
+  const { MODEL_API_WEBHOOK_URL: receiver } = values;
+  return (core) => {
+    const { host, store, clients } = core;
+    const webhooks = createSender(values, makePoster, core);
+    const callbacks = new Callbacks(webhooks, (client) => clients.optionsOf(client).webhooks);
+    const notices = webhooks === null || receiver === null ? null : createNotices(webhooks, core);
+    const jobNotices = new JobNotices(notices, callbacks);
+    const handlers: Handlers<typeof calls> = {
+      deliveries: async () => deliveryList(await store.deliveries.list(maxShownDeliveries), receiver),
+    };
+    return {
+      job: {
+        admit: ({ client }, { callbackUrl }) => callbacks.check(client, callbackUrl),
+        ended: (job) => jobNotices.backgroundEnded(job),
+      },
+      handlers,
+      counters: [
+        {
+          name: 'webhook_attempts_total',
+          help: 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.',
+          label: 'result',
+          read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
+        },
+      ],
+      restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(() => {}), // the store logs its failure
+      start: () => {
+        webhooks?.start();
+        notices?.start();
+      },
+      stop: async () => webhooks?.close(),
+    };
+  };
+}
+
+/** Creates what sends notices; null without a secret. Without a receiver, it sends only callbacks. */
+function createSender(
+  { MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: secret }: WebhookValues,
+  makePoster: ((version: string) => PostNotice) | null,
+  { host, store }: PrimaryCore,
+): Webhooks | null {
+  if (secret === null || makePoster === null) return null;
+  const { clock, log, random, product } = host;
+  return new Webhooks({
+    ...{ receiver, secret, post: makePoster(product.version), clock, log, random },
+    ...{ store: store.deliveries, isShared: store.jobs.isShared },
+  });
+}
+
+function createNotices(webhooks: Webhooks, { host, clients, budgets, clis }: PrimaryCore): Notices {
+  return new Notices({
+    send: (notice) => webhooks.send(notice),
+    budgets: () => budgets.usesOf(clients.budgets),
+    clis,
+    clock: host.clock,
+    host: hostname(),
+  });
+}

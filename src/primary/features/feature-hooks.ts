@@ -1,0 +1,55 @@
+import type { JobForm } from '../../shared/background.js';
+import type { JobRequest } from '../../shared/job.js';
+import type { JobRecord } from '../store/contract/jobs.js';
+import type { EndedBackgroundJob, FeatureCounter, PrimaryPart } from './feature.js';
+
+/** Returns null for an open job. */
+export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
+  return end && { id, request: { client, operation, requestId }, form, end };
+}
+
+/** Calls the hooks of all features, in the order of their list. */
+export class FeatureHooks {
+  readonly #parts: readonly PrimaryPart[];
+
+  constructor(parts: readonly PrimaryPart[]) {
+    this.#parts = parts;
+  }
+
+  get counters(): readonly FeatureCounter[] {
+    return this.#parts.flatMap(({ counters }) => counters);
+  }
+
+  /** Handlers of the calls of all features. */
+  get handlers(): PrimaryPart['handlers'] {
+    return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as PrimaryPart['handlers'];
+  }
+
+  /** Throws if a feature refuses this background job. */
+  admitBackground(request: JobRequest, form: JobForm): void {
+    for (const { job } of this.#parts) job.admit?.(request, form);
+  }
+
+  /** Reports a background job whose end is stored. */
+  backgroundEnded(ended: EndedBackgroundJob): void {
+    for (const { job } of this.#parts) job.ended?.(ended);
+  }
+
+  /** Reports a background job that the store or another host has ended; has no effect for an open one. */
+  recordEnded(record: JobRecord): void {
+    const ended = endedJobOf(record);
+    if (ended !== null) this.backgroundEnded(ended);
+  }
+
+  async restored(): Promise<void> {
+    for (const part of this.#parts) await part.restored();
+  }
+
+  start(): void {
+    for (const part of this.#parts) part.start();
+  }
+
+  async stop(): Promise<void> {
+    for (const part of this.#parts) await part.stop();
+  }
+}

@@ -1,0 +1,47 @@
+import type { z } from 'zod';
+
+/**
+ * Environment variable of a feature. `meaning` and `shownDefault` are for the documents; without `shownDefault`, they
+ * show the fallback.
+ */
+export interface FeatureVariable {
+  readonly schema: z.ZodType;
+  /** Text that applies if the variable is unset; null for no value. */
+  readonly fallback: string | null;
+  /** `part`: the value may contain a credential. `whole`: it is one, and never appears in the output of a program. */
+  readonly secrecy: 'none' | 'part' | 'whole';
+  readonly meaning: string;
+  readonly shownDefault?: string;
+}
+
+export type FeatureVariables = Readonly<Record<string, FeatureVariable>>;
+
+/** Parsed values of variables. */
+export type ValuesOf<V extends FeatureVariables> = {
+  readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
+};
+
+/** Variables of a feature, and their checks. */
+export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
+  readonly variables: V;
+  /** Returns contradictions between the variables. A variable with a fault of its own has no value. */
+  findFaults(values: Partial<ValuesOf<V>>): readonly string[];
+  /** Returns warnings about the values, which do not prevent the start. */
+  findWarnings(values: ValuesOf<V>): readonly string[];
+}
+
+/** Returns the variables of all features. */
+export function variablesOf(features: readonly Pick<ConfiguredFeature, 'variables'>[]): FeatureVariables {
+  return Object.assign({}, ...features.map(({ variables }) => variables)) as FeatureVariables;
+}
+
+/** Returns the names of the variables whose values are credentials; with `includesParts`, or may contain one. */
+export function secretNames(
+  features: readonly Pick<ConfiguredFeature, 'variables'>[],
+  includesParts: boolean,
+): string[] {
+  const isSecret = (secrecy: FeatureVariable['secrecy']) =>
+    secrecy === 'whole' || (includesParts && secrecy === 'part');
+  const named = Object.entries(variablesOf(features)).filter(([, { secrecy }]) => isSecret(secrecy));
+  return named.map(([name]) => name);
+}

@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import type { ConfiguredFeature, FeatureVariables } from '../config/feature-variables.js';
+import type { PublicCode } from '../errors.js';
+import type { Calls } from '../ipc/peer.js';
+import { type PrimaryCalls, primaryCalls } from '../ipc/protocol.js';
+
+/** HTTP endpoint of a feature, with its description for the documents. */
+export interface FeatureEndpoint {
+  readonly method: 'GET';
+  /** Path with the names of its parameters in braces. */
+  readonly route: `/${string}`;
+  /** Error codes in addition to the common ones. */
+  readonly errors: readonly PublicCode[];
+  /** Name of the operation in generated clients. */
+  readonly id: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly answer: z.ZodType;
+  readonly answerText: string;
+}
+
+/** Everything about a feature that both processes and the documents read. Reading it has no effect. */
+export interface SharedFeature<V extends FeatureVariables = FeatureVariables> extends ConfiguredFeature<V> {
+  readonly name: string;
+  /** Calls from the workers to the primary. */
+  readonly calls: Calls;
+  readonly endpoints: readonly FeatureEndpoint[];
+  /** Values of `event` in the log, and their meanings. */
+  readonly logEvents: Readonly<Record<string, string>>;
+}
+
+/** Returns the calls from workers to the primary, with those of features. */
+export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>[]): PrimaryCalls {
+  return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls) as PrimaryCalls;
+}

@@ -1,0 +1,117 @@
+import { features } from '../../src/features.js';
+import { endpoints } from '../../src/shared/api/endpoints.js';
+import { variables } from '../../src/shared/config/variables.js';
+import { primaryCalls } from '../../src/shared/ipc/protocol.js';
+import { logEvents } from '../../src/shared/log/logger.js';
+import { readSources, type Source } from '../support/documents/sources.js';
+
+const sources = readSources('src');
+const core = sources.filter(({ path }) => /^src\/(primary|worker|shared)\//.test(path));
+const list = 'src/features';
+
+/** Returns a sentence for each import of these files for which `breaks` returns true. */
+function importsThat(files: readonly Source[], breaks: (target: string, isType: boolean) => boolean): string[] {
+  return files.flatMap(({ path, imports }) =>
+    imports.filter(({ target, isType }) => breaks(target, isType)).map(({ target }) => `${path} imports ${target}`),
+  );
+}
+
+const namedWebhooks = {
+  'src/shared/config/api-keys.ts': 'option of keys',
+  'src/shared/config/key-options.ts': 'option of keys',
+  'src/shared/api/keys.ts': 'option of keys',
+  'src/primary/access/clients.ts': 'option of keys',
+  'src/primary/access/key-bounds.ts': 'option of keys',
+  'src/primary/access/made-keys.ts': 'option of keys',
+  'src/primary/features/feature.ts': 'option of keys',
+  'src/shared/api/ask.ts': 'callback of a request',
+  'src/shared/api/chat.ts': 'callback of a request',
+  'src/shared/background.ts': 'callback of a request',
+  'src/worker/api/ask.ts': 'callback of a request',
+  'src/worker/jobs/background.ts': 'callback of a request',
+  'src/worker/jobs/job-request.ts': 'callback of a request',
+  'src/shared/config/values.ts': 'callback of a request',
+  'src/primary/hosts/hosts.ts': 'table of the store',
+  'src/primary/hosts/redis-deliveries.ts': 'table of the store',
+  'src/primary/hosts/redis-link.ts': 'table of the store',
+  'src/primary/store/contract/deliveries.ts': 'table of the store',
+  'src/primary/store/contract/store.ts': 'table of the store',
+  'src/primary/store/memory/memory-deliveries.ts': 'table of the store',
+  'src/primary/store/memory/memory-store.ts': 'table of the store',
+  'src/primary/store/sqlite/calls.ts': 'table of the store',
+  'src/primary/store/sqlite/database.ts': 'table of the store',
+  'src/primary/store/sqlite/delivery-table.ts': 'table of the store',
+  'src/primary/store/sqlite/schema.ts': 'table of the store',
+  'src/primary/store/sqlite/sqlite-store.ts': 'table of the store',
+};
+
+/**
+ * Words that belong to a feature, and the files of the core that have them nevertheless, with the reason. A file that no
+ * longer has one must leave this list.
+ */
+const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named: Readonly<Record<string, string>> }>> =
+  {
+    webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: namedWebhooks },
+  };
+
+describe('A feature', () => {
+  it('is imported only by the list of features, and the list only by the two main files', () => {
+    const outside = sources.filter(({ path }) => !path.startsWith('src/features'));
+    expect(importsThat(outside, (target) => target.startsWith('src/features')).toSorted()).toEqual([
+      'src/primary/main.ts imports src/features',
+      'src/worker/main.ts imports src/features',
+    ]);
+    const imports = sources.find(({ name }) => name === list)?.imports ?? [];
+    const folders = imports.filter(({ isType }) => !isType).map(({ target }) => target);
+    expect(folders).toEqual(features.map(({ name }) => `src/features/${name}/feature`));
+  });
+
+  it('imports no feature that comes later in the list', () => {
+    for (const [index, { name }] of features.entries()) {
+      const own = sources.filter(({ path }) => path.startsWith(`src/features/${name}/`));
+      expect(own.length).toBeGreaterThan(0);
+      const earlier = features.slice(0, index + 1).map((feature) => `src/features/${feature.name}/`);
+      const isLater = (target: string) =>
+        target.startsWith('src/features') && !earlier.some((start) => target.startsWith(start));
+      expect(importsThat(own, isLater)).toEqual([]);
+    }
+  });
+
+  it('imports nothing of a worker for the primary, and nothing of the primary for a worker', () => {
+    const own = sources.filter(({ path }) => path.startsWith('src/features/'));
+    const isForWorker = ({ name }: Source) => name.endsWith('/worker');
+    const ofWorkers = importsThat(
+      own.filter((source) => !isForWorker(source)),
+      (target, isType) => target.startsWith('src/worker/') && !isType,
+    );
+    const ofPrimary = importsThat(
+      own.filter(isForWorker),
+      (target, isType) => target.startsWith('src/primary/') && !isType,
+    );
+    expect([...ofWorkers, ...ofPrimary]).toEqual([]);
+  });
+
+  it('loads its code for a process only there: the list itself loads tables', () => {
+    const tables = sources.filter(({ name }) => /^src\/features\/[^/]+\/(feature|shared)$/.test(name));
+    const isOfProcess = (target: string, isType: boolean) => /^src\/(primary|worker)\//.test(target) && !isType;
+    expect(importsThat(tables, isOfProcess)).toEqual([]);
+  });
+
+  it.each(features.map(({ name }) => name))('is named nowhere in the core, except in known files: %s', (name) => {
+    const { pattern = /$./, named = {} } = words[name] ?? {};
+    const naming = core.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+    expect(naming.toSorted()).toEqual(Object.keys(named).toSorted());
+  });
+
+  it('has names of its own for its variables, calls, endpoints and events', () => {
+    const names = features.flatMap((feature) => [
+      ...Object.keys(feature.variables),
+      ...Object.keys(feature.calls),
+      ...feature.endpoints.map(({ route }) => route),
+      ...Object.keys(feature.logEvents),
+    ]);
+    const routes = endpoints.map(({ route }) => route);
+    const known = [...Object.keys(variables), ...Object.keys(primaryCalls), ...routes, ...Object.keys(logEvents)];
+    expect(names.filter((name, index) => names.indexOf(name) < index || known.includes(name))).toEqual([]);
+  });
+});

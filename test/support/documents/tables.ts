@@ -1,0 +1,20 @@
+import { features } from '../../../src/features.js';
+import { type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
+import { variablesOf } from '../../../src/shared/config/feature-variables.js';
+import { variables } from '../../../src/shared/config/variables.js';
+import { logEvents } from '../../../src/shared/log/logger.js';
+
+/** Variables of the core, then those of features. */
+export const allVariables: Readonly<Record<string, unknown>> = { ...variables, ...variablesOf(features) };
+
+/** Events of the log and their meanings: those of the core, then those of features. */
+export const allLogEvents: Readonly<Record<string, string>> = Object.assign(
+  {},
+  logEvents,
+  ...features.map((feature) => feature.logEvents),
+);
+
+/** Endpoints of the native API: those of the core, then those of features. */
+export const nativeEndpoints: readonly (Pick<Endpoint, 'method' | 'errors' | 'others' | 'success'> & {
+  readonly route: string;
+})[] = [...endpoints, ...features.flatMap((feature) => feature.endpoints)];

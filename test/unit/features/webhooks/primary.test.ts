@@ -1,0 +1,59 @@
+import type { DeliveryList } from '../../../../src/features/webhooks/deliveries-body.js';
+import { noticePoster } from '../../../../src/features/webhooks/post.js';
+import { createWebhooks } from '../../../../src/features/webhooks/primary.js';
+import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
+import { Receiver, webhookSecret } from '../../../support/service/receiver.js';
+
+const allowed = 'https://example.org/hooks/';
+
+/** Creates the part of the feature in a primary whose client `key ada` may name callbacks. */
+function createPart(receiver: string | null, secret: string | null) {
+  const values = { MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: secret };
+  const create = createWebhooks(values, secret === null ? null : noticePoster);
+  const store = { deliveries: new MemoryDeliveries(), jobs: { isShared: false, isDurable: false } };
+  const host = { clock: new FakeClock(), log: new LogBook(), random: () => 0, product: { version: '1.2.3' } };
+  const optionsOf = (client: string) => ({ webhooks: client === 'key ada' ? allowed : null });
+  const core = { host, store, clients: { optionsOf, budgets: [] }, budgets: { usesOf: () => [] }, clis: [] };
+  const part = create(core as unknown as PrimaryCore);
+  const deliveries = async () => ((await part.handlers.deliveries?.({} as never)) as DeliveryList).deliveries;
+  return { part, deliveries, counts: () => part.counters.map(({ name, read }) => [name, read()]) };
+}
+
+const ended = { id: 'j1', request: jobRequest({ client: 'key ada' }), form: plainForm, end: jobDone() };
+
+describe('The webhooks of a primary', () => {
+  it('send, list and count a notice of a job that has ended', async () => {
+    await using receiver = await Receiver.start();
+    const { part, deliveries, counts } = createPart(receiver.url, webhookSecret);
+    part.start();
+    part.job.ended?.(ended);
+    await receiver.notice('job.ended');
+    await part.stop();
+    expect(receiver.notices).toMatchObject([{ id: 'job_j1' }]);
+    const listed = { id: 'job_j1', type: 'job.ended', client: 'key ada', receiver: receiver.url, status: 'delivered' };
+    expect(await deliveries()).toMatchObject([listed]);
+    expect(counts()).toEqual([['webhook_attempts_total', { delivered: 1, retried: 0, failed: 0, dropped: 0 }]]);
+  });
+
+  it('do nothing without a secret, and refuse callbacks', async () => {
+    const { part, deliveries, counts } = createPart(null, null);
+    part.start();
+    part.job.ended?.(ended);
+    const named = { ...plainForm, callbackUrl: `${allowed}a` };
+    expect(() => part.job.admit?.(ended.request, named)).toThrow('MODEL_API_WEBHOOK_SECRET');
+    await part.stop();
+    expect(await deliveries()).toEqual([]);
+    expect(counts()).toEqual([['webhook_attempts_total', { delivered: 0, retried: 0, failed: 0, dropped: 0 }]]);
+  });
+
+  it('refuse a callback that the key of the client does not allow', async () => {
+    const { part } = createPart(null, webhookSecret);
+    part.job.admit?.(ended.request, { ...plainForm, callbackUrl: `${allowed}a` });
+    const other = { ...plainForm, callbackUrl: 'https://evil.example/' };
+    expect(() => part.job.admit?.(ended.request, other)).toThrow(`begins with ${allowed}`);
+  });
+});

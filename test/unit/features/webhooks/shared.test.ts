@@ -1,0 +1,71 @@
+import { webhooks } from '../../../../src/features/webhooks/feature.js';
+import { ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { webhookSecret } from '../../../support/service/receiver.js';
+
+const url = 'https://example.org/notices';
+
+function load(env: Environment) {
+  return loadConfig(env, () => Promise.reject(new Error('there is no file')), undefined, [webhooks]);
+}
+
+async function faultsOf(env: Environment): Promise<readonly string[]> {
+  const thrown = await load(env).catch((error: unknown) => error);
+  if (!(thrown instanceof ConfigFault)) throw new Error(`no fault was found in ${JSON.stringify(env)}`);
+  return thrown.faults;
+}
+
+describe('The receiver of notices', () => {
+  it.each(['https://example.org/hook?a=b', 'http://127.0.0.1:8080/'])('may be %s', async (receiver) => {
+    const { featureValues } = await load({
+      MODEL_API_WEBHOOK_URL: receiver,
+      MODEL_API_WEBHOOK_SECRET: webhookSecret,
+    });
+    expect(featureValues).toEqual({ MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: webhookSecret });
+  });
+
+  it.each([
+    ...['', 'example.org', 'ftp://example.org', 'https://me@example.org', 'https://me:x@example.org/'],
+    'https://a/#b',
+  ])('must not be %j', async (receiver) => {
+    const faults = await faultsOf({ MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: webhookSecret });
+    expect(faults).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_URL: .+/)]);
+  });
+
+  it('needs a secret', async () => {
+    const faults = await faultsOf({ MODEL_API_WEBHOOK_URL: url });
+    expect(faults).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_SECRET: must be set/)]);
+  });
+
+  it.each([
+    ['http://example.org', 1],
+    ['https://example.org', 0],
+    ['http://127.0.0.1:8080', 0],
+    ['http://[::1]:8080', 0],
+  ])('causes a warning only on another host and without TLS: %s', async (receiver, count) => {
+    const { warnings } = await load({ MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: webhookSecret });
+    expect(warnings).toHaveLength(count);
+  });
+});
+
+describe('The secret of notices', () => {
+  it.each([24, 64].map((bytes) => `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`))(
+    'may be %s, and is redacted',
+    async (secret) => {
+      const { featureSecrets } = await load({ MODEL_API_WEBHOOK_SECRET: secret });
+      expect(featureSecrets).toEqual([{ name: 'MODEL_API_WEBHOOK_SECRET', value: secret }]);
+    },
+  );
+
+  it.each([
+    ...['', 'whsec_', `whsec_${Buffer.alloc(23).toString('base64')}`],
+    ...[Buffer.alloc(32).toString('base64'), 'whsec_ü'],
+  ])('must not be %j', async (secret) => {
+    const faults = await faultsOf({ MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: secret });
+    expect(faults).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_SECRET: .+/)]);
+  });
+});
+
+it('Variables of a feature that is not there are unknown', async () => {
+  const { warnings } = await loadConfig({ MODEL_API_WEBHOOK_URL: url }, async () => '');
+  expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_URL is not a variable of prompt-relay/)]);
+});

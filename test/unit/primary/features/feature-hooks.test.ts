@@ -1,0 +1,61 @@
+import type { PrimaryPart } from '../../../../src/primary/features/feature.js';
+import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
+import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
+import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
+
+const record: JobRecord = {
+  ...{ id: 'j1', client: 'key ada', title: '', operation: 'ask' as const, requestId: 'r1', form: plainForm },
+  ...{ status: 'succeeded' as const, createdAt: 0, startedAt: 0, endedAt: 0, end: jobDone() },
+};
+
+/** Creates the hooks of two features, which write down their calls. */
+function createHooks(refusal: Error | null = null) {
+  const seen: string[] = [];
+  const partOf = (name: string): PrimaryPart => ({
+    job: {
+      admit: () => {
+        seen.push(`${name} admit`);
+        if (refusal !== null) throw refusal;
+      },
+      ended: ({ id, request }) => seen.push(`${name} ended ${id} ${request.client}`),
+    },
+    handlers: { [name]: () => name },
+    counters: [{ name, help: '', label: 'result', read: () => ({}) }],
+    restored: async () => void seen.push(`${name} restored`),
+    start: () => seen.push(`${name} start`),
+    stop: async () => void seen.push(`${name} stop`),
+  });
+  return { hooks: new FeatureHooks([partOf('first'), partOf('second')]), seen };
+}
+
+describe('The hooks of features', () => {
+  it('are called in the order of the list', async () => {
+    const { hooks, seen } = createHooks();
+    await hooks.restored();
+    hooks.start();
+    hooks.admitBackground(jobRequest(), plainForm);
+    hooks.recordEnded(record);
+    await hooks.stop();
+    const of = (name: string) => [`${name} restored`, `${name} start`, `${name} admit`, `${name} ended j1 key ada`];
+    expect(seen.filter((call) => call.startsWith('first'))).toEqual([...of('first'), 'first stop']);
+    expect(seen.filter((_, index) => index % 2 === 1)).toEqual([...of('second'), 'second stop']);
+  });
+
+  it('refuse a job at the first feature that refuses it', () => {
+    const { hooks, seen } = createHooks(new Error('no'));
+    expect(() => hooks.admitBackground(jobRequest(), plainForm)).toThrow('no');
+    expect(seen).toEqual(['first admit']);
+  });
+
+  it('get no job that has not ended', () => {
+    const { hooks, seen } = createHooks();
+    hooks.recordEnded({ ...record, end: null });
+    expect(seen).toEqual([]);
+  });
+
+  it('include the calls and the counters of all features', () => {
+    const { hooks } = createHooks();
+    expect(Object.keys(hooks.handlers)).toEqual(['first', 'second']);
+    expect(hooks.counters.map(({ name }) => name)).toEqual(['first', 'second']);
+  });
+});
