@@ -3,6 +3,4 @@ import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
 /** All features. Their hooks are called in this order; a feature may use those before it. */
-export const features: readonly (PrimaryFeature & WorkerFeature)[] = [
-  webhooks, //
-];
+export const features: readonly (PrimaryFeature & WorkerFeature)[] = [webhooks];

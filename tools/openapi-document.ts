@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
-import { askRequest, askResult, callbackUrl } from '../src/shared/api/ask.js';
+import { askRequest, askResult } from '../src/shared/api/ask.js';
 import { auditLimitQuery, auditList } from '../src/shared/api/audit.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
@@ -65,7 +65,7 @@ import {
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
-import type { FeatureEndpoint } from '../src/shared/features/feature.js';
+import { type FeatureEndpoint, requestFieldsOf, withFields } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { message } from '../src/worker/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
@@ -105,12 +105,10 @@ const noFallback = z.enum(['0', '1']).meta({
 const once = {
   header: z.object({ 'Idempotency-Key': idempotencyKey.optional(), 'X-No-Fallback': noFallback.optional() }),
 };
-const callbackHeader = callbackUrl.meta({
-  description:
-    'URL that gets a notice when the background job has ended, as `callback_url` of the native API. Only for a background job, and only for an API key whose option `webhooks` allows it.',
-});
+const featureHeaders = Object.assign({}, ...features.map(({ requestHeaders }) => requestHeaders));
+const featureFields = requestFieldsOf(features);
 const preferring = {
-  header: once.header.extend({ Prefer: prefer.optional(), 'X-Callback-Url': callbackHeader.optional() }),
+  header: once.header.extend({ Prefer: prefer.optional(), ...featureHeaders }),
 };
 const idempotencyHeaders = {
   'Idempotency-Replayed': z.literal('true').optional().meta({
@@ -250,7 +248,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'One prompt and one answer; the service stores neither. The answer is JSON, or a stream of server-sent events if `stream` is true or the request accepts `text/event-stream`.',
     requestParams: preferring,
-    requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
+    requestBody: json(withFields(askRequest, featureFields).meta({ id: 'AskRequest' }), {
+      prompt: 'Hello, my name is Ada',
+    }),
     security: keyNeededIfConfigured,
     ok: askResult,
     okText: 'The answer.',
@@ -261,7 +261,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'A conversation belongs to the client that started it: an API key, otherwise a local user, otherwise an address.',
     requestParams: preferring,
-    requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
+    requestBody: json(withFields(chatRequest, featureFields).meta({ id: 'ChatRequest' }), {
+      message: 'Hello, my name is Ada',
+    }),
     security: keyNeededIfConfigured,
     ok: chatResult,
     okText: 'The answer, and the conversation with this turn in it.',

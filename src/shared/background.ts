@@ -7,35 +7,37 @@ import { operations, toolForm, waitReasons } from './job.js';
 export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
-/** Form of the answer, which depends on the endpoint that accepted the request. */
-export const jobForm = z
-  .object({
-    route: z.enum(['/ask', '/chat', '/v1/responses', '/v1/chat/completions', '/v1/messages']),
-    /** For compatibility APIs: the model, and the form in which calls of some tools are written. */
-    model: z.string().nullable(),
-    tools: z.record(z.string(), toolForm).readonly().optional(),
-    /** Whether the answer is a value that fits a schema. */
-    isStructured: z.boolean(),
-    /** Whether the request offered tools, and whether the client gets thoughts; for compatibility APIs. */
-    hasTools: z.boolean().optional(),
-    hasThoughts: z.boolean().optional(),
-    /** Whether the client follows the events of the job: the job then ranks as a caller, and sends no notice. */
-    isFollowed: z.literal(true).optional(),
-    /**
-     * For the line of a batch: the id that its client has given it, the fields that the service ignores, and whether
-     * calls are written as `function_call`.
-     */
-    line: z
-      .object({ customId: z.string(), ignored: z.array(z.string()).readonly(), isLegacyCall: z.boolean() })
-      .readonly()
-      .optional(),
-    /** URL that is told of the end of the job. */
-    callbackUrl: z.string().optional(),
-    /** What its response repeats of the request. */
-    repeated: z.record(z.string(), z.unknown()).readonly().optional(),
-  })
-  .readonly();
-export type JobForm = z.infer<typeof jobForm>;
+const formFields = {
+  route: z.enum(['/ask', '/chat', '/v1/responses', '/v1/chat/completions', '/v1/messages']),
+  /** For compatibility APIs: the model, and the form in which calls of some tools are written. */
+  model: z.string().nullable(),
+  tools: z.record(z.string(), toolForm).readonly().optional(),
+  /** Whether the answer is a value that fits a schema. */
+  isStructured: z.boolean(),
+  /** Whether the request offered tools, and whether the client gets thoughts; for compatibility APIs. */
+  hasTools: z.boolean().optional(),
+  hasThoughts: z.boolean().optional(),
+  /** Whether the client follows the events of the job: the job then ranks as a caller, and sends no notice. */
+  isFollowed: z.literal(true).optional(),
+  /**
+   * For the line of a batch: the id that its client has given it, the fields that the service ignores, and whether
+   * calls are written as `function_call`.
+   */
+  line: z
+    .object({ customId: z.string(), ignored: z.array(z.string()).readonly(), isLegacyCall: z.boolean() })
+    .readonly()
+    .optional(),
+  /** What its response repeats of the request. */
+  repeated: z.record(z.string(), z.unknown()).readonly().optional(),
+};
+const knownForm = z.object(formFields).readonly();
+export type JobForm = z.infer<typeof knownForm>;
+
+/**
+ * Form of the answer, which depends on the endpoint that accepted the request. Features add fields, which the core only
+ * stores and passes on.
+ */
+export const jobForm: z.ZodType<JobForm> = z.looseObject(formFields).readonly();
 
 const time = z.number();
 

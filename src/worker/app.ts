@@ -62,7 +62,7 @@ import {
 } from './api/operations.js';
 import type { StatusViewers } from './api/status.js';
 import { getUsage } from './api/usage.js';
-import type { FeatureRoute, WorkerPart } from './features/feature.js';
+import type { FeatureRoute } from './features/feature.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
@@ -93,7 +93,6 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly authority: Authority;
   readonly phase: () => Phase;
   readonly viewers: StatusViewers;
-  readonly featureParts: readonly WorkerPart[];
   readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   /** null if people do not sign on. */
   readonly signOn: Pick<SignOn, 'guard'> | null;
@@ -111,7 +110,7 @@ export function createApp(parts: AppParts): Express {
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
-  for (const { route, get } of parts.featureParts.flatMap(({ routes }) => routes)) addRoute(app, route, { get });
+  for (const { route, get } of parts.features.routes) addRoute(app, route, { get });
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
   return closedApp(app, parts);

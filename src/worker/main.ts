@@ -2,7 +2,7 @@ import '../shared/node-version.js';
 
 import { features } from '../features.js';
 import { delay, systemClock } from '../shared/clock.js';
-import { primaryCallsWith } from '../shared/features/feature.js';
+import { primaryCallsWith, requestFieldsOf } from '../shared/features/feature.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
@@ -22,7 +22,8 @@ import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
 import { lineHandlers } from './batches/lines.js';
-import type { WorkerCore, WorkerPart } from './features/feature.js';
+import type { WorkerCore } from './features/feature.js';
+import { RequestHooks } from './features/request-hooks.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
@@ -165,7 +166,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
   const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
   // the peer knows the calls of all features, but its type does not
-  const featureParts = await createFeatureParts({ primary: primary as unknown as WorkerCore['primary'], authority });
+  const hooks = await loadFeatures({ primary: primary as unknown as WorkerCore['primary'], authority });
   const appParts = {
     ...inputs,
     settings,
@@ -174,7 +175,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
     isClosing,
     closing,
     heap,
-    featureParts,
+    features: hooks,
     ...owned,
     ...parts,
   };
@@ -194,9 +195,12 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
 }
 
 /** Loads the features, and creates their parts for this worker. */
-async function createFeatureParts(core: WorkerCore): Promise<readonly WorkerPart[]> {
+async function loadFeatures(core: WorkerCore): Promise<RequestHooks> {
   const modules = await Promise.all(features.map((feature) => feature.loadWorker()));
-  return modules.map((module) => module.createPart(core));
+  return new RequestHooks(
+    modules.map((module) => module.createPart(core)),
+    requestFieldsOf(features),
+  );
 }
 
 async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

@@ -566,7 +566,6 @@ describe('Every file that decides something', () => {
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
-    'src/features/webhooks/worker': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/demo/': 'test/unit/demo/program.test.ts',
     'src/worker/app': 'test/service/system/door.test.ts',

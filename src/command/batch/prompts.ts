@@ -68,7 +68,7 @@ function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
 
 const forms = 'must be an object such as {"id": "a1", "prompt": "What is a relay?"}';
 const maxIdLength = 512;
-const promptFields = askRequest.omit({ thoughts: true, stream: true, callback_url: true });
+const promptFields = askRequest.omit({ thoughts: true, stream: true });
 const withoutPrompt = promptFields.omit({ prompt: true, images: true, files: true });
 
 function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {

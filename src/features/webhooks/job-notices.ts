@@ -2,7 +2,7 @@ import type { EndedBackgroundJob } from '../../primary/features/feature.js';
 import { endedJobOf } from '../../primary/features/feature-hooks.js';
 import type { JobStore } from '../../primary/store/contract/jobs.js';
 import type { Callbacks } from './callbacks.js';
-import { type JobNotice, type Notices, needsNotice } from './notices.js';
+import { callbackIn, type JobNotice, type Notices, needsNotice } from './notices.js';
 
 /** Newest jobs, and the time before the start in which they ended, whose notices are sent unless they are stored. */
 const maxRepeated = 50;
@@ -22,7 +22,7 @@ export class JobNotices {
 
   /** Sends the notices of a job, unless its client or its batch gets the end itself. */
   backgroundEnded({ id, request, form, end }: EndedBackgroundJob): void {
-    if (needsNotice(form)) this.jobEnded({ id, request, end, callbackUrl: form.callbackUrl });
+    if (needsNotice(form)) this.jobEnded({ id, request, end, callbackUrl: callbackIn(form) });
   }
 
   /**

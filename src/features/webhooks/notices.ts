@@ -40,8 +40,14 @@ export interface JobNotice {
  * Whether receivers get a notice at the end of a job: a client that follows its job gets the end itself, and the line of
  * a batch has none.
  */
-export function needsNotice({ isFollowed, callbackUrl, line }: JobForm): boolean {
-  return line === undefined && (isFollowed !== true || callbackUrl !== undefined);
+export function needsNotice(form: JobForm): boolean {
+  return form.line === undefined && (form.isFollowed !== true || callbackIn(form) !== undefined);
+}
+
+/** Returns the URL that the client of a job has named; undefined if it has named none. */
+export function callbackIn(form: JobForm): string | undefined {
+  const { callbackUrl } = form as { readonly callbackUrl?: unknown };
+  return typeof callbackUrl === 'string' ? callbackUrl : undefined;
 }
 
 const checkMs = 5000;

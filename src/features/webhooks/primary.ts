@@ -5,7 +5,7 @@ import { Callbacks } from './callbacks.js';
 import { maxShownDeliveries } from './deliveries-body.js';
 import { deliveryList } from './delivery-list.js';
 import { JobNotices } from './job-notices.js';
-import { Notices } from './notices.js';
+import { callbackIn, Notices } from './notices.js';
 import type { PostNotice } from './post.js';
 import type { calls, WebhookValues } from './shared.js';
 import { Webhooks } from './webhooks.js';
@@ -27,7 +27,7 @@ export function createWebhooks(
     };
     return {
       job: {
-        admit: ({ client }, { callbackUrl }) => callbacks.check(client, callbackUrl),
+        admit: ({ client }, form) => callbacks.check(client, callbackIn(form)),
         ended: (job) => jobNotices.backgroundEnded(job),
       },
       handlers,

@@ -4,7 +4,7 @@ import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-var
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { deliveryList } from './deliveries-body.js';
-import { webhookSecret, webhookUrl } from './receiver-url.js';
+import { maxCallbackLength, webhookSecret, webhookUrl } from './receiver-url.js';
 
 /** The notices of the operator and the callbacks of clients: what both processes and the documents know of them. */
 
@@ -54,6 +54,32 @@ export const endpoints = [
     answerText: 'The deliveries.',
   },
 ] as const satisfies readonly FeatureEndpoint[];
+
+/** Field of the native API, and the header for all others, with the URL to call back. */
+export const callbackField = 'callback_url';
+export const callbackHeader = 'X-Callback-Url';
+
+const callbackUrl = z
+  .string('must be a string')
+  .max(maxCallbackLength, `must be at most ${maxCallbackLength} characters`);
+
+export const requestFields = {
+  [callbackField]: callbackUrl
+    .meta({
+      description:
+        'URL that gets a notice when the background job has ended. Only with `Prefer: respond-async`, and only for an API key whose option `webhooks` allows it.',
+    })
+    .optional(),
+};
+
+export const requestHeaders = {
+  [callbackHeader]: callbackUrl
+    .meta({
+      description:
+        'URL that gets a notice when the background job has ended, as `callback_url` of the native API. Only for a background job, and only for an API key whose option `webhooks` allows it.',
+    })
+    .optional(),
+};
 
 export const logEvents = {
   webhook_failed: 'a receiver of notices does not accept one: receiver, error. Logged once, until webhook_back',

@@ -133,17 +133,6 @@ export const thoughtsFlag = z.boolean('must be true or false').meta({
     'Whether the answer includes the thoughts of the model, if its model CLI shows them (`capabilities.thinking` in GET /models). Default: false.',
 });
 
-/** Longest URL of a callback. */
-const maxCallbackLength = 2048;
-
-export const callbackUrl = z
-  .string('must be a string')
-  .max(maxCallbackLength, `must be at most ${maxCallbackLength} characters`)
-  .meta({
-    description:
-      'URL that gets a notice when the background job has ended. Only with `Prefer: respond-async`, and only for an API key whose option `webhooks` allows it.',
-  });
-
 export const maxSchemaBytes = 64 * 1024;
 
 /** JSON schema with an object at its root. ajv checks later whether it is a valid schema. */
@@ -206,7 +195,6 @@ export const askRequest = z
     effort: effort.optional(),
     thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
-    callback_url: callbackUrl.optional(),
   })
   .meta({ id: 'AskRequest' });
 export type AskRequest = z.infer<typeof askRequest>;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import {
   answerSchema,
-  callbackUrl,
   effort,
   fallbackField,
   incomplete,
@@ -38,7 +37,6 @@ export const chatRequest = z
     effort: effort.optional(),
     thoughts: thoughtsFlag.optional(),
     stream: streamFlag.optional(),
-    callback_url: callbackUrl.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
     path: ['system'],
@@ -51,6 +49,7 @@ export const chatRequest = z
     when: () => true,
   })
   .meta({ id: 'ChatRequest' });
+export type ChatRequest = z.infer<typeof chatRequest>;
 
 const origins = z.array(z.strictObject({ conversation_id: z.string(), message_count: z.int().nonnegative() })).meta({
   description:

@@ -4,6 +4,9 @@ import type { PublicCode } from '../errors.js';
 import type { Calls } from '../ipc/peer.js';
 import { type PrimaryCalls, primaryCalls } from '../ipc/protocol.js';
 
+/** Fields of a request body. */
+export type RequestFields = Readonly<Record<string, z.ZodType>>;
+
 /** HTTP endpoint of a feature, with its description for the documents. */
 export interface FeatureEndpoint {
   readonly method: 'GET';
@@ -25,6 +28,10 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   /** Calls from the workers to the primary. */
   readonly calls: Calls;
   readonly endpoints: readonly FeatureEndpoint[];
+  /** Fields that POST /ask and POST /chat accept in addition. */
+  readonly requestFields: RequestFields;
+  /** Headers of requests that may run a background job, for the documents. */
+  readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   /** Values of `event` in the log, and their meanings. */
   readonly logEvents: Readonly<Record<string, string>>;
 }
@@ -32,4 +39,14 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
 /** Returns the calls from workers to the primary, with those of features. */
 export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>[]): PrimaryCalls {
   return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls) as PrimaryCalls;
+}
+
+/** Returns the fields that all features add to POST /ask and POST /chat. */
+export function requestFieldsOf(features: readonly Pick<SharedFeature, 'requestFields'>[]): RequestFields {
+  return Object.assign({}, ...features.map(({ requestFields }) => requestFields)) as RequestFields;
+}
+
+/** Returns the schema of a body with further fields. */
+export function withFields<T>(schema: z.ZodObject & z.ZodType<T>, fields: RequestFields): z.ZodType<T> {
+  return schema.safeExtend(fields) as z.ZodType as z.ZodType<T>;
 }

@@ -1,7 +1,8 @@
 import type { Request } from 'express';
 import { type AskRequest, type AskResult, askRequest, usageOf } from '../../shared/api/ask.js';
-import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
+import { type ChatRequest, type ChatResult, chatRequest } from '../../shared/api/chat.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
+import { withFields } from '../../shared/features/feature.js';
 import type { WaitReason } from '../../shared/job.js';
 import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
@@ -36,22 +37,43 @@ function fileForm(isDocument: boolean): FileForm {
 const fileForms: FileForms = { images: fileForm(false), files: fileForm(true) };
 
 export function postAsk(parts: JobParts): AsyncHandler {
+  const { fields } = parts.features;
+  const schema = withFields<AskRequest>(askRequest, fields);
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, askRequest);
+    const body = await readBody(req, res, parts.bodies, schema);
     await parts.files.fill(body, fileForms, senderOf(res));
-    const job = { operation: 'ask', text: body.prompt, ...commonFields(req, body) } as const;
-    await answer(parts, req, res, job, body.callback_url);
+    const job = {
+      operation: 'ask',
+      text: body.prompt,
+      ...commonFields(req, body),
+      ...featureFields(body, fields),
+    } as const;
+    await answer(parts, req, res, job);
   };
 }
 
 export function postChat(parts: JobParts): AsyncHandler {
+  const { fields } = parts.features;
+  const schema = withFields<ChatRequest>(chatRequest, fields);
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, chatRequest);
+    const body = await readBody(req, res, parts.bodies, schema);
     await parts.files.fill(body, fileForms, senderOf(res));
     const { message: text, conversation_id: conversationId, version_of: versionOf } = body;
-    const job = { operation: 'chat', conversationId, versionOf, text, ...commonFields(req, body) } as const;
-    await answer(parts, req, res, job, body.callback_url);
+    const job = {
+      operation: 'chat',
+      conversationId,
+      versionOf,
+      text,
+      ...commonFields(req, body),
+      ...featureFields(body, fields),
+    } as const;
+    await answer(parts, req, res, job);
   };
+}
+
+/** Returns the values of the fields that belong to features. */
+function featureFields(body: object, fields: Readonly<Record<string, unknown>>) {
+  return { featureFields: Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name))) };
 }
 
 /** Translates the fields that POST /ask and POST /chat share. */
@@ -95,18 +117,11 @@ function documentsIn({ files = [] }: Pick<AskRequest, 'files'>): ShownPart[] {
   });
 }
 
-async function answer(
-  parts: JobParts,
-  req: Request,
-  res: Reply,
-  job: RequestedJob,
-  callbackUrl: string | undefined,
-): Promise<void> {
+async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJob): Promise<void> {
   const route = `/${job.operation}` as const;
   const isFollowed = followsJob(req) && ({ isFollowed: true } as const);
-  const form = { route, model: null, ...isFollowed, ...(callbackUrl !== undefined && { callbackUrl }) };
+  const form = { route, model: null, ...isFollowed };
   if (prefersAsync(req)) return acceptJob(parts, res, job, form);
-  if (callbackUrl !== undefined) throw invalid('callback_url', 'needs the header Prefer: respond-async');
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
 }
 

@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
@@ -17,9 +18,23 @@ export interface FeatureRoute {
   readonly get: readonly Handler[];
 }
 
+/** Request for a job, as features see it. */
+export interface JobOfRequest {
+  readonly req: Pick<Request, 'headers' | 'headersDistinct'>;
+  /** Values of the fields of features, in a body of the native API. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Whether the job continues without its request. */
+  readonly isBackground: boolean;
+}
+
 /** What one feature does in a worker. */
 export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
+  /**
+   * Returns fields to add to the form of a background job; their names are unique to the feature. Throws
+   * `validation_error`.
+   */
+  admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
 }
 
 /** Code of a feature for a worker. */

@@ -7,7 +7,7 @@ import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
 import { type CompletedAnswer, completed, cutsIn, isWhole } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
-import { callbackOf, type RequestedJob, type RequestParts, requestOf } from './job-request.js';
+import { type AdmittingParts, type RequestedJob, requestOf } from './job-request.js';
 
 /** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;
@@ -17,7 +17,7 @@ const maxInMemory = 32 * 1024;
  * of an SDK's API.
  */
 export async function acceptJob(
-  parts: RequestParts,
+  parts: AdmittingParts,
   res: Reply,
   requested: RequestedJob,
   form: Omit<JobForm, 'isStructured'>,
@@ -38,15 +38,15 @@ export async function acceptJob(
 
 /** Submits a background job to the primary. `send` answers the request. */
 export async function leaveJob(
-  parts: RequestParts,
+  parts: AdmittingParts,
   res: Reply,
   requested: RequestedJob,
   form: Omit<JobForm, 'isStructured'>,
   send: (accepted: AcceptedView) => Promise<void>,
 ): Promise<void> {
-  const callbackUrl = callbackOf(res, form.callbackUrl);
+  const added = parts.features.admitJob({ req: res.req, fields: requested.featureFields ?? {}, isBackground: true });
   const job = await requestOf({ ...requested, stream: true }, parts, res);
-  const ofJob = { ...form, isStructured: job.schema !== null, ...(callbackUrl !== undefined && { callbackUrl }) };
+  const ofJob = { ...form, isStructured: job.schema !== null, ...added };
   await onceFor(res, 'background', async () => {
     await send(await parts.primary.call('accept', { job, form: ofJob }));
   });

@@ -21,6 +21,7 @@ import type {
 } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
+import type { RequestHooks } from '../features/request-hooks.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { DocumentInspector } from './document-inspector.js';
 import { checkedSchema, type ParsedTools, samplingOf, type WishFields } from './tool-offer.js';
@@ -34,6 +35,8 @@ export interface RequestedSchema {
 /** Content of a request body in a form that all APIs share. Fields that the client did not send are left out. */
 export interface RequestedJob {
   readonly operation: Operation;
+  /** Values of the fields of the native API that belong to features. */
+  readonly featureFields?: Readonly<Record<string, unknown>>;
   readonly conversationId?: string | undefined;
   /** Conversation whose first message this new conversation replaces. */
   readonly versionOf?: string | undefined;
@@ -73,6 +76,11 @@ export interface RequestSource {
 export interface RequestParts {
   readonly primary: Primary;
   readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+}
+
+/** Parts that submit a job, after features have admitted it. */
+export interface AdmittingParts extends RequestParts {
+  readonly features: Pick<RequestHooks, 'admitJob'>;
 }
 
 /** Returns the job request for the primary. Throws `validation_error` for an unusable schema or document. */
@@ -182,26 +190,6 @@ function asyncPreference(req: Pick<Request, 'get'>): string | undefined {
   const strings = /"(?:\\.?|[^"\\])*(?:"|$)/g;
   const unquoted = (req.get('prefer') ?? '').replace(strings, (text) => (text === '""' ? '' : 'string'));
   return unquoted.split(',').find((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
-}
-
-const callbackHeader = 'x-callback-url';
-
-/**
- * Returns the URL that is told of the end of a background job: from the header, because most APIs have no field for it,
- * or from the body of the native API.
- */
-export function callbackOf({ req }: Pick<Reply, 'req'>, inBody: string | undefined): string | undefined {
-  const [url, ...others] = req.headersDistinct[callbackHeader] ?? [];
-  if (url === undefined) return inBody;
-  if (others.length > 0 || inBody !== undefined)
-    throw invalid(callbackHeader, 'must be sent once, and not beside callback_url in the body');
-  return url;
-}
-
-/** Throws `validation_error` if a request names a URL to call back, but gets its answer itself. */
-export function refuseCallback({ req }: Pick<Reply, 'req'>): void {
-  if (req.headers[callbackHeader] !== undefined)
-    throw invalid(callbackHeader, 'needs a background job: send Prefer: respond-async, or background in the body');
 }
 
 /** Request body of any API, checked and translated. */

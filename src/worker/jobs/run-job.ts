@@ -12,6 +12,7 @@ import {
   unknownJobUsage,
 } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
+import type { RequestHooks } from '../features/request-hooks.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream } from '../http/event-stream.js';
 import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
@@ -31,10 +32,10 @@ import { AnswerText, type SpillFolder } from './answer-text.js';
 import type { DocumentInspector } from './document-inspector.js';
 import type { FileReferences } from './file-references.js';
 import {
+  type AdmittingParts,
   inWordsOf,
   noteDroppedTools,
   type ParsedRequest,
-  refuseCallback,
   requestOf,
   setFallback,
   setIgnored,
@@ -58,6 +59,7 @@ function comesBeforeAnswer({ type }: JobEvent): boolean {
 /** Dependencies of the routes that run jobs. */
 export interface JobParts {
   readonly primary: Primary;
+  readonly features: RequestHooks;
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
   readonly files: Pick<FileReferences, 'fill'>;
@@ -71,13 +73,13 @@ export interface JobParts {
  * disconnects, and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
-  parts: Omit<JobParts, 'bodies' | 'files'>,
+  parts: Omit<JobParts, 'bodies' | 'files' | 'features'> & Pick<AdmittingParts, 'features'>,
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,
   whenWhole: (answer: UnsentAnswer, request: JobRequest) => Promise<void> = async () => {},
 ): Promise<void> {
-  refuseCallback(res);
+  parts.features.admitJob({ req: res.req, fields: parsed.job.featureFields ?? {}, isBackground: false });
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
   const request = await requestOf(parsed.job, parts, res);

@@ -16,11 +16,11 @@ import { jsonType, sendBody, sendJson, untilGone, write } from '../http/response
 import { acceptJob, leaveJob, storedBody } from '../jobs/background.js';
 import { senderOf } from '../jobs/file-references.js';
 import {
+  type AdmittingParts,
   inWordsOf,
   noteDroppedTools,
   type ParsedRequest,
   prefersAsync,
-  type RequestParts,
   setIgnored,
   setIgnoredQuery,
 } from '../jobs/job-request.js';
@@ -222,7 +222,7 @@ async function storeResponse(
 
 /** Submits a background job, and answers with the fields that an OpenAI SDK expects, or with the events of the job. */
 async function acceptResponse(
-  parts: ResponseStreamParts & RequestParts,
+  parts: ResponseStreamParts & AdmittingParts,
   res: Reply,
   parsed: ParsedRequest,
   repeated: Repeated,

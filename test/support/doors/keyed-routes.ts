@@ -17,6 +17,7 @@ import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { type ExpressServer, serveWith } from './express-server.js';
+import { noFeatures } from './no-features.js';
 
 type RunKeyed = (request: JobRequest, signal: AbortSignal) => AsyncIterable<JobEvent>;
 
@@ -93,6 +94,7 @@ function routes(primary: Primary): Handler {
     bodies,
     spill,
     files,
+    features: noFeatures,
     documents: documentInspector(),
     clock: systemClock,
     take: async () => {},

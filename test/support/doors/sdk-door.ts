@@ -12,6 +12,7 @@ import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { serveWith } from './express-server.js';
+import { noFeatures } from './no-features.js';
 
 interface Replied {
   readonly status: number;
@@ -71,7 +72,16 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const closing = new AbortController().signal;
   const files = new FileReferences(primary.asPrimary, () => bodyLimitBytes);
   const documents = documentInspector();
-  const parts = { primary: primary.asPrimary, bodies, spill, files, documents, clock: systemClock, closing };
+  const parts = {
+    primary: primary.asPrimary,
+    features: noFeatures,
+    bodies,
+    spill,
+    files,
+    documents,
+    clock: systemClock,
+    closing,
+  };
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/ask': postAsk(parts),
     '/chat': postChat(parts),

@@ -1,7 +1,7 @@
 import { JobNotices } from '../../../../src/features/webhooks/job-notices.js';
 import type { JobNotice } from '../../../../src/features/webhooks/notices.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
-import { jobDone } from '../../../support/jobs/job-records.js';
+import { jobDone, plainForm } from '../../../support/jobs/job-records.js';
 
 const minuteMs = 60_000;
 const now = 100 * minuteMs;
@@ -34,7 +34,7 @@ describe('The notices of jobs', () => {
     const { notices, sent, called } = createNotices();
     const request = { client: 'key ada', operation: 'ask', requestId: 'r-a' } as const;
     notices.backgroundEnded({ id: 'a', request, form: record('a').form, end: jobDone() });
-    const { callbackUrl: _, ...form } = record('c').form;
+    const { form } = record('c', { form: plainForm });
     notices.backgroundEnded({ id: 'c', request, form: { ...form, isFollowed: true }, end: jobDone() });
     expect(sent).toEqual([{ id: 'a', request, end: jobDone(), callbackUrl: 'https://example.org/a' }]);
     expect(called).toEqual(['https://example.org/a']);

@@ -130,7 +130,7 @@ describe('A login', () => {
 });
 
 describe('The end of a background job', () => {
-  it.each<[Partial<JobForm>, boolean]>([
+  it.each<[Partial<JobForm> & { readonly callbackUrl?: string }, boolean]>([
     [{}, true],
     [{ isFollowed: true }, false],
     [{ isFollowed: true, callbackUrl: 'https://receiver.example/' }, true],

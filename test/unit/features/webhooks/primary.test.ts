@@ -3,10 +3,16 @@ import { noticePoster } from '../../../../src/features/webhooks/post.js';
 import { createWebhooks } from '../../../../src/features/webhooks/primary.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
+import type { JobForm } from '../../../../src/shared/background.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 import { Receiver, webhookSecret } from '../../../support/service/receiver.js';
+
+/** Returns the form of a job whose client names this URL. */
+function formWith(callbackUrl: string): JobForm {
+  return { ...plainForm, callbackUrl } as JobForm;
+}
 
 const allowed = 'https://example.org/hooks/';
 
@@ -43,7 +49,7 @@ describe('The webhooks of a primary', () => {
     const { part, deliveries, counts } = createPart(null, null);
     part.start();
     part.job.ended?.(ended);
-    const named = { ...plainForm, callbackUrl: `${allowed}a` };
+    const named = formWith(`${allowed}a`);
     expect(() => part.job.admit?.(ended.request, named)).toThrow('MODEL_API_WEBHOOK_SECRET');
     await part.stop();
     expect(await deliveries()).toEqual([]);
@@ -52,8 +58,8 @@ describe('The webhooks of a primary', () => {
 
   it('refuse a callback that the key of the client does not allow', async () => {
     const { part } = createPart(null, webhookSecret);
-    part.job.admit?.(ended.request, { ...plainForm, callbackUrl: `${allowed}a` });
-    const other = { ...plainForm, callbackUrl: 'https://evil.example/' };
+    part.job.admit?.(ended.request, formWith(`${allowed}a`));
+    const other = formWith('https://evil.example/');
     expect(() => part.job.admit?.(ended.request, other)).toThrow(`begins with ${allowed}`);
   });
 });

@@ -15,6 +15,7 @@ import { LogBook } from '../../../support/basics/log-book.js';
 import { until } from '../../../support/basics/until.js';
 import { RawConnection, request } from '../../../support/clients/raw-http.js';
 import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
+import { noFeatures } from '../../../support/doors/no-features.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -39,7 +40,13 @@ async function serveJob(
 ) {
   const primary = new FakePrimary({}, (_request, signal) => run(signal));
   const bodyOf = ({ text, end, requestId }: CompletedAnswer) => ({ text, model: end.model, id: requestId });
-  const parts = { primary: primary.asPrimary, documents: documentInspector(), spill, clock: systemClock };
+  const parts = {
+    primary: primary.asPrimary,
+    features: noFeatures,
+    documents: documentInspector(),
+    spill,
+    clock: systemClock,
+  };
   const handler: AsyncHandler = (_req, res) =>
     answerWithJob(parts, res, ownRequest({ ...order, ...changes }), ownFormat(bodyOf));
   return Object.assign(await serveWith([handler]), { primary });

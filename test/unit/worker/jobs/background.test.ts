@@ -1,9 +1,12 @@
 import type { Request } from 'express';
 import { RelayError } from '../../../../src/shared/errors.js';
+import type { WorkerPart } from '../../../../src/worker/features/feature.js';
+import { RequestHooks } from '../../../../src/worker/features/request-hooks.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { acceptJob } from '../../../../src/worker/jobs/background.js';
 import { followsJob, prefersAsync } from '../../../../src/worker/jobs/job-request.js';
 import { answerOf } from '../../../support/doors/express-server.js';
+import { noFeatures } from '../../../support/doors/no-features.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
@@ -46,7 +49,7 @@ const order = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: fals
 const form = { route: '/ask', model: null, tool: null } as const;
 
 function partsOf(primary: FakePrimary) {
-  return { primary: primary.asPrimary, documents: documentInspector() };
+  return { primary: primary.asPrimary, features: noFeatures, documents: documentInspector() };
 }
 
 describe('A background job', () => {
@@ -68,23 +71,15 @@ describe('A background job', () => {
     expect(primary.calls).toEqual([{ name: 'accept', request: { job, form: { ...form, isStructured: false } } }]);
   });
 
-  it('calls back the URL of its header, or of the body', async () => {
-    const url = 'https://example.org/hooks/a';
-    const header = `X-Callback-Url: ${url}`;
+  it('has in its form what features add', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
-    const accept =
-      (inBody?: string): AsyncHandler =>
-      (_req, res) =>
-        acceptJob(partsOf(primary), res, order, { ...form, ...(inBody && { callbackUrl: inBody }) });
-    expect((await answerOf([accept()], [header])).status).toBe(202);
-    expect((await answerOf([accept(url)])).status).toBe(202);
-    const named = { form: { ...form, isStructured: false, callbackUrl: url } };
-    expect(primary.calls.map(({ request }) => request)).toMatchObject([named, named]);
-    const refusals = [await answerOf([accept()], [header, header]), await answerOf([accept(url)], [header])];
-    for (const { status, body } of refusals) {
-      expect([status, body.error]).toEqual([400, 'validation_error']);
-      expect(body.message).toMatch(/^x-callback-url: must be sent once/);
-    }
+    const part: WorkerPart = { routes: [], admitJob: ({ fields, isBackground }) => ({ ...fields, isBackground }) };
+    const features = new RequestHooks([part], {});
+    const job = { ...order, featureFields: { note: 'a' } };
+    const accept: AsyncHandler = (_req, res) => acceptJob({ ...partsOf(primary), features }, res, job, form);
+    expect((await answerOf([accept])).status).toBe(202);
+    const added = { note: 'a', isBackground: true };
+    expect(primary.calls).toMatchObject([{ request: { form: { ...form, isStructured: false, ...added } } }]);
   });
 
   it('is not accepted if the primary refuses it', async () => {

@@ -6,6 +6,7 @@ import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-r
 import { answerWithJob, JobReport } from '../../../../src/worker/jobs/run-job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { serveWith } from '../../../support/doors/express-server.js';
+import { noFeatures } from '../../../support/doors/no-features.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
@@ -47,7 +48,13 @@ async function serve(
   }
   const primary = new FakePrimary({ schemaFault: { fault: null } }, run);
   const spill = { file: async () => null };
-  const parts = { primary: primary.asPrimary, documents: documentInspector(), spill, clock: systemClock };
+  const parts = {
+    primary: primary.asPrimary,
+    features: noFeatures,
+    documents: documentInspector(),
+    spill,
+    clock: systemClock,
+  };
   return serveWith([(_req, res) => answerWithJob(parts, res, ownRequest({ ...job, ...differences }), format)]);
 }
 

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { cp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { features } from '../../../src/features.js';
+import { metricPrefix } from '../../../src/shared/metrics.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { root } from '../../support/documents/sources.js';
+import { type Service, startService } from '../../support/service/service.js';
+
+const run = promisify(execFile);
+const copied = ['src', 'docs/openapi.yaml', 'tools/browser-files.ts', 'package.json'];
+const names = features.map(({ name }) => name);
+/** Each feature alone, and if there are several, all of them: then only the core is left. */
+const cases: readonly (readonly [what: string, removed: readonly string[]])[] = [
+  ...names.map((name) => [name, [name]] as const),
+  ...(names.length > 1 ? [['all of them', names] as const] : []),
+];
+
+/** Copies the source code without these features and without their entries in the list. */
+async function copyWithout(folder: string, removed: readonly string[]): Promise<void> {
+  for (const path of copied) await cp(join(root, path), join(folder, path), { recursive: true });
+  for (const path of ['tsconfig.json', 'tsconfig.service.json']) await cp(join(root, path), join(folder, path));
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const list = join(folder, 'src', 'features.ts');
+  let text = await readFile(list, 'utf8');
+  for (const name of removed) {
+    await rm(join(folder, 'src', 'features', name), { recursive: true });
+    const imported = new RegExp(`^import \\{ (\\w+) \\} from './features/${name}/.*\n`, 'm');
+    const [line = '', entry = ''] = imported.exec(text) ?? [];
+    text = text.replace(line, '').replace(new RegExp(`(?<=\\[[^\\]]*)\\b${entry}\\b,?`), '');
+  }
+  await writeFile(list, text);
+}
+
+async function compile(folder: string): Promise<void> {
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  await run(process.execPath, [compiler, '-p', 'tsconfig.service.json'], { cwd: folder }).catch((error) => {
+    throw new Error(`the copy does not compile:\n${error.stdout}`);
+  });
+}
+
+/** Returns the status of GET without a check of the answer: the description of the API has the features. */
+async function statusOf(service: Service, path: string): Promise<number> {
+  return (await fetch(`${service.url}${path}`)).status;
+}
+
+describe.each([...cases])('The service without a feature: %s', (_, removed) => {
+  const gone = features.filter(({ name }) => removed.includes(name));
+  const variables = gone.flatMap((feature) => Object.keys(feature.variables));
+  let folder: TemporaryFolder;
+  let service: Service;
+
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    await copyWithout(folder.path, removed);
+    await compile(folder.path);
+    service = await startService({
+      env: { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) },
+      program: join(folder.path, 'dist', 'src', 'primary', 'main.js'),
+    });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it('answers questions, in a conversation and in the background, too', async () => {
+    expect(await service.post('/ask', { prompt: 'Hello' })).toMatchObject({ status: 200, body: { success: true } });
+    const { status, body } = await service.post('/chat', { message: 'Hello' });
+    expect([status, typeof body.conversation_id]).toEqual([200, 'string']);
+    const accepted = await service.post('/ask', { prompt: 'Hello' }, { prefer: 'respond-async' });
+    expect(accepted.status).toBe(202);
+    await service.log('background_job_ended', ({ outcome }) => outcome === 'ok');
+  });
+
+  it('reports its health and its figures', async () => {
+    expect((await service.get('/health')).status).toBe(200);
+    const { text } = await service.get('/metrics');
+    expect(text).toContain(`${metricPrefix}jobs_active`);
+  });
+
+  it('has neither the endpoints nor the fields nor the variables of the feature', async () => {
+    for (const { route } of gone.flatMap((feature) => feature.endpoints)) {
+      expect([route, await statusOf(service, route)]).toEqual([route, 404]);
+    }
+    for (const field of gone.flatMap((feature) => Object.keys(feature.requestFields))) {
+      const { status, body } = await service.post('/ask', { prompt: 'Hello', [field]: 'https://example.org/' });
+      expect([status, body.message]).toEqual([400, expect.stringContaining(`${field}: unknown field`)]);
+    }
+    const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+    for (const name of variables)
+      expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^${name} is not a variable`)));
+  });
+});
