@@ -169,7 +169,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   OTEL_TRACES_SAMPLER_ARG: ['share of traces for `traceidratio`, from 0 to 1'],
 };
 
-/** Returns the rows of the table of variables: name, default, meaning. Those of features come last. */
+/** Returns the rows of the table of variables: name, default, meaning. Variables of features come last. */
 export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
   const rows = Object.entries(variables).map(([name, [, , fallback]]): [string, string, string] => {
     const [meaning, shown = fallback ?? '–'] = meanings[name as VariableName];

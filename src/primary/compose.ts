@@ -95,7 +95,7 @@ export interface StartInput {
   readonly spans: SpanExporter | null;
   /** Creates the parts of the features, in the order of their list. */
   readonly createFeatures: readonly CreatePrimaryPart[];
-  /** Calls from workers, with those of features. */
+  /** Calls from workers, including the calls of features. */
   readonly calls: PrimaryCalls;
   /** MCP server of the operator that searches the web; null if none is configured. */
   readonly searchServer: SearchServer | null;

@@ -42,7 +42,7 @@ export interface FeatureCounter {
   read(): Readonly<Record<string, number>>;
 }
 
-/** What one feature does in the primary. */
+/** Part of a feature in the primary. */
 export interface PrimaryPart {
   readonly job: JobHooks;
   /** Handlers of the calls of the feature. */

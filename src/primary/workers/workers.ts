@@ -21,7 +21,7 @@ export interface WorkersSettings {
   readonly maxExchangeMs: number;
   /** Descriptors of the listening addresses. Every worker inherits them, so they stay open if no worker lives. */
   readonly fds: readonly number[];
-  /** Calls that a worker may make, with those of features. */
+  /** Calls that a worker may make, including the calls of features. */
   readonly calls: PrimaryCalls;
 }
 

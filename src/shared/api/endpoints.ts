@@ -173,7 +173,7 @@ export const toolRoutes = [
 ] as const satisfies readonly RoutePath[];
 export type ToolRoute = (typeof toolRoutes)[number];
 
-/** All endpoints of the service's native API, without those of features. The HTTP metrics and the OpenAPI document are built from both lists. */
+/** All endpoints of the native API in the core. The HTTP metrics and the OpenAPI document are built from both lists. */
 export const endpoints: readonly Endpoint[] = list;
 
 /** All endpoints of compatibility APIs. */

@@ -126,7 +126,7 @@ const ownVariables = Object.entries(variables).map(
   ([name, [, schema, fallback]]): NamedVariable => [name, schema, fallback],
 );
 
-/** Parses the variables of features. Also returns warnings about names that are variables of neither. */
+/** Parses the variables of features. Also warns of set variables that neither the core nor a feature has. */
 function parseFeatures(env: Environment, features: readonly ConfiguredFeature[], faults: string[]) {
   const all = variablesOf(features);
   const named = Object.entries(all).map(([name, { schema, fallback }]): NamedVariable => [name, schema, fallback]);
@@ -134,7 +134,7 @@ function parseFeatures(env: Environment, features: readonly ConfiguredFeature[],
   return { featureValues, unknown: unknownNames(env, [...Object.keys(variables), ...Object.keys(all)]) };
 }
 
-/** Parses variables. One with a fault has no value. */
+/** Parses variables. A variable with a fault has no value. */
 function parseVariables(
   env: Environment,
   named: readonly NamedVariable[],

@@ -8,7 +8,7 @@ export interface FeatureVariable {
   readonly schema: z.ZodType;
   /** Text that applies if the variable is unset; null for no value. */
   readonly fallback: string | null;
-  /** `part`: the value may contain a credential. `whole`: it is one, and never appears in the output of a program. */
+  /** `part`: the value may contain a credential. `whole`: the value is one, and is removed from the output of programs. */
   readonly secrecy: 'none' | 'part' | 'whole';
   readonly meaning: string;
   readonly shownDefault?: string;
@@ -24,7 +24,7 @@ export type ValuesOf<V extends FeatureVariables> = {
 /** Variables of a feature, and their checks. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
-  /** Returns contradictions between the variables. A variable with a fault of its own has no value. */
+  /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
   findWarnings(values: ValuesOf<V>): readonly string[];
@@ -35,7 +35,10 @@ export function variablesOf(features: readonly Pick<ConfiguredFeature, 'variable
   return Object.assign({}, ...features.map(({ variables }) => variables)) as FeatureVariables;
 }
 
-/** Returns the names of the variables whose values are credentials; with `includesParts`, or may contain one. */
+/**
+ * Returns the names of the variables whose values are credentials. With `includesParts`, also the names of variables
+ * that may contain one.
+ */
 export function secretNames(
   features: readonly Pick<ConfiguredFeature, 'variables'>[],
   includesParts: boolean,

@@ -68,7 +68,7 @@ const daySeconds = 86_400;
  */
 const maxAnswerBytes = 32 * 1024 ** 2;
 
-/** All variables except those of features, in the order of the documents. */
+/** All variables of the core, in the order of the documents. */
 export const variables = {
   MODEL_API_HOST: ['host', host, '127.0.0.1'],
   MODEL_API_PORT: ['port', integer(0, 65_535), '5051'],

@@ -36,7 +36,7 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   readonly logEvents: Readonly<Record<string, string>>;
 }
 
-/** Returns the calls from workers to the primary, with those of features. */
+/** Returns the calls from workers to the primary, including the calls of features. */
 export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>[]): PrimaryCalls {
   return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls) as PrimaryCalls;
 }

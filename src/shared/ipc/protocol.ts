@@ -224,7 +224,7 @@ const responseToStore = z.object({
   body: z.string(),
 });
 
-/** Calls from workers to the primary, without those of features. */
+/** Calls from workers to the primary. Features add further calls. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
   /** Reports that the worker listens on all of its addresses. */

@@ -5,7 +5,7 @@ import { type DestinationStream, pino } from 'pino';
 import { type Clock, delay } from '../clock.js';
 import { nonBlockingSetter } from '../node-internals/connections.js';
 
-/** Values of `event` and their meanings, except those of features. docs/monitoring.md has all of them. */
+/** Values of `event` in the core, and their meanings. Features add events; docs/monitoring.md lists all events. */
 export const logEvents = {
   config_warning: 'a variable or a tool of the host is suspect; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',

@@ -27,12 +27,12 @@ export interface JobOfRequest {
   readonly isBackground: boolean;
 }
 
-/** What one feature does in a worker. */
+/** Part of a feature in a worker. */
 export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
   /**
-   * Returns fields to add to the form of a background job; their names are unique to the feature. Throws
-   * `validation_error`.
+   * Returns fields to add to the form of a background job. No other feature may use their names. Throws
+   * `validation_error` if the request must be refused.
    */
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
 }

@@ -31,15 +31,7 @@ import {
 import { AnswerText, type SpillFolder } from './answer-text.js';
 import type { DocumentInspector } from './document-inspector.js';
 import type { FileReferences } from './file-references.js';
-import {
-  type AdmittingParts,
-  inWordsOf,
-  noteDroppedTools,
-  type ParsedRequest,
-  requestOf,
-  setFallback,
-  setIgnored,
-} from './job-request.js';
+import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback, setIgnored } from './job-request.js';
 
 /** Finished answer whose end the client does not have yet. */
 export interface UnsentAnswer {
@@ -73,7 +65,7 @@ export interface JobParts {
  * disconnects, and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
-  parts: Omit<JobParts, 'bodies' | 'files' | 'features'> & Pick<AdmittingParts, 'features'>,
+  parts: Omit<JobParts, 'bodies' | 'files'>,
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,

@@ -49,7 +49,7 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
   const gone = features.filter(({ name }) => removed.includes(name));
   const variables = gone.flatMap((feature) => Object.keys(feature.variables));
   let folder: TemporaryFolder;
-  let service: Service;
+  let service: Service; // undefined if the copy does not compile
 
   beforeAll(async () => {
     folder = await temporaryFolder();
@@ -61,7 +61,7 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
     });
   });
   afterAll(async () => {
-    await service.stop();
+    await service?.stop();
     await folder[Symbol.asyncDispose]();
   });
 

@@ -4,17 +4,17 @@ import { variablesOf } from '../../../src/shared/config/feature-variables.js';
 import { variables } from '../../../src/shared/config/variables.js';
 import { logEvents } from '../../../src/shared/log/logger.js';
 
-/** Variables of the core, then those of features. */
+/** Variables of the core and of features. */
 export const allVariables: Readonly<Record<string, unknown>> = { ...variables, ...variablesOf(features) };
 
-/** Events of the log and their meanings: those of the core, then those of features. */
+/** Events of the log and their meanings, first of the core and then of features. */
 export const allLogEvents: Readonly<Record<string, string>> = Object.assign(
   {},
   logEvents,
   ...features.map((feature) => feature.logEvents),
 );
 
-/** Endpoints of the native API: those of the core, then those of features. */
+/** Endpoints of the native API, first of the core and then of features. */
 export const nativeEndpoints: readonly (Pick<Endpoint, 'method' | 'errors' | 'others' | 'success'> & {
   readonly route: string;
 })[] = [...endpoints, ...features.flatMap((feature) => feature.endpoints)];

@@ -1,5 +1,6 @@
 import { webhooks } from '../../../../src/features/webhooks/feature.js';
 import { ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { secretNames } from '../../../../src/shared/config/feature-variables.js';
 import { webhookSecret } from '../../../support/service/receiver.js';
 
 const url = 'https://example.org/notices';
@@ -63,6 +64,24 @@ describe('The secret of notices', () => {
     const faults = await faultsOf({ MODEL_API_WEBHOOK_URL: url, MODEL_API_WEBHOOK_SECRET: secret });
     expect(faults).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_SECRET: .+/)]);
   });
+});
+
+it('The secret and the path of the receiver must not be visible to other programs', async () => {
+  expect(secretNames([webhooks], false)).toEqual(['MODEL_API_WEBHOOK_SECRET']);
+  expect(secretNames([webhooks], true)).toEqual(['MODEL_API_WEBHOOK_URL', 'MODEL_API_WEBHOOK_SECRET']);
+  const file = `MODEL_API_WEBHOOK_SECRET=${webhookSecret}`;
+  const env = { MODEL_API_WEBHOOK_SECRET: webhookSecret };
+  const warningsFor = async (mode: number) =>
+    (
+      await loadConfig(
+        env,
+        async () => file,
+        async () => mode,
+        [webhooks],
+      )
+    ).warnings;
+  expect(await warningsFor(0o600)).toEqual([]);
+  expect(await warningsFor(0o644)).toEqual([expect.stringContaining('MODEL_API_WEBHOOK_SECRET')]);
 });
 
 it('Variables of a feature that is not there are unknown', async () => {
