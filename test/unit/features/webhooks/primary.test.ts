@@ -25,7 +25,8 @@ function createPart(receiver: string | null, secret: string | null) {
   const optionsOf = (client: string) => ({ webhooks: client === 'key ada' ? allowed : null });
   const core = { host, store, clients: { optionsOf, budgets: [] }, budgets: { usesOf: () => [] }, clis: [] };
   const part = create(core as unknown as PrimaryCore);
-  const deliveries = async () => ((await part.handlers.deliveries?.({} as never)) as DeliveryList).deliveries;
+  const { deliveries: answer = () => null } = part.handlers;
+  const deliveries = async () => ((await answer({} as never)) as DeliveryList).deliveries;
   return { part, deliveries, counts: () => part.counters.map(({ name, read }) => [name, read()]) };
 }
 
