@@ -29,7 +29,6 @@ const deliveryEntry = z
     error: z.string().nullable().meta({ description: 'Why the last attempt has failed; null if it has not.' }),
   })
   .meta({ id: 'Delivery' });
-export type DeliveryEntry = z.infer<typeof deliveryEntry>;
 
 export const deliveryList = z
   .strictObject({

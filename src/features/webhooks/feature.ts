@@ -1,16 +1,26 @@
 import type { PrimaryFeature } from '../../primary/features/feature.js';
 import type { WorkerFeature } from '../../worker/features/feature.js';
-import * as shared from './shared.js';
+import {
+  calls,
+  endpoints,
+  findFaults,
+  findWarnings,
+  logEvents,
+  requestFields,
+  requestHeaders,
+  variables,
+  type WebhookValues,
+} from './shared.js';
 
 /** Notices to the operator's receiver, and callbacks to the URLs that clients name for their background jobs. */
 export const webhooks = {
   name: 'webhooks',
-  ...shared,
-  loadPrimary: async (values: shared.WebhookValues) => {
+  ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, logEvents },
+  loadPrimary: async (values: WebhookValues) => {
     const { createWebhooks } = await import('./primary.js');
     // the code that sends needs memory
     const post = values.MODEL_API_WEBHOOK_SECRET === null ? null : await import('./post.js');
     return createWebhooks(values, post?.noticePoster ?? null);
   },
   loadWorker: () => import('./worker.js'),
-} satisfies PrimaryFeature<typeof shared.variables> & WorkerFeature<typeof shared.calls>;
+} satisfies PrimaryFeature<typeof variables> & WorkerFeature<typeof calls>;

@@ -27,7 +27,7 @@ export interface EndedBackgroundJob {
 }
 
 /** Hooks of a job, called in this order. */
-export interface JobHooks {
+interface JobHooks {
   /** Throws if the service must refuse this background job. */
   admit?(request: JobRequest, form: JobForm): void;
   /** Called once for each background job, when its end is stored. Never throws. */

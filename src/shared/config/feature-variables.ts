@@ -4,7 +4,7 @@ import type { z } from 'zod';
  * Environment variable of a feature. `meaning` and `shownDefault` are for the documents; without `shownDefault`, they
  * show the fallback.
  */
-export interface FeatureVariable {
+interface FeatureVariable {
   readonly schema: z.ZodType;
   /** Text that applies if the variable is unset; null for no value. */
   readonly fallback: string | null;

@@ -38,7 +38,7 @@ export interface WorkerPart {
 }
 
 /** Code of a feature for a worker. */
-export interface WorkerModule<C extends Calls = Calls> {
+interface WorkerModule<C extends Calls = Calls> {
   createPart(core: WorkerCore<C>): WorkerPart;
 }
 
