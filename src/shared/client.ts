@@ -134,7 +134,7 @@ export function isGroupUsage(name: string): boolean {
 
 /** Kinds of clients. `other` is the sum of several clients. */
 export const clientKinds = ['key', 'made', 'user', 'sso', 'address', 'other'] as const;
-type ClientKind = (typeof clientKinds)[number];
+export type ClientKind = (typeof clientKinds)[number];
 
 /** Kinds of owners of a budget. A group and the whole service are no clients. */
 export const budgetKinds = [...clientKinds, 'group', 'service'] as const;

@@ -1,4 +1,4 @@
-import { readClientId } from '../../shared/client.js';
+import { type ClientKind, readClientId } from '../../shared/client.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
 import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
@@ -70,9 +70,10 @@ export function tenantOf({
   isContinuable,
 }: Pick<Job, 'request' | 'launch' | 'isContinuable'>): Tenant | null {
   const { client, offer = null, search } = request;
-  if (!renewedKinds.has(readClientId(client).kind) || search !== undefined) return null;
+  if (unknownPeople.has(readClientId(client).kind) || search !== undefined) return null;
   const { system, schema } = launch;
   return { client, system, schema, offer, isQuestion: !isContinuable };
 }
 
-const renewedKinds: ReadonlySet<string> = new Set(['key', 'user', 'sso']);
+/** Kinds of clients behind which there may be several people. */
+const unknownPeople: ReadonlySet<ClientKind> = new Set(['address', 'other']);

@@ -2,6 +2,7 @@ import type { SharedConversations } from '../../../src/primary/hosts/redis-conve
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
+import { sameNames, shareHolder } from '../../support/basics/identities.js';
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { jobRequest, plainForm } from '../../support/jobs/job-records.js';
@@ -78,6 +79,28 @@ it('A job is not replaced by a job with the same id, which another host sends', 
   } finally {
     await store.close();
   }
+});
+
+it('Clients with equal names share the places for background jobs only with their holder', async () => {
+  const wrong: string[] = [];
+  for (const one of sameNames) {
+    await server.ask('FLUSHALL');
+    const limits = { ...usualLimits, clientShare: 1 };
+    const store = await openRedisAt(server.url, limits, { maxJobs: 4, maxBytes: 1e6, ttlMs: 60_000 });
+    const accept = (id: string, client: string) =>
+      store.jobs.accept({ id, title: 'Hi', form: plainForm, createdAt: Date.now(), request: jobRequest({ client }) });
+    for (const id of ['first', 'second', 'third']) await accept(id, one.client);
+    for (const other of sameNames) {
+      const isRefused = await accept('fourth', other.client).then(
+        () => false,
+        (error: Error) => /of this client wait/.test(error.message),
+      );
+      await store.jobs.remove('fourth');
+      if (isRefused !== shareHolder(one, other)) wrong.push(`${one.client} | ${other.client}`);
+    }
+    await store.close();
+  }
+  expect(wrong).toEqual([]);
 });
 
 describe('Responses on two hosts', () => {

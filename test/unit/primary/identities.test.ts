@@ -7,10 +7,12 @@ import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
 import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';
 import { StoredFiles } from '../../../src/primary/files/stored-files.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
+import { tenantOf } from '../../../src/primary/jobs/job-processes.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import { maxOfClient } from '../../../src/primary/store/contract/deliveries.js';
@@ -248,6 +250,13 @@ describe('Clients with equal names', () => {
     });
     const serve = (one: KnownIdentity, other: KnownIdentity) => mayServe(tenantFor(one), tenantFor(other));
     expect(await wrongPairs(serve, () => false)).toEqual([]);
+  });
+
+  it('have renewed processes, unless several people may be behind an address', () => {
+    for (const { client } of [...sameNames, { client: 'other' }]) {
+      const tenant = tenantOf({ request: jobRequest({ client }), launch: plainLaunch(null), isContinuable: false });
+      expect([client, tenant?.client]).toEqual([client, /^(address |other)/.test(client) ? undefined : client]);
+    }
   });
 
   it('have processes of their own', () => {

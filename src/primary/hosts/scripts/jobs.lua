@@ -10,9 +10,11 @@ local function listOf(client) return key('of:' .. client) end
 local function runningOf(run) return key('run:' .. run) end
 local channel = key('told')
 
--- Returns the key holder of a sub-client; any other client itself.
+-- Returns the holder of a client, as `holderOf` in shared/client.ts does: the key of a sub-client, the person who has made
+-- a key, and any other client itself. A slash in the name of a user or an address is a part of the name.
+local hasParts = {key = true, made = true, sso = true}
 local function holderOf(client)
-  local at = string.sub(client, 1, 4) == 'key ' and string.find(client, '/', 1, true)
+  local at = hasParts[string.match(client, '^%a+')] and string.find(client, '/', 1, true)
   return at and string.sub(client, 1, at - 1) or client
 end
 local function openOf(client) return 'open-of:' .. holderOf(client) end
