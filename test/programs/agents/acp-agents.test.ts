@@ -142,6 +142,7 @@ describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => 
     expect(api.requests).toHaveLength(4); // no request besides the turns
     expect(api.requests.flatMap(({ tools = [] }) => tools)).toEqual([]);
     expect(JSON.stringify(api.requests)).not.toContain(canary);
+    expect(JSON.stringify(api.requests)).not.toContain('<available_skills>');
     expect(api.requests.at(-1)?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(3);
   });
 

@@ -28,7 +28,7 @@ export interface AgentPackage {
 
 export const agentPackages = {
   opencode: { name: 'opencode-ai', version: '1.18.33', program: 'opencode-linux-x64/bin/opencode' },
-  qwen: { name: '@qwen-code/qwen-code', version: '0.15.10', program: '@qwen-code/qwen-code/cli.js' },
+  qwen: { name: '@qwen-code/qwen-code', version: '0.24.4', program: '@qwen-code/qwen-code/cli.js' },
 } as const satisfies Readonly<Record<string, AgentPackage>>;
 
 export type PackagedAgent = keyof typeof agentPackages;
@@ -155,7 +155,7 @@ const forms: Readonly<Record<CodingAgent, AgentForm>> = {
     },
   },
   'qwen-code': {
-    package: { name: '@qwen-code/qwen-code', version: '0.24.4', program: '@qwen-code/qwen-code/cli.js' },
+    package: agentPackages.qwen,
     files: {},
     env: {},
     chat: chatByRuns((said, isFirst) => [...(isFirst ? [] : ['--continue']), '-p', said]),

@@ -80,9 +80,14 @@ function geminiSettings(variables: GivenVariables) {
 
 /** Tools to exclude by name: with an empty or unknown list of allowed tools, this agent keeps some. */
 const qwenTools = [
-  ...['agent', 'skill', 'task', 'tool_search', 'ask_user_question', 'exit_plan_mode', 'todo_write', 'save_memory'],
-  ...['read_file', 'write_file', 'edit', 'glob', 'grep_search', 'list_directory', 'run_shell_command', 'web_fetch'],
-  ...['cron_create', 'cron_list', 'cron_delete', 'send_message', 'task_stop', 'monitor', 'lsp'],
+  ...['agent', 'skill', 'task', 'tool_call', 'tool_search', 'ask_user_question', 'todo_write', 'save_memory'],
+  ...['enter_plan_mode', 'exit_plan_mode', 'enter_worktree', 'exit_worktree', 'get_goal', 'propose_goal'],
+  ...['update_goal', 'list_agents', 'record_artifact', 'record_source', 'artifact', 'report_findings'],
+  ...['read_file', 'write_file', 'edit', 'glob', 'grep_search', 'list_directory', 'run_shell_command', 'exec'],
+  ...['notebook_edit', 'web_fetch', 'web_search', 'image_gen', 'zoom_image', 'display_image', 'read_mcp_resource'],
+  ...['cron_create', 'cron_list', 'cron_delete', 'loop_wakeup', 'send_message', 'task_stop', 'monitor', 'lsp'],
+  ...['task_create', 'task_update', 'task_list', 'team_create', 'team_delete', 'team_plan_approval'],
+  ...['request_shutdown', 'create_sub_session', 'workflow'],
 ];
 
 function qwenSettings(variables: GivenVariables) {
@@ -98,7 +103,8 @@ function qwenSettings(variables: GivenVariables) {
     model: { skipLoopDetection: true, skipNextSpeakerCheck: true, skipStartupContext: true },
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false },
     mcp: { allowed: [] },
-    ...{ context, hooksConfig, skills, privacy, telemetry },
+    skills: { ...skills, disabledLevels: ['bundled', 'extension', 'project', 'user'] },
+    ...{ context, hooksConfig, privacy, telemetry },
   };
 }
 
