@@ -83,10 +83,19 @@ export function rootOf({ id, origins }: WithOrigins): string {
   return origins?.split(' ', 1)[0] ?? id;
 }
 
-/** Conversation with its title: the client's title, otherwise its first words. `origins`: see `originsOf`. */
+/** Turn of a conversation that waits or runs. `title`: the first words of its message. */
+export const openTurn = z
+  .object({ id: z.string(), title: z.string(), status: z.enum(['queued', 'running']), isBackground: z.boolean() })
+  .readonly();
+export type TurnInProgress = z.infer<typeof openTurn>;
+
+/**
+ * Conversation with its title: the client's title, otherwise its first words. `origins`: see `originsOf`. `openTurn`:
+ * the turn that runs, otherwise the first one that waits, on this host.
+ */
 export const titledConversation = conversationSnapshot
   .unwrap()
-  .extend({ title: z.string(), origins: z.string().nullable() })
+  .extend({ title: z.string(), origins: z.string().nullable(), openTurn: openTurn.optional() })
   .readonly();
 export type TitledConversation = z.infer<typeof titledConversation>;
 

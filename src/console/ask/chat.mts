@@ -3,7 +3,7 @@ import type { ConversationMessages } from '../../shared/api/conversations.js';
 import type { Api } from '../base/api.mjs';
 import { ApiError, asError, isAbort } from '../base/failures.mjs';
 import { Observable } from '../base/observable.mjs';
-import type { PageClock } from '../base/page-clock.mjs';
+import { delay, type PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
 import { AnswerCancelled, AnswerLost, Asking } from './asking.mjs';
@@ -11,7 +11,9 @@ import {
   ChatTurn,
   chatBodyOf,
   rememberTurns,
+  type TurnElsewhere,
   type TurnState,
+  turnFromElsewhere,
   turnsOf,
   type UserMessage,
   withRemembered,
@@ -59,6 +61,8 @@ export function isAnswering({ turns }: ChatView): boolean {
   return turns.some(({ isOpen }) => isOpen);
 }
 
+/** Time between two questions whether a job of another page or program has ended. */
+const betweenLooksMs = 2000;
 /** Maximum number of answers streamed at once. A browser opens six connections to a server: two stay for requests. */
 const maxOpenAnswers = 4;
 
@@ -83,6 +87,10 @@ export class Chat {
   #leftTalks: readonly Talk[] = [];
   /** IDs of conversations that began on this page, by local name. */
   readonly #ids = new Map<string, string>();
+  /** IDs of conversations that the service no longer has. */
+  readonly #goneIds = new Set<string>();
+  /** Jobs that this page has ended or stopped: the service may still list them for a moment. */
+  readonly #leftJobs = new Set<string>();
   #nextId = 1;
   readonly #takeId = () => this.#nextId++;
 
@@ -138,11 +146,76 @@ export class Chat {
     } catch (error) {
       turn.state.set(stateAfter(error));
     }
-    if (turn.job !== null) this.#asking.remove(turn.job); // the conversation has the answer, or the user wants none
+    if (turn.job !== null) this.#removeJob(turn.job); // the conversation has the answer, or the user wants none
     turn.job = null;
     this.#remember(talk.view);
     if (turn.isStored) this.#leftTalks = this.#leftTalks.filter((other) => other !== talk);
     this.#update();
+  }
+
+  #removeJob(job: string): void {
+    this.#leftJobs.add(job);
+    this.#asking.remove(job);
+  }
+
+  /**
+   * Shows what other pages and programs of the same client have asked in the open conversation: the turn that runs, and
+   * turns that were stored since. Does nothing while an answer is open. Called regularly, so a failure is ignored.
+   */
+  async lookElsewhere(): Promise<void> {
+    const talk = this.#current;
+    const { conversationId: id, state } = talk.view;
+    if (id === null || state !== 'ready' || this.isBusy.value || this.#goneIds.has(id)) return;
+    const found = await this.#conversation(id).catch((error) => {
+      if (error instanceof ApiError && error.status === 404) this.#goneIds.add(id);
+      return null;
+    });
+    if (found === null || this.#current !== talk || this.isBusy.value) return;
+    const { open_turn: open, message_count: count } = found;
+    if (open !== null && !this.#leftJobs.has(open.job_id)) return this.#followElsewhere(talk, id, open);
+    const stored = talk.view.turns.filter(({ isStored }) => isStored).length;
+    if (count > 2 * stored) await this.#readOn(talk, id);
+  }
+
+  #conversation(id: string, signal?: AbortSignal): Promise<ConversationBody> {
+    return this.#api.json<ConversationBody>(pathOf(id), { asksForKey: false, ...(signal && { signal }) });
+  }
+
+  /** Shows the turn to its end. If the user stops it, its job is cancelled. */
+  async #followElsewhere(talk: Talk, id: string, open: TurnElsewhere): Promise<void> {
+    const turn = turnFromElsewhere(this.#takeId(), open, this.#clock.now());
+    talk.request = new AbortController();
+    const { signal } = talk.request;
+    this.#show(talk, { turns: [...talk.view.turns, turn], isInPlace: false });
+    try {
+      if (open.background) await this.#asking.follow(turn, open.job_id, signal);
+      else await this.#untilEnded(id, open.job_id, signal);
+    } catch {
+      // the conversation has no such turn then: the page that asked shows why
+      if (signal.aborted) this.#removeJob(open.job_id);
+    }
+    await this.#readOn(talk, id);
+    this.#leftTalks = this.#leftTalks.filter((other) => other !== talk);
+    this.#update();
+  }
+
+  /** Waits until the job of a plain request has ended: only that request receives the answer. */
+  async #untilEnded(id: string, job: string, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await delay(this.#clock, betweenLooksMs, signal);
+      const { open_turn: open } = await this.#conversation(id, signal);
+      if (open?.job_id !== job) return;
+    }
+  }
+
+  /** Replaces the turn of another page by the turns that were stored since. */
+  async #readOn(talk: Talk, id: string): Promise<void> {
+    const path = `${pathOf(id)}/messages`;
+    const messages = await this.#api.json<ConversationMessages>(path, { asksForKey: false }).catch(() => null);
+    const own = talk.view.turns.filter(({ isFromElsewhere }) => !isFromElsewhere);
+    const stored = messages === null ? [] : turnsOf(messages, this.#takeId);
+    const added = stored.slice(own.filter(({ isStored }) => isStored).length);
+    this.#show(talk, { turns: [...own, ...added] });
   }
 
   stop(): void {
@@ -279,7 +352,9 @@ export class Chat {
       const id = isThere ? conversationId : null;
       this.#show(talk, { conversationId: id, turns: this.#withRemembered(conversationId, []), state: { failure } });
     }
-    if (this.#current === talk) void this.#resume(talk);
+    if (this.#current !== talk) return;
+    void this.#resume(talk);
+    await this.lookElsewhere();
   }
 
   #withRemembered(conversationId: string, stored: readonly ChatTurn[]): readonly ChatTurn[] {

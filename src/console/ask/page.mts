@@ -16,6 +16,8 @@ import { chatBodyOf, type UserMessage } from './turn.mjs';
 import { Announcement, TurnList } from './turns.mjs';
 import { useVersions } from './versions.mjs';
 
+const betweenLooksMs = 3000;
+
 /** Shows the page Ask: the list of conversations and the chat. */
 export function AskPage({ params }: PageProps) {
   const chat = useChat();
@@ -43,6 +45,7 @@ export function AskPage({ params }: PageProps) {
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
   const { pages, versions, items } = useStored(chat, view);
+  useElsewhere(page, chat, pages);
   useTabTitle(page, titleIn([...(items ?? []), ...versions], view), params);
   return html`<div class="desk">
     <${History} chat=${chat} pages=${pages} versions=${versions} begin=${begin} />
@@ -78,6 +81,24 @@ function useStored(chat: Chat, view: ChatView) {
   const pages = useConversations(changes);
   const versions = useVersions(view, changes);
   return { pages, versions, items: useValue(pages.view).items };
+}
+
+/** Looks regularly for what other pages and programs of the same client have asked, while the page is seen. */
+function useElsewhere(
+  page: RefObject<HTMLElement | null>,
+  chat: Chat,
+  pages: ReturnType<typeof useConversations>,
+): void {
+  const { clock, link } = useParts();
+  const isUp = useValue(link.state) === 'up';
+  useEffect(() => {
+    if (!isUp) return;
+    return clock.every(betweenLooksMs, () => {
+      if (document.visibilityState === 'hidden' || page.current?.closest('[hidden]') !== null) return;
+      void chat.lookElsewhere();
+      if (pages.view.value.state === 'ready' && pages.search === '') void pages.readFirst();
+    });
+  }, [chat, pages, clock, isUp]);
 }
 
 /** Returns a text that changes whenever the list of conversations may be out of date. */

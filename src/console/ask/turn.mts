@@ -1,4 +1,4 @@
-import type { ChatResult } from '../../shared/api/chat.js';
+import type { ChatResult, ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
 import { Observable } from '../base/observable.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
@@ -25,6 +25,9 @@ export interface UserMessage {
   readonly effort: ChosenEffort | null;
   readonly schema: object | null;
 }
+
+/** Turn of a stored conversation that waits or runs. */
+export type TurnElsewhere = NonNullable<ConversationBody['open_turn']>;
 
 export type ChatBody = Readonly<Record<string, unknown>>;
 
@@ -79,9 +82,12 @@ export class ChatTurn {
   readonly thoughts = new Observable('');
   /** Id of the background job that answers; null if there is none, or before the service has accepted it. */
   job: string | null = null;
+  /** Whether the message was sent by another page or program of the same client. Its text is only the beginning. */
+  readonly isFromElsewhere: boolean;
 
-  constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
+  constructor(id: number, asked: UserMessage, state: TurnState, text = '', isFromElsewhere = false) {
     this.id = id;
+    this.isFromElsewhere = isFromElsewhere;
     this.question = asked;
     this.state = new Observable(state);
     this.text = new Observable(text);
@@ -95,6 +101,12 @@ export class ChatTurn {
   get isStored(): boolean {
     return this.state.value.kind === 'done';
   }
+}
+
+/** Builds the turn that another page or program of the same client has begun. */
+export function turnFromElsewhere(id: number, { title, status }: TurnElsewhere, sinceMs: number): ChatTurn {
+  const asked = { text: title ?? '', images: [], system: '', model: null, effort: null, schema: null };
+  return new ChatTurn(id, asked, { kind: status === 'running' ? 'running' : 'sent', sinceMs }, '', true);
 }
 
 type Said = ConversationMessages['messages'][number];
@@ -158,7 +170,9 @@ const maxRemembered = 20;
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
   const known = memory.recall<RememberedConversation[]>(memoryName) ?? [];
   const otherViews = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
-  const unstored = turns.flatMap((turn, index) => (turn.isStored ? [] : [unstoredTurn(turn, turns.slice(0, index))]));
+  const unstored = turns.flatMap((turn, index) =>
+    turn.isStored || turn.isFromElsewhere ? [] : [unstoredTurn(turn, turns.slice(0, index))],
+  );
   if (unstored.length === 0) return memory.remember(memoryName, ...(otherViews.length === 0 ? [] : [otherViews]));
   const bare = unstored.map((turn) => ({ ...turn, question: { ...turn.question, images: [] } }));
   const [whole, light] = [unstored, bare].map((form) => ({ conversationId, turns: form }));

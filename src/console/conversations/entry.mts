@@ -68,7 +68,11 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []);
+  useEffect(() => {
+    if (field.current === null) return;
+    field.current.value = typed ?? item.title; // as an attribute, each new list would replace what the user types
+    field.current.select();
+  }, []);
   const save = (event: Event) => {
     event.preventDefault();
     const title = field.current?.value.trim() || null;
@@ -84,7 +88,7 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
     onEnd(field.current?.value);
   };
   return html`<form class="rename" onSubmit=${save} onKeyDown=${leave}>
-    <input ref=${field} aria-label="Title" maxlength="200" placeholder="First words" value=${typed ?? item.title} disabled=${isRunning} />
+    <input ref=${field} aria-label="Title" maxlength="200" placeholder="First words" disabled=${isRunning} />
     <button class="button primary small" disabled=${isRunning}>Save</button>
     <button type="button" class="button quiet small" onClick=${() => onEnd()}>Cancel</button>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}

@@ -143,6 +143,8 @@ function Drawer({ list, onNew }: DrawerProps) {
 }
 
 const searchDelayMs = 250;
+/** Words for a turn that another page or program has begun. */
+const openStatuses = { queued: 'In the queue', running: 'Answering' } as const;
 
 interface HistoryListProps extends ConversationsProps {
   readonly act: Act;
@@ -165,7 +167,8 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
       : html`${link(html`<${Entry} item=${item} status=${statusOf(item)} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
   const roots = new Map(view.items?.map((item) => [item.conversation_id, rootOf(item)]));
   const statusOf = (item: ListedConversation) =>
-    talks.find(({ id, status }) => status !== '' && id !== null && roots.get(id) === rootOf(item))?.status;
+    talks.find(({ id, status }) => status !== '' && id !== null && roots.get(id) === rootOf(item))?.status ??
+    (item.open_turn === null ? undefined : openStatuses[item.open_turn.status]);
   const listed = view.items && firstVersions(view.items);
   const isOpen = ({ conversation_id: id }: ListedConversation) =>
     id === openId || (openId !== null && versions.some((version) => version.conversation_id === id));

@@ -119,7 +119,7 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
   readonly features: Pick<FeatureHooks, 'admitBackground' | 'handlers'>;
-  readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
+  readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'openTurns' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
@@ -265,15 +265,24 @@ type ConversationCalls =
 function conversationHandlers({
   conversations,
   journaledConversations,
+  clientJobs,
   noteActivity,
 }: Services): Pick<SharedHandlers, ConversationCalls> {
+  const withOpenTurns = (found: readonly TitledConversation[], client: string) => {
+    const open = clientJobs.openTurns(client);
+    return found.map((each) => ({ ...each, openTurn: open.get(each.id) }));
+  };
   return {
-    conversation: ({ id, client }) => conversations.snapshot(id, client),
+    conversation: async ({ id, client }) => ({
+      ...(await conversations.snapshot(id, client)),
+      openTurn: clientJobs.openTurns(client).get(id),
+    }),
     renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
     deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
-    conversations: ({ client, before, limit, search, versionOf }) => {
+    conversations: async ({ client, before, limit, search, versionOf }) => {
       noteActivity();
-      return conversations.list(client, before, limit, search, versionOf);
+      const page = await conversations.list(client, before, limit, search, versionOf);
+      return { ...page, conversations: withOpenTurns(page.conversations, client) };
     },
     transcript: (order) => {
       noteActivity();

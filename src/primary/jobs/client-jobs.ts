@@ -1,4 +1,5 @@
 import type { CallerJob, CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
+import type { TurnInProgress } from '../../shared/conversation.js';
 import { cancelled } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
@@ -108,6 +109,20 @@ export class ClientJobs {
     });
     const listed = [...callers.map((job) => this.#viewOfOpen(job)), ...(await Promise.all(background))];
     return { jobs: client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
+  }
+
+  /** Returns the open turns of a client on this host by the id of their conversation: the running one if there is one. */
+  openTurns(client: string): ReadonlyMap<string, TurnInProgress> {
+    const jobs: Job[] = [...this.#runner.callers, ...this.#jobs.of(client)];
+    const open = new Map<string, TurnInProgress>();
+    for (const job of jobs) {
+      const { client: owner, conversationId, text } = job.request;
+      if (owner !== client || conversationId === null) continue;
+      if (open.has(conversationId) && job.isWaiting) continue;
+      const turn = { id: this.idOf(job), title: titleOf(text), isBackground: job.background !== null };
+      open.set(conversationId, { ...turn, status: job.isWaiting ? 'queued' : 'running' });
+    }
+    return open;
   }
 
   #callerJobs({ client, status, before }: JobListOrder): Job[] {

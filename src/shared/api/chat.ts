@@ -89,6 +89,25 @@ export const chatResult = z
   .meta({ id: 'ChatResult' });
 export type ChatResult = z.infer<typeof chatResult>;
 
+const openTurn = z
+  .strictObject({
+    job_id: z.string(),
+    status: z.enum(['queued', 'running']),
+    background: z.boolean().meta({
+      description:
+        'Whether `GET /jobs/{job_id}/events` streams the answer. Otherwise only the request that began the turn receives it.',
+    }),
+    title: z.string().nullable().meta({
+      description:
+        'The first 80 characters of the message, in one line. Null if clients may not read stored conversations.',
+    }),
+  })
+  .nullable()
+  .meta({
+    description:
+      'The turn that runs on this host, otherwise the first one that waits; null if there is none. Its messages are not in the conversation before it has ended.',
+  });
+
 export const conversationBody = z
   .strictObject({
     success: z.literal(true),
@@ -99,6 +118,7 @@ export const conversationBody = z
         'The title that the client has set, otherwise the first 80 characters of its first message, in one line. Null if clients may not read stored conversations.',
     }),
     origins,
+    open_turn: openTurn,
     message_count: count,
     tokens_used: tokensUsed,
     created_at: time,

@@ -43,13 +43,14 @@ export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): H
   };
 }
 
-/** Hides the title if messages may not be read, because it may quote one. */
+/** Hides the titles if messages may not be read, because they may quote one. */
 export function getConversation(primary: Primary, { readBack }: Pick<WorkerSettings, 'readBack'>): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const conversation = await primary.call('conversation', { id: idOf(req.params), client });
     const body = conversationBodyOf(conversation, requestId);
-    sendJson(res, readBack ? body : { ...body, title: null });
+    const { open_turn: turn } = body;
+    sendJson(res, readBack ? body : { ...body, title: null, open_turn: turn && { ...turn, title: null } });
   };
 }
 
@@ -79,6 +80,7 @@ function conversationBodyOf(snapshot: TitledConversation, requestId: string): Co
     status: 'active',
     title: snapshot.title,
     origins: originsIn(snapshot),
+    open_turn: openTurnIn(snapshot),
     created_at: timestamp(snapshot.createdAt),
     ...figuresOf(snapshot),
     request_id: requestId,
@@ -87,6 +89,12 @@ function conversationBodyOf(snapshot: TitledConversation, requestId: string): Co
 
 function originsIn({ origins }: TitledConversation): ConversationBody['origins'] {
   return decodeOrigins(origins).map(({ id, messageCount }) => ({ conversation_id: id, message_count: messageCount }));
+}
+
+function openTurnIn({ openTurn }: TitledConversation): ConversationBody['open_turn'] {
+  if (openTurn === undefined) return null;
+  const { id, status, title, isBackground } = openTurn;
+  return { job_id: id, status, title, background: isBackground };
 }
 
 function idOf(params: Readonly<Record<string, string | string[]>>): string {
@@ -150,6 +158,7 @@ function listOf({ conversations, next }: ConversationPage, requestId: string): C
       ...figuresOf(snapshot),
       title: snapshot.title,
       origins: originsIn(snapshot),
+      open_turn: openTurnIn(snapshot),
     })),
     next_cursor: next === null ? null : String(next),
     request_id: requestId,

@@ -497,7 +497,7 @@ def f(x): return "<script>alert(1)</script>"
     await ask.send('What is my name?');
     await ask.button('Ask in a new conversation').click();
     expect(await ask.answer()).not.toContain('Ada');
-    expectClean(browser, service, /status of 400/);
+    expectClean(browser, service, /status of 40[04]/);
   });
 });
 

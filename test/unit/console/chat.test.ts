@@ -20,6 +20,7 @@ interface Chat {
       readonly state: unknown;
     };
   };
+  lookElsewhere(): Promise<void>;
   ask(message: object): Promise<void>;
   askInstead(turn: Turn, message: object): Promise<void>;
   read(conversationId: string): Promise<void>;
@@ -52,6 +53,9 @@ async function begin(refusals: readonly object[] = []) {
   const { promise: released, resolve: release } = withResolvers();
   const said = new Map<string, object[]>([['b', []]]);
   const jobs = new Map<string, { readonly message: string }>();
+  /** Turns that other pages and programs have begun, by conversation. */
+  const open = new Map<string, object>();
+  const looks: string[] = [];
   const api = {
     async *events(path: string, { body: plain, signal }: { body?: { message: string }; signal: AbortSignal }) {
       const body = plain ?? jobs.get(path.split('/')[2] ?? '') ?? { message: '' };
@@ -74,9 +78,15 @@ async function begin(refusals: readonly object[] = []) {
         return { job_id: `j${jobs.size - 1}` };
       }
       if (request.method === 'DELETE') return { deleted: removed.push(path) > 0 };
+      const id = path.split('/')[2] ?? '';
+      if (path === `/chat/${id}` && request.method === undefined) {
+        looks.push(id);
+        if (id === 'gone') throw new ApiError(404, { error: 'not_found', message: '' });
+        return { open_turn: open.get(id) ?? null, message_count: said.get(id)?.length ?? 0 };
+      }
       asked.push({ path, ...request, signal: null });
       if (path === '/chat/gone/messages') throw new ApiError(404, { error: 'not_found', message: '' });
-      if (path.endsWith('/messages')) return { system: null, messages: said.get(path.split('/')[2] ?? '') };
+      if (path.endsWith('/messages')) return { system: null, messages: said.get(id) };
       return { conversation_id: 'fork' };
     },
   };
@@ -92,7 +102,7 @@ async function begin(refusals: readonly object[] = []) {
     removeItem: (name: string) => void items.delete(name),
   };
   const load = () => new Chat(api, pageClock, new TabMemory(storage));
-  return { chat: load(), load, clock, asked, removed, said, release };
+  return { chat: load(), load, clock, asked, removed, said, jobs, open, looks, release };
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
@@ -286,5 +296,87 @@ describe('A chat', () => {
     await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));
     const body = { message: 'other', system: 'Be brief.', version_of: 'a', thoughts: true };
     expect(asked.slice(1)).toEqual([body]);
+  });
+});
+
+describe('A chat whose conversation is continued elsewhere', () => {
+  const elsewhere = (background: boolean) => ({ job_id: 'j0', status: 'running', title: 'slow', background });
+
+  async function opened() {
+    const harness = await begin();
+    harness.said.set('a', echoed('first'));
+    await harness.chat.read('a');
+    return harness;
+  }
+
+  it('shows turns that were stored since, once', async () => {
+    const { chat, said } = await opened();
+    said.set('a', [...echoed('first'), ...echoed('second')]);
+    await chat.lookElsewhere();
+    await chat.lookElsewhere();
+    expect(shownBy(chat)).toEqual(['first done', 'second done']);
+  });
+
+  it('follows a background job to its end, and keeps its record for the page that asked', async () => {
+    const { chat, jobs, open, removed, release } = await opened();
+    jobs.set('j0', { message: 'slow' });
+    open.set('a', elsewhere(true));
+    const shown = chat.lookElsewhere();
+    await settled();
+    expect([shownBy(chat), chat.isBusy.value]).toEqual([['first done', 'slow running'], true]);
+    open.clear();
+    release();
+    await shown;
+    expect([shownBy(chat), chat.isBusy.value, removed]).toEqual([['first done', 'slow done'], false, []]);
+  });
+
+  it('waits for the end of a plain request', async () => {
+    const { chat, clock, said, open } = await opened();
+    open.set('a', elsewhere(false));
+    const shown = chat.lookElsewhere();
+    await settled();
+    expect(shownBy(chat)).toEqual(['first done', 'slow running']);
+    open.clear();
+    said.set('a', [...echoed('first'), ...echoed('slowly')]);
+    await clock.advance(2000);
+    await shown;
+    expect(shownBy(chat)).toEqual(['first done', 'slowly done']);
+  });
+
+  it('cancels the job when the user stops it, and does not show it again while it ends', async () => {
+    const { chat, jobs, open, removed } = await opened();
+    jobs.set('j0', { message: 'slow' });
+    open.set('a', elsewhere(true));
+    const shown = chat.lookElsewhere();
+    await settled();
+    chat.stop();
+    await shown;
+    expect([shownBy(chat), removed]).toEqual([['first done'], ['/jobs/j0']]);
+    await chat.lookElsewhere();
+    expect(shownBy(chat)).toEqual(['first done']);
+  });
+
+  it('does not remember the turn of another page for the next load of this one', async () => {
+    const { chat, load, jobs, open } = await opened();
+    jobs.set('j0', { message: 'slow' });
+    open.set('a', elsewhere(true));
+    const shown = chat.lookElsewhere();
+    await settled();
+    chat.reset();
+    open.clear();
+    const next = load();
+    await next.read('a');
+    expect(shownBy(next)).toEqual(['first done']);
+    chat.stop();
+    void shown;
+  });
+
+  it('asks no more for a conversation that is gone', async () => {
+    const { chat, looks } = await opened();
+    looks.length = 0;
+    Object.assign(chat.view.value, { conversationId: 'gone' });
+    await chat.lookElsewhere();
+    await chat.lookElsewhere();
+    expect(looks).toEqual(['gone']);
   });
 });

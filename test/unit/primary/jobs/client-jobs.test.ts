@@ -162,6 +162,29 @@ it('A job that has ended remains stored if its client asks for that', async () =
   expect(await harness.statusOf(id)).toBe('succeeded');
 });
 
+describe('The open turn of a conversation', () => {
+  it('is the one that runs, otherwise the first one that waits, and is shown to its client alone', async () => {
+    const harness = jobHarness({ maxActive: 1, script: [answers, answers, hangs, hangs] });
+    const [id, other] = [await harness.turn(), await harness.turn()];
+    expect(harness.clientJobs.openTurns('a')).toEqual(new Map());
+    const running = harness.start({ operation: 'chat', conversationId: id, text: 'first' });
+    await settled();
+    const waiting = await harness.accept({ operation: 'chat', conversationId: id, text: 'second' });
+    const alone = await harness.accept({ operation: 'chat', conversationId: other, text: 'third' });
+    const open = harness.clientJobs.openTurns('a');
+    expect(open.get(id)).toMatchObject({ title: 'first', status: 'running', isBackground: false });
+    expect(open.get(other)).toEqual({ id: alone, title: 'third', status: 'queued', isBackground: true });
+    expect(harness.clientJobs.openTurns('b')).toEqual(new Map());
+    running.leave();
+    await settled();
+    expect(harness.clientJobs.openTurns('a').get(id)).toMatchObject({
+      id: waiting,
+      status: 'running',
+      isBackground: true,
+    });
+  });
+});
+
 describe('Background jobs', () => {
   it('are accepted immediately, and the answer says whether they survive a restart', async () => {
     const harness = jobHarness({ script: hangs });

@@ -65,6 +65,7 @@ describe('The list of conversations', () => {
             { conversation_id: 'earlier', message_count: 4 },
             { conversation_id: 'other-id', message_count: 6 },
           ],
+          open_turn: null,
         },
       ],
       next_cursor: '17',
