@@ -18,11 +18,9 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
 
 const namedWebhooks = {
   'src/shared/config/api-keys.ts': 'option of keys',
-  'src/shared/config/key-options.ts': 'option of keys',
-  'src/shared/api/keys.ts': 'option of keys',
+  'src/shared/config/key-option-table.ts': 'option of keys',
+  'src/shared/config/key-values.ts': 'option of keys',
   'src/primary/access/clients.ts': 'option of keys',
-  'src/primary/access/key-bounds.ts': 'option of keys',
-  'src/primary/access/made-keys.ts': 'option of keys',
   'src/primary/features/feature.ts': 'option of keys',
   'src/shared/config/values.ts': 'header that no proxy may use for the name of a person',
   'src/primary/hosts/hosts.ts': 'table of the store',

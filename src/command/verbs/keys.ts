@@ -8,7 +8,9 @@ import {
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
-import { optionTexts, searchText } from '../../shared/config/key-options.js';
+import { keyOptions } from '../../shared/config/key-option-table.js';
+import { optionsView, optionTexts } from '../../shared/config/key-options.js';
+import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
@@ -28,31 +30,9 @@ import {
 import type { Terminal } from '../base/terminal.js';
 
 /** Options of a new key, with the names that the keys file uses. */
-const optionFlags = {
-  scopes: { type: 'string', placeholder: '<a+b>', description: 'ask, chat, admin, metrics; default: ask+chat' },
-  rate: { type: 'string', placeholder: '<n/seconds>', description: 'requests in a window, such as 60/60' },
-  concurrent: { type: 'string', placeholder: '<n>', description: 'jobs at once' },
-  queue: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
-  weight: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
-  models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
-  accounts: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
-  fallback: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
-  search: { type: 'string', placeholder: 'on', description: 'the model may search the web; or 20/day for fewer' },
-  tokens: {
-    type: 'string',
-    placeholder: '<n/period>',
-    description: 'tokens in a day, week or month, such as 1000000/day',
-  },
-  cost: { type: 'string', placeholder: '<n/period>', description: 'US dollars in a day, week or month, such as 5/day' },
-  group: { type: 'string', placeholder: '<name>', description: 'shares the budget of this group' },
-  webhooks: {
-    type: 'string',
-    placeholder: '<url>',
-    description: 'jobs may call back URLs, such as https://a.example/*',
-  },
-  subclients: { type: 'boolean', description: 'the key holder may name sub-clients' },
-  expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
-} as const satisfies Record<string, Flag>;
+const optionFlags: Readonly<Record<string, Flag>> = Object.fromEntries(
+  Object.entries(keyOptions).flatMap(([name, { flag }]) => (flag === null ? [] : [[name, flag]])),
+);
 
 const rotateFlags = {
   'old-until': { type: 'string', placeholder: '<day>', description: 'rotate: the old key works until this day (UTC)' },
@@ -240,24 +220,14 @@ function optionsOf(args: CommandArguments): string[] {
 
 /** Returns a key for the JSON output, without digests. */
 function keyJson(key: KeyOptions & { readonly name: string }) {
+  const { tokens, cost, ...view } = optionsView(key);
   return {
     name: key.name,
-    scopes: key.scopes,
+    ...view,
     rate: key.rate && { requests: key.rate.maxRequests, seconds: key.rate.windowMs / 1000 },
-    concurrent: key.maxConcurrent,
-    queue: key.maxQueued,
-    weight: key.weight,
-    models: key.models,
-    accounts: key.accounts,
-    fallback: key.mayFallBack ? null : 'off',
-    search: searchText(key),
     ...amountsJson(key),
-    group: key.group,
-    webhooks: key.webhooks && `${key.webhooks}*`,
-    subclients: key.hasSubclients,
     own_keys: key.maxOwnKeys,
-    expires: key.expiresAt === null ? null : dayOf(key.expiresAt),
-    previous_expires: key.previous && dayOf(key.previous.expiresAt),
+    previous_expires: key.previous && dayText(key.previous.expiresAt),
   };
 }
 
@@ -300,8 +270,4 @@ function renderKeys(keys: readonly (KeyOptions & { readonly name: string })[], n
 function limitsOf(key: KeyOptions): string[] {
   const { scopes: _, ...texts } = optionTexts(key);
   return Object.entries(texts).map(([name, text]) => (text === true ? name : `${name}=${text}`));
-}
-
-function dayOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
 }

@@ -12,7 +12,14 @@ import {
   type MadeKey,
   plainOptions,
 } from '../../shared/config/api-keys.js';
-import { dayText, keyNamePattern, OptionFault, optionTexts, readOptionTexts } from '../../shared/config/key-options.js';
+import {
+  exceededOption,
+  OptionFault,
+  optionsView,
+  optionTexts,
+  readOptionTexts,
+} from '../../shared/config/key-options.js';
+import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
@@ -20,7 +27,6 @@ import type { MadeKeyStore } from '../store/contract/made-keys.js';
 import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
 import { type FileFaults, shownFaults } from './file-faults.js';
-import { exceededOption } from './key-bounds.js';
 import type { RateLimit } from './rate-limit.js';
 
 /** Texts of the options to set, and null for options to remove. */
@@ -274,29 +280,13 @@ function randomKey(): string {
 
 /** Returns a key for clients, without digests. */
 function viewOf(key: ApiKey | MadeKey): KeyView {
-  const texts = optionTexts(key) as Readonly<Record<string, string | undefined>>;
-  const textOf = (name: string) => texts[name] ?? null;
   return {
     name: key.name,
     client: clientOf(key),
     source: 'owner' in key ? 'http' : 'operator',
     owner: 'owner' in key ? key.owner : null,
     made_at: 'owner' in key ? new Date(key.madeAt).toISOString() : null,
-    scopes: [...key.scopes],
-    rate: textOf('rate'),
-    concurrent: key.maxConcurrent,
-    queue: key.maxQueued,
-    weight: key.weight,
-    models: key.models && [...key.models],
-    accounts: key.accounts && [...key.accounts],
-    fallback: key.mayFallBack ? null : 'off',
-    search: textOf('search'),
-    tokens: textOf('tokens'),
-    cost: textOf('cost'),
-    group: textOf('group'),
-    webhooks: textOf('webhooks'),
-    subclients: key.hasSubclients,
-    expires: textOf('expires'),
+    ...optionsView(key),
     previous_expires: key.previous && dayText(key.previous.expiresAt),
   };
 }

@@ -8,7 +8,8 @@ import {
   refusedOptions,
   type SharedBudget,
 } from './api-keys.js';
-import { digestPattern, keyNamePattern, nameForm, optionsIn, readOptions } from './key-options.js';
+import { optionsIn, readOptions } from './key-options.js';
+import { digestPattern, keyNamePattern, nameForm } from './key-values.js';
 import { groupName, personName } from './people.js';
 
 /**

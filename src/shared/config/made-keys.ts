@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { madeKeyClient, readClientId } from '../client.js';
 import { digestsOf, type MadeKey, plainOptions, refusedOptions } from './api-keys.js';
-import { keyNamePattern, optionTexts, readOptionTexts } from './key-options.js';
+import { optionTexts, readOptionTexts } from './key-options.js';
+import { keyNamePattern } from './key-values.js';
 
 const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });
 

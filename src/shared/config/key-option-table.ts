@@ -1,0 +1,287 @@
+import { z } from 'zod';
+import { type KeyOptions, type PeriodLimit, scopes } from './api-keys.js';
+import {
+  dayText,
+  readAccounts,
+  readCost,
+  readCount,
+  readDay,
+  readGroup,
+  readModels,
+  readPrevious,
+  readRate,
+  readScopes,
+  readSearches,
+  readTokens,
+  readWebhooks,
+  searchText,
+} from './key-values.js';
+
+/** Flag of the command `keys`. A `boolean` has no value. */
+interface OptionFlag {
+  readonly type: 'string' | 'boolean';
+  readonly placeholder?: string;
+  readonly description: string;
+}
+
+/** Option in the bodies of requests and answers. */
+interface HttpOption {
+  readonly body: z.ZodType;
+  readonly view: z.ZodType;
+  viewOf(options: KeyOptions): unknown;
+  /** Whether the options allow no more than the options of the maker of the key. */
+  isWithin(options: KeyOptions, maker: KeyOptions): boolean;
+}
+
+/** Option of a key. The parsers, the command, the bodies and the description of the API read it. */
+export interface KeyOption {
+  /** Parses the text of the option; null means that it has no text. The message of an error does not repeat the text. */
+  read(text: string | null): Partial<KeyOptions>;
+  /** Returns the text of the option: true if it has no value, null if it is not set. */
+  text(options: KeyOptions, withDigest: boolean): string | true | null;
+  /** Null if the command cannot set the option for a new key. */
+  readonly flag: OptionFlag | null;
+  /** Null if requests cannot set the option. */
+  readonly http: HttpOption | null;
+}
+
+type Within = HttpOption['isWithin'];
+type Text = (options: KeyOptions) => string | null;
+
+/** Returns the schema of a value that null removes. */
+function removable<S extends z.ZodType>(schema: S, description: string) {
+  return schema.nullable().optional().meta({ description });
+}
+
+const text = z.string().max(4096);
+const count = z.int().nonnegative();
+
+/** Returns the HTTP part of an option that is a text there, too. */
+function httpText(description: string, viewOf: Text, isWithin: Within) {
+  return { body: removable(text, description), view: z.string().nullable(), viewOf, isWithin } as const;
+}
+
+function httpCount(description: string, viewOf: (options: KeyOptions) => number | null, isWithin: Within) {
+  return { body: removable(count, description), view: z.int().nullable(), viewOf, isWithin } as const;
+}
+
+function httpList(description: string, listOf: (options: KeyOptions) => readonly string[] | null, isWithin: Within) {
+  const viewOf = (options: KeyOptions) => listOf(options)?.slice() ?? null;
+  return { body: removable(z.array(text).min(1), description), view: z.array(z.string()).nullable(), viewOf, isWithin };
+}
+
+const rateText: Text = ({ rate }) => rate && `${rate.maxRequests}/${rate.windowMs / 1000}`;
+const tokensText: Text = ({ tokens }) => tokens && `${tokens.max}/${tokens.period}`;
+const costText: Text = ({ costUsd }) => costUsd && `${costUsd.max}/${costUsd.period}`;
+const webSearchText: Text = ({ searchesPerDay }) => (searchesPerDay === null ? null : searchText(searchesPerDay));
+const webhooksText: Text = ({ webhooks }) => webhooks && `${webhooks}*`;
+const expiresText: Text = ({ expiresAt }) => (expiresAt === null ? null : dayText(expiresAt));
+
+/** Options of keys by name, in the order in which the service shows them. */
+export const keyOptions = {
+  scopes: {
+    read: (value) => ({ scopes: readScopes(value ?? '') }),
+    text: (options) => options.scopes.join('+'),
+    flag: { type: 'string', placeholder: '<a+b>', description: 'ask, chat, admin, metrics; default: ask+chat' },
+    http: {
+      body: z.array(z.enum(scopes)).min(1).optional().meta({ description: 'What the key may do.' }),
+      view: z.array(z.enum(scopes)),
+      viewOf: (options) => [...options.scopes],
+      isWithin: (options, maker) => options.scopes.every((scope) => maker.scopes.includes(scope)),
+    },
+  },
+  rate: {
+    read: (value) => ({ rate: readRate(value ?? '') }),
+    text: rateText,
+    flag: { type: 'string', placeholder: '<n/seconds>', description: 'requests in a window, such as 60/60' },
+    http: httpText('Requests in a window of seconds, such as `60/60`.', rateText, isRateWithin),
+  },
+  concurrent: {
+    read: (value) => ({ maxConcurrent: readCount(value ?? '', 1, 1024) }),
+    text: ({ maxConcurrent }) => maxConcurrent?.toString() ?? null,
+    flag: { type: 'string', placeholder: '<n>', description: 'jobs at once' },
+    http: httpCount(
+      'Limit of running jobs.',
+      ({ maxConcurrent }) => maxConcurrent,
+      (options, maker) => isAtMost(options.maxConcurrent, maker.maxConcurrent),
+    ),
+  },
+  queue: {
+    read: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
+    text: ({ maxQueued }) => maxQueued?.toString() ?? null,
+    flag: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
+    http: httpCount(
+      'Limit of waiting jobs.',
+      ({ maxQueued }) => maxQueued,
+      (options, maker) => isAtMost(options.maxQueued, maker.maxQueued),
+    ),
+  },
+  weight: {
+    read: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
+    text: ({ weight }) => weight?.toString() ?? null,
+    flag: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
+    http: httpCount(
+      'Turns in each round of the queue.',
+      ({ weight }) => weight,
+      (options, maker) => (options.weight ?? 1) <= (maker.weight ?? 1),
+    ),
+  },
+  models: {
+    read: (value) => ({ models: readModels(value ?? '') }),
+    text: ({ models }) => models?.join('+') ?? null,
+    flag: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
+    http: httpList('The only models that the key may name.', ({ models }) => models, areModelsWithin),
+  },
+  accounts: {
+    read: (value) => ({ accounts: readAccounts(value ?? '') }),
+    text: ({ accounts }) => accounts?.join('+') ?? null,
+    flag: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
+    http: httpList('The accounts that serve the key.', ({ accounts }) => accounts, areAccountsWithin),
+  },
+  fallback: {
+    read: (value) => {
+      if (value !== 'off') throw new Error('must be off');
+      return { mayFallBack: false };
+    },
+    text: ({ mayFallBack }) => (mayFallBack ? null : 'off'),
+    flag: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
+    http: {
+      body: removable(z.literal('off'), 'No other model answers its requests.'),
+      view: z.literal('off').nullable(),
+      viewOf: ({ mayFallBack }) => (mayFallBack ? null : 'off'),
+      isWithin: (options, maker) => maker.mayFallBack || !options.mayFallBack,
+    },
+  },
+  search: {
+    read: (value) => ({ searchesPerDay: readSearches(value ?? '') }),
+    text: webSearchText,
+    flag: { type: 'string', placeholder: 'on', description: 'the model may search the web; or 20/day for fewer' },
+    http: httpText(
+      'The model may search the web: `on`, or searches in a day such as `20/day`.',
+      webSearchText,
+      (options, maker) => (options.searchesPerDay ?? 0) <= (maker.searchesPerDay ?? 0),
+    ),
+  },
+  tokens: {
+    read: (value) => ({ tokens: readTokens(value ?? '') }),
+    text: tokensText,
+    flag: {
+      ...{ type: 'string', placeholder: '<n/period>' },
+      description: 'tokens in a day, week or month, such as 1000000/day',
+    },
+    http: httpText('Budget of tokens, such as `1000000/day`.', tokensText, (options, maker) =>
+      isBudgetWithin(options.tokens, maker.tokens),
+    ),
+  },
+  cost: {
+    read: (value) => ({ costUsd: readCost(value ?? '') }),
+    text: costText,
+    flag: {
+      ...{ type: 'string', placeholder: '<n/period>' },
+      description: 'US dollars in a day, week or month, such as 5/day',
+    },
+    http: httpText('Budget in US dollars, such as `5/day`.', costText, (options, maker) =>
+      isBudgetWithin(options.costUsd, maker.costUsd),
+    ),
+  },
+  group: {
+    read: (value) => ({ group: readGroup(value ?? '') }),
+    text: ({ group }) => group,
+    flag: { type: 'string', placeholder: '<name>', description: 'shares the budget of this group' },
+    http: httpText(
+      'Group whose budget the key shares.',
+      ({ group }) => group,
+      (options, maker) => options.group === maker.group,
+    ),
+  },
+  webhooks: {
+    read: (value) => ({ webhooks: readWebhooks(value ?? '') }),
+    text: webhooksText,
+    flag: {
+      ...{ type: 'string', placeholder: '<url>' },
+      description: 'jobs may call back URLs, such as https://a.example/*',
+    },
+    http: httpText(
+      'URLs that may be called back, ending in `*`.',
+      webhooksText,
+      (options, maker) => options.webhooks === null || options.webhooks === maker.webhooks,
+    ),
+  },
+  subclients: {
+    read: (value) => {
+      if (value !== null) throw new Error('takes no value');
+      return { hasSubclients: true };
+    },
+    text: ({ hasSubclients }) => hasSubclients || null,
+    flag: { type: 'boolean', description: 'the key holder may name sub-clients' },
+    http: {
+      body: z.boolean().optional().meta({ description: 'Whether the holder may name sub-clients.' }),
+      view: z.boolean(),
+      viewOf: ({ hasSubclients }) => hasSubclients,
+      isWithin: (options, maker) => !options.hasSubclients || maker.hasSubclients,
+    },
+  },
+  expires: {
+    read: (value) => ({ expiresAt: readDay(value ?? '') }),
+    text: expiresText,
+    flag: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
+    http: httpText('Day (UTC) from which the key is refused.', expiresText, (options, maker) =>
+      isAtMost(options.expiresAt, maker.expiresAt),
+    ),
+  },
+  own_keys: {
+    read: (value) => ({ maxOwnKeys: readCount(value ?? '', 1, 100) }),
+    text: ({ maxOwnKeys }) => maxOwnKeys?.toString() ?? null,
+    ...{ flag: null, http: null },
+  },
+  previous: {
+    read: (value) => ({ previous: readPrevious(value ?? '') }),
+    text: ({ previous }, withDigest) =>
+      previous && `${withDigest ? previous.digest : '…'}/${dayText(previous.expiresAt)}`,
+    ...{ flag: null, http: null },
+  },
+} as const satisfies Readonly<Record<string, KeyOption>>;
+
+type Table = typeof keyOptions;
+type HttpName = { [N in keyof Table]: Table[N]['http'] extends null ? never : N }[keyof Table];
+type HttpFields<Part extends 'body' | 'view'> = {
+  readonly [N in HttpName]: NonNullable<Table[N]['http']>[Part];
+};
+
+/** Options that requests can set. */
+export const httpOptions: readonly (readonly [name: HttpName, option: HttpOption])[] = Object.entries(
+  keyOptions,
+).flatMap(([name, { http }]) => (http === null ? [] : [[name as HttpName, http] as const]));
+
+/** Options in the bodies of requests, in the spelling of the keys file. null removes an option. */
+export const optionFields = fromHttpOptions(({ body }) => body) as HttpFields<'body'>;
+
+/** Options in answers. */
+export const viewFields = fromHttpOptions(({ view }) => view) as HttpFields<'view'>;
+
+function fromHttpOptions(partOf: (option: HttpOption) => z.ZodType): object {
+  return Object.fromEntries(httpOptions.map(([name, option]) => [name, partOf(option)]));
+}
+
+/** Compares two limits; null means unlimited. */
+function isAtMost(limit: number | null, max: number | null): boolean {
+  return max === null || (limit !== null && limit <= max);
+}
+
+function isRateWithin({ rate }: KeyOptions, { rate: max }: KeyOptions): boolean {
+  return max === null || (rate !== null && rate.maxRequests <= max.maxRequests && rate.windowMs >= max.windowMs);
+}
+
+function areModelsWithin({ models }: KeyOptions, { models: allowed }: KeyOptions): boolean {
+  return allowed === null || (models?.every((model) => allowed.includes(model)) ?? false);
+}
+
+/** Without the option, a key has the accounts that nobody owns, which may not be among those of the maker. */
+function areAccountsWithin({ accounts }: KeyOptions, { accounts: allowed }: KeyOptions): boolean {
+  if (accounts === null || allowed === null) return accounts === allowed;
+  return accounts.every((account) => allowed.includes(account));
+}
+
+function isBudgetWithin(budget: PeriodLimit | null, max: PeriodLimit | null): boolean {
+  return max === null || (budget !== null && budget.period === max.period && budget.max <= max.max);
+}
