@@ -12,7 +12,7 @@ import { browserClock } from './base/page-clock.mjs';
 import { hrefOf, type PageProps, placeOf, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
 import { KeyDialog, Who } from './ui/caller.mjs';
-import { ErrorNotice } from './ui/notices.mjs';
+import { EmptyState, ErrorNotice } from './ui/notices.mjs';
 
 /** Resolved relative to this file, because the name of its folder changes with each version. */
 const icon = new URL('icon.svg', import.meta.url).href;
@@ -20,8 +20,7 @@ const icon = new URL('icon.svg', import.meta.url).href;
 /** Shows the whole console: header, footer and the page that the address names. */
 export function App() {
   const { page, params, before } = usePlace();
-  const current =
-    [...pages, documents].find(({ id, title }) => id === page || title.toLowerCase() === page) ?? pages[0];
+  const current = pageAt(page);
   const main = useRef<HTMLElement>(null);
   const visited = useVisited(current);
   const askAddress = useRef(hrefOf(pages[0].id));
@@ -42,6 +41,12 @@ export function App() {
     <${Footer} />
     <${KeyDialog} />
   `;
+}
+
+/** Returns the page of an address: the first one for an empty address. */
+function pageAt(address: string): PageEntry {
+  if (address === '') return pages[0];
+  return [...pages, documents].find(({ id, title }) => id === address || title.toLowerCase() === address) ?? noPage;
 }
 
 function useVisited(current: PageEntry): readonly PageEntry[] {
@@ -129,6 +134,14 @@ const documents: PageEntry = {
   title: 'Documents',
   load: async () => (await import('./setup/documents.mjs')).DocumentPage,
 };
+
+const noPage: PageEntry = { id: 'none', title: 'No such page', load: async () => NoPage };
+
+function NoPage() {
+  return html`<${EmptyState} title="This page does not exist" level="h1">
+    <p>The address has a name that no page has. <a href=${hrefOf(pages[0].id)}>Ask the model</a>, or choose a page above.</p>
+  <//>`;
+}
 
 /** Shows the version of the service, and links to its documents and its API. */
 function Footer() {

@@ -311,11 +311,14 @@ const onlyReading: Handler = (req, res, next) =>
 /** Adds the console. Redirects to it are counted under its route. */
 function addConsole(app: Express): void {
   for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
-  app.get(/^\/console\/(ask|docs|documents|jobs|keys|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
+  app.get(/^\/console\/([a-z-]{1,40})(\/?)$/, atRoute('/console/'), redirectToPage);
   app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }
 
-/** Redirects a typed address such as `/console/now` to the page, by a relative URL as in `redirectToConsole`. */
+/**
+ * Redirects a typed address such as `/console/now` to the page, by a relative URL as in `redirectToConsole`. The console
+ * knows its pages, and says so if there is no such page.
+ */
 const redirectToPage: Handler = ({ params, url }, res) => {
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
   const location = `${params[1] === '/' ? '../' : './'}#/${params[0]}${query}`;

@@ -11,8 +11,15 @@ export function StatusDot({ tone, label }: { readonly tone: Tone; readonly label
 }
 
 /** Replaces an empty page, and explains how to fill it. */
-export function EmptyState({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
-  return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+export function EmptyState({ title, level = 'h2', children }: EmptyStateProps) {
+  return html`<div class="empty"><${level}>${title}<//>${children}</div>`;
+}
+
+interface EmptyStateProps {
+  readonly title: string;
+  /** Heading of the title. */
+  readonly level?: 'h1' | 'h2';
+  readonly children?: ComponentChildren;
 }
 
 interface ErrorNoticeProps {

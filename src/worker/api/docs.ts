@@ -83,10 +83,13 @@ export function docsPages(): Router {
   return router;
 }
 
-/** Adds a relative base URL, because a proxy may add a path prefix. */
+/** Adds a relative base URL, because a proxy may add a path prefix, and the width of a small screen. */
 function basedOn(page: string, url: string): string {
   const base = /^[^?]*\/(\?|$)/.test(url) ? './' : 'docs/';
-  return page.replace('<head>', `<head>\n  <base href="${base}">`);
+  return page.replace(
+    '<head>',
+    `<head>\n  <base href="${base}">\n  <meta name="viewport" content="width=device-width, initial-scale=1">`,
+  );
 }
 
 /** Serves a page of the documentation for the console. The page is missing while an update is being installed. */

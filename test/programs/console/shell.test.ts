@@ -1,5 +1,5 @@
 import { startBrowser } from '../../support/clients/browser.js';
-import { expectClean, openConsole } from '../../support/clients/console.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { startService } from '../../support/service/service.js';
 
 const maxFirstPaintBytes = 100_000;
@@ -47,6 +47,38 @@ describe('The console in a browser', () => {
       expect(stops.at(-1)?.[0]).toBe('footer: API');
       expect(stops.length).toBeGreaterThan(8);
     }
+  });
+
+  it('says that an address names no page', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    await openConsole(browser, service, '/nonsense');
+    await browser.page.getByRole('heading', { name: 'This page does not exist' }).waitFor();
+    await browser.page.goto(`${service.url}/console/nonsense/?id=1`);
+    await browser.page.getByRole('heading', { name: 'This page does not exist' }).waitFor();
+    expect(await browser.page.title()).toBe('No such page · prompt-relay');
+    expect(await browser.page.locator('nav [aria-current]').count()).toBe(0);
+    await expectGoodLooks(browser.page, 'no-such-page');
+    await browser.page.getByRole('link', { name: 'Ask the model' }).click();
+    await browser.page.getByRole('heading', { name: 'Ask', exact: true }).waitFor({ state: 'attached' });
+    expectClean(browser, service);
+  });
+
+  it('prints the text of a conversation alone, with wrapped code', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    const message = `A line\n\n\`\`\`\n${'long '.repeat(80)}\n\`\`\``;
+    const { body } = await service.post('/chat', { message, model: 'echo' });
+    await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+    const { page } = browser;
+    await page.locator('.answer .code').waitFor();
+    await page.emulateMedia({ media: 'print' });
+    for (const part of ['.top', '.composer', '.history', '.bottom', '.acts']) {
+      expect([part, await page.locator(part).first().isVisible()]).toEqual([part, false]);
+    }
+    expect(await page.locator('.answer').innerText()).toContain('A line');
+    const isWide = 'document.querySelector(".answer .code pre").scrollWidth > document.documentElement.clientWidth';
+    expect(await page.evaluate(isWide)).toBe(false);
   });
 
   it('requests only the page again on a second visit', async () => {

@@ -152,8 +152,8 @@ describe('The files of the console', () => {
     'main.js',
     'main.mts',
     'tsconfig.json',
-    'pages',
-    'pages/',
+    'no/page',
+    'no//',
     '..',
     '../worker/main.js',
     '%2e%2e/worker/main.js',
@@ -174,6 +174,7 @@ describe('The files of the console', () => {
   it.each([
     ['now', './#/now'],
     ['now/', '../#/now'],
+    ['nonsense', './#/nonsense'],
     ['jobs?id=j1', './#/jobs?id=j1'],
   ])(
     'can be opened by readable addresses, by a redirect that works behind a path prefix: /console/%s',
