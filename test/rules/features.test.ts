@@ -22,7 +22,6 @@ const namedWebhooks = {
   'src/shared/config/key-values.ts': 'option of keys',
   'src/primary/access/clients.ts': 'option of keys',
   'src/primary/features/feature.ts': 'option of keys',
-  'src/shared/config/values.ts': 'header that no proxy may use for the name of a person',
   'src/primary/hosts/hosts.ts': 'table of the store',
   'src/primary/hosts/redis-deliveries.ts': 'table of the store',
   'src/primary/hosts/redis-link.ts': 'table of the store',

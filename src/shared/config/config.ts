@@ -18,7 +18,7 @@ import {
   openSecrets,
   type ReadFile,
 } from './secrets.js';
-import { noOrigin } from './values.js';
+import { mustBeOfProxy, noOrigin } from './values.js';
 import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -57,7 +57,7 @@ export async function loadConfig(
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
-  faults.push(...features.flatMap((feature) => feature.findFaults(featureValues)));
+  faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
   const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey, lineFaults } = keys;
@@ -266,6 +266,14 @@ function signOnFaults(values: Parsed): string[] {
   if (groups && groups === user)
     faults.push('MODEL_API_GROUPS_HEADER: must not be the header of MODEL_API_USER_HEADER');
   return faults;
+}
+
+/** Returns the faults of these headers that clients send to a feature. */
+function usedHeaderFaults(values: Parsed, features: readonly ConfiguredFeature[]): string[] {
+  const used = features.flatMap(({ requestHeaders }) => Object.keys(requestHeaders)).map((name) => name.toLowerCase());
+  const names = ['MODEL_API_USER_HEADER', 'MODEL_API_GROUPS_HEADER'] as const;
+  const isUsed = (header: string) => used.some((name) => header === name || header.startsWith(`${name}-`));
+  return names.filter((name) => isUsed(values[name] ?? '')).map((name) => `${name}: ${mustBeOfProxy}`);
 }
 
 function signOnWarnings(values: Values, { personLines }: LoadedKeys): string[] {

@@ -21,9 +21,11 @@ export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
 };
 
-/** Variables of a feature, and their checks. */
+/** Everything about a feature that the configuration reads: its variables with their checks, and its headers. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
+  /** Headers of requests that may run a background job. No proxy may use their names for people. */
+  readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */

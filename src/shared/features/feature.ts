@@ -30,8 +30,6 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   readonly endpoints: readonly FeatureEndpoint[];
   /** Fields that POST /ask and POST /chat accept in addition. */
   readonly requestFields: RequestFields;
-  /** Headers of requests that may run a background job, for the documents. */
-  readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   /** Values of `event` in the log, and their meanings. */
   readonly logEvents: Readonly<Record<string, string>>;
 }

@@ -88,3 +88,16 @@ it('Variables of a feature that is not there are unknown', async () => {
   const { warnings } = await loadConfig({ MODEL_API_WEBHOOK_URL: url }, async () => '');
   expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_WEBHOOK_URL is not a variable of prompt-relay/)]);
 });
+
+it('The header with the URL of a client cannot name the people whom a proxy signs on', async () => {
+  const proxy = { MODEL_API_TRUST_PROXY: '192.0.2.1', MODEL_API_USER_HEADER: 'Remote-User' };
+  const fault = 'must be a header that only the proxy adds, such as X-Forwarded-User';
+  for (const header of ['X-Callback-Url', 'x-callback-url-2']) {
+    const asUser = await faultsOf({ ...proxy, MODEL_API_USER_HEADER: header });
+    expect(asUser).toEqual([`MODEL_API_USER_HEADER: ${fault}`]);
+    const asGroups = await faultsOf({ ...proxy, MODEL_API_GROUPS_HEADER: header });
+    expect(asGroups).toEqual([`MODEL_API_GROUPS_HEADER: ${fault}`]);
+  }
+  const { userHeader } = await load({ ...proxy, MODEL_API_USER_HEADER: 'X-Callback-Urls' });
+  expect(userHeader).toBe('x-callback-urls');
+});
