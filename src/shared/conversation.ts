@@ -84,7 +84,7 @@ export function rootOf({ id, origins }: WithOrigins): string {
 }
 
 /** Turn of a conversation that waits or runs. `title`: the first words of its message. */
-export const openTurn = z
+const openTurn = z
   .object({ id: z.string(), title: z.string(), status: z.enum(['queued', 'running']), isBackground: z.boolean() })
   .readonly();
 export type TurnInProgress = z.infer<typeof openTurn>;
