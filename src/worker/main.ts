@@ -16,6 +16,7 @@ import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
+import { OpenRequests } from './access/open-requests.js';
 import { OwnJobs } from './access/own-jobs.js';
 import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
@@ -163,22 +164,13 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   context.spans = spans;
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
-  const authority = { keys: context.keys, users, wrongKeys, signOn, clock: systemClock };
+  const openRequests = new OpenRequests(context.keys, systemClock);
+  const authority = { keys: context.keys, users, wrongKeys, signOn, openRequests, clock: systemClock };
   const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
   // the peer knows the calls of all features, but its type does not
   const hooks = await loadFeatures({ primary: primary as unknown as WorkerCore['primary'], authority });
-  const appParts = {
-    ...inputs,
-    settings,
-    authority,
-    phase,
-    isClosing,
-    closing,
-    heap,
-    features: hooks,
-    ...owned,
-    ...parts,
-  };
+  const state = { phase, isClosing, closing, heap, features: hooks };
+  const appParts = { ...inputs, settings, authority, ...state, ...owned, ...parts };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
   try {

@@ -7,6 +7,7 @@ import { deliveryList } from './delivery-list.js';
 import { JobNotices } from './job-notices.js';
 import { callbackIn, Notices } from './notices.js';
 import type { PostNotice } from './post.js';
+import { isCallbackOf } from './receiver-url.js';
 import type { calls, WebhookValues } from './shared.js';
 import { Webhooks } from './webhooks.js';
 
@@ -18,8 +19,10 @@ export function createWebhooks(
   const { MODEL_API_WEBHOOK_URL: receiver } = values;
   return (core) => {
     const { host, store, clients } = core;
-    const webhooks = createSender(values, makePoster, core);
-    const callbacks = new Callbacks(webhooks, (client) => clients.optionsOf(client).webhooks);
+    const startOf = (client: string) =>
+      clients.hasAccess(client, host.clock.now()) ? clients.optionsOf(client).webhooks : null;
+    const webhooks = createSender(values, makePoster, core, startOf);
+    const callbacks = new Callbacks(webhooks, startOf);
     const notices = webhooks === null || receiver === null ? null : createNotices(webhooks, core);
     const jobNotices = new JobNotices(notices, callbacks);
     const handlers: Handlers<typeof calls> = {
@@ -54,12 +57,14 @@ function createSender(
   { MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: secret }: WebhookValues,
   makePoster: ((version: string) => PostNotice) | null,
   { host, store }: PrimaryCore,
+  startOf: (client: string) => string | null,
 ): Webhooks | null {
   if (secret === null || makePoster === null) return null;
   const { clock, log, random, product } = host;
   return new Webhooks({
     ...{ receiver, secret, post: makePoster(product.version), clock, log, random },
     ...{ store: store.deliveries, isShared: store.jobs.isShared },
+    mayCall: (client, url) => isCallbackOf(url, startOf(client)),
   });
 }
 

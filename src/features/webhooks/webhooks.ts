@@ -26,6 +26,8 @@ export interface WebhookParts {
   readonly store: DeliveryStore;
   /** Whether other hosts make attempts for the same store. */
   readonly isShared: boolean;
+  /** Whether the client may still name this URL. Its key may have changed since the notice was stored. */
+  readonly mayCall: (client: string, url: string) => boolean;
   readonly post: PostNotice;
   readonly clock: Clock;
   readonly log: WebhookLogger;
@@ -226,6 +228,9 @@ export class Webhooks {
     const { clock, post } = this.#parts;
     const target = url ?? this.#parts.receiver;
     if (target === null) return { kind: 'failed', reason: 'no receiver is configured any more', isFinal: true };
+    // On a host that has just started, the keys made over HTTP may not be known yet, so the attempt is repeated.
+    if (url !== null && !this.#parts.mayCall(client, url))
+      return { kind: 'failed', reason: 'the key of this client allows this URL no more', isFinal: false };
     const key = url === null ? this.#key : createHmac('sha256', this.#key).update(client).digest();
     const seconds = String(Math.floor(now / 1000));
     const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');

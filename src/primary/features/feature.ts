@@ -13,7 +13,7 @@ import type { Store } from '../store/contract/store.js';
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product'> & { readonly log: Logger<string> };
   readonly store: Pick<Store, 'deliveries' | 'jobs'>;
-  readonly clients: Pick<Clients, 'optionsOf' | 'budgets'>;
+  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
 }

@@ -10,6 +10,7 @@ import { isUnixSocket } from '../../shared/node-internals/connections.js';
 import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
 import type { KeyRing, WrongKeys } from './keys.js';
+import type { OpenRequests } from './open-requests.js';
 import type { SignOn } from './sign-on.js';
 import type { SocketTable, UserNames } from './user-tables.js';
 
@@ -20,6 +21,7 @@ export interface Authority {
   readonly wrongKeys: Pick<WrongKeys, 'count'>;
   /** Reads people whom a trusted proxy has signed on; null if people do not sign on. */
   readonly signOn: Pick<SignOn, 'personOf' | 'report'> | null;
+  readonly openRequests: Pick<OpenRequests, 'watch'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -31,10 +33,19 @@ export function authenticate(authority: Authority, scope: Scope | null): AsyncHa
   return async (req, res, next) => {
     // The log names the client of a refused request, too.
     res.locals.client = addressClient(addressOf(req));
-    if (authority.keys.isNeeded) checkRights(await identify(authority, req, res), authority.clock, scope);
+    if (authority.keys.isNeeded) await acceptRights(authority, req, res, scope);
     else res.locals.client = await authority.users.admit(req);
     next();
   };
+}
+
+async function acceptRights(authority: Authority, req: Request, res: Reply, scope: Scope | null): Promise<void> {
+  const rights = await identify(authority, req, res);
+  checkRights(rights, authority.clock, scope);
+  authority.openRequests.watch(res, rights.expiresAt, () => {
+    const now = validRights(authority, req);
+    return now !== null && (scope === null || now.scopes.includes(scope));
+  });
 }
 
 /** Guards operator routes: without a configured key, every request is refused, too. */

@@ -13,15 +13,20 @@ export class KeyRing {
   #accepted: ReadonlyMap<string, WorkerKey> | null = null;
   #lines = new PersonLines<WorkerPersonLine>([]);
   readonly #secret = randomBytes(32);
-  #isReplaced = false;
+  #version = 0;
+
+  /** Number of times that the keys and the lines were set. */
+  get version(): number {
+    return this.#version;
+  }
 
   /** Sets the keys of the worker's start, unless newer ones have already arrived. */
   begin(keys: WorkerKeys): void {
-    if (!this.#isReplaced) this.replace(keys);
+    if (this.#version === 0) this.replace(keys);
   }
 
   replace({ keys, personLines }: WorkerKeys): void {
-    this.#isReplaced = true;
+    this.#version++;
     this.#lines = new PersonLines(personLines);
     this.#accepted =
       keys && new Map(keys.toReversed().map((key) => [this.#markOf(Buffer.from(key.digest, 'hex')), key]));

@@ -15,6 +15,9 @@ export interface HttpRefusal {
   readonly path?: string;
 }
 
+/** Header `WWW-Authenticate` of responses with 401. */
+export const keyChallenge = 'Bearer realm="prompt-relay"';
+
 const code: PublicCode = 'validation_error';
 const upgradeRequired = 426;
 
@@ -22,6 +25,11 @@ export const refusals = {
   malformed: { status: brokenHttp.malformed, code, message: 'the request is not valid HTTP' },
   headersTooLarge: { status: brokenHttp.headersTooLarge, code, message: 'the headers are too large' },
   tooSlow: { status: brokenHttp.tooSlow, code, message: 'the request did not arrive in time' },
+  accessEnded: {
+    status: httpStatusOf.unauthorized,
+    code: 'unauthorized',
+    message: 'the API key or the access of this client was removed, or has expired, during the request',
+  },
   tooManyRequests: {
     status: httpStatusOf.concurrency_limited,
     code: 'concurrency_limited',
@@ -111,6 +119,7 @@ function answerOf(
     'X-Request-Id': requestId,
     ...commonHeaders,
     ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // empty: the target is no resource
+    ...(status === httpStatusOf.unauthorized && { 'WWW-Authenticate': keyChallenge }),
     ...(status === upgradeRequired && { Upgrade: 'HTTP/1.1' }), // RFC 9110 requires the name of a protocol
     ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': String(retryAfter('connection')) }),
     'Content-Type': 'application/json; charset=utf-8',

@@ -15,6 +15,7 @@ import {
 import { type ClaimItem, type ClaimOrder, maxRecordedBytes, type RecordedBegin } from '../../shared/ipc/idempotency.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { ErrorForm, Handler, Primary, Reply } from './exchange.js';
+import { keyChallenge } from './refusal.js';
 
 /** JSON or events; long ones are sent piece by piece. */
 export interface SentBody {
@@ -117,7 +118,7 @@ async function sendRecordedError(res: Reply, error: RelayError): Promise<void> {
 function beginError(res: Reply, error: RelayError): ReturnType<ErrorForm> {
   if (error.reason === 'budget') res.set('X-Should-Retry', 'false'); // the budget resets the next day
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
-  if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer realm="prompt-relay"');
+  if (error.code === 'unauthorized') res.set('WWW-Authenticate', keyChallenge);
   if (error.code === 'shutting_down') res.set('Connection', 'close');
   const code = publicCodeOf(error);
   res.locals.error = code;

@@ -1,11 +1,15 @@
+import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { replaceFile } from '../../../src/shared/replace-file.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
+import { uploaded } from '../../support/clients/asker.js';
 import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/clients/other-users.js';
-import { exchangeFrom, jsonPost } from '../../support/clients/raw-http.js';
+import { exchangeFrom, jsonPost, RawConnection, request } from '../../support/clients/raw-http.js';
+import { metric } from '../../support/documents/exposition.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService } from '../../support/service/service.js';
 
@@ -187,6 +191,41 @@ describe('The keys file of a running service', () => {
     await untilJobs(service, 0, 0);
     expect(performance.now() - startedMs).toBeLessThan(4000);
     expect(await service.jobProcesses()).toEqual([]);
+  });
+
+  it('ends the uploads, downloads and bodies of a removed key, and stores nothing of them', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    await writeFile(path, lineOf('ada') + lineOf('bob'));
+    await using service = await startService({ env: { MODEL_API_KEYS_FILE: path, MODEL_API_FILES: 'memory' } });
+    const asker = { url: service.url, headers: headersOf('ada') };
+    const stored = await uploaded(asker, Buffer.alloc(32 * 1024 * 1024));
+    const key = 'X-API-Key: key-of-ada';
+    const form = 'Content-Type: multipart/form-data; boundary=b';
+    const part = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf';
+    using upload = await RawConnection.open(service.port);
+    upload.send(request('POST /v1/files', [key, form, 'Content-Length: 1000'], part));
+    using body = await RawConnection.open(service.port);
+    body.send(jsonPost('/ask', '{"prompt"', [key, 'Content-Length: 1000']));
+    const reader = connect(service.port, '127.0.0.1').on('error', () => {});
+    reader.write(request(`GET /v1/files/${stored}/content`, [key]));
+    await once(reader, 'readable'); // from now on, the client reads nothing
+    const files = async (name: string) => (await service.get('/v1/files', headersOf(name))).status;
+    await until(async () => (await metric(service, 'http_requests_in_flight')) >= 3, 'the requests to be open');
+    await replaceFile(path, lineOf('bob'));
+    for (const each of [upload, body]) {
+      expect(await each.answer()).toMatchObject({ status: 401, body: { error: expect.anything() } });
+      await each.closed();
+    }
+    const isCut = ({ path, status_code }: Record<string, unknown>) =>
+      String(path).endsWith('/content') && status_code === 499;
+    await until(() => service.logs.some(isCut), 'the end of the download');
+    reader.destroy();
+    expect([await files('ada'), await files('bob')]).toEqual([401, 200]);
+    await replaceFile(path, lineOf('ada') + lineOf('bob'));
+    await until(async () => (await files('ada')) === 200, 'the key to be accepted again');
+    const { body: list } = await service.get('/v1/files', headersOf('ada'));
+    expect((list.data as { id: string }[]).map(({ id }) => id)).toEqual([stored]);
   });
 
   it('limits each key to its scopes, models and rate, and shows process ids only to a key with the scope admin', async () => {

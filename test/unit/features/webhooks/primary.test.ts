@@ -6,6 +6,7 @@ import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-de
 import type { JobForm } from '../../../../src/shared/background.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+import { until } from '../../../support/basics/until.js';
 import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 import { Receiver, webhookSecret } from '../../../support/service/receiver.js';
 
@@ -23,11 +24,13 @@ function createPart(receiver: string | null, secret: string | null) {
   const store = { deliveries: new MemoryDeliveries(), jobs: { isShared: false, isDurable: false } };
   const host = { clock: new FakeClock(), log: new LogBook(), random: () => 0, product: { version: '1.2.3' } };
   const optionsOf = (client: string) => ({ webhooks: client === 'key ada' ? allowed : null });
-  const core = { host, store, clients: { optionsOf, budgets: [] }, budgets: { usesOf: () => [] }, clis: [] };
+  const revoked = new Set<string>();
+  const clients = { optionsOf, budgets: [], hasAccess: (client: string) => !revoked.has(client) };
+  const core = { host, store, clients, budgets: { usesOf: () => [] }, clis: [] };
   const part = create(core as unknown as PrimaryCore);
   const { deliveries: answer = () => null } = part.handlers;
   const deliveries = async () => ((await answer({} as never)) as DeliveryList).deliveries;
-  return { part, deliveries, counts: () => part.counters.map(({ name, read }) => [name, read()]) };
+  return { part, host, revoked, deliveries, counts: () => part.counters.map(({ name, read }) => [name, read()]) };
 }
 
 const ended = { id: 'j1', request: jobRequest({ client: 'key ada' }), form: plainForm, end: jobDone() };
@@ -62,5 +65,20 @@ describe('The webhooks of a primary', () => {
     part.job.admit?.(ended.request, formWith(`${allowed}a`));
     const other = formWith('https://evil.example/');
     expect(() => part.job.admit?.(ended.request, other)).toThrow(`begins with ${allowed}`);
+  });
+
+  it('call back no URL of a key that was revoked meanwhile, neither for a new notice nor for a stored one', async () => {
+    const { part, host, revoked, deliveries } = createPart(null, webhookSecret);
+    const job = { ...ended, form: formWith(`${allowed}a`) };
+    part.job.ended?.(job); // is stored, and sent after the start
+    revoked.add('key ada');
+    part.job.ended?.({ ...job, id: 'j2' });
+    part.start();
+    await until(async () => (await deliveries())[0]?.attempts === 1, 'the attempt');
+    await host.clock.advance(86_400_000);
+    await part.stop();
+    expect(await deliveries()).toMatchObject([
+      { id: 'callback_j1', status: 'failed', error: 'the key of this client allows this URL no more' },
+    ]);
   });
 });

@@ -33,7 +33,8 @@ function webhooksFor(...answers: readonly (AttemptResult | typeof hangs)[]) {
       });
     });
   };
-  const parts = { receiver, secret: webhookSecret, store, isShared: false, post, clock, log, random: () => 0 };
+  const mayCall = () => true;
+  const parts = { receiver, secret: webhookSecret, store, isShared: false, mayCall, post, clock, log, random: () => 0 };
   const webhooks = new Webhooks(parts);
   const ids = () => sent.map(({ headers }) => headers['webhook-id']);
   const state = async () =>

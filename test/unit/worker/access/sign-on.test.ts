@@ -22,7 +22,8 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
   const keys = new KeyRing();
   const rights = { scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null };
   keys.begin({ keys: [{ name: 'bob', client: 'key bob', digest: digestOf('key-of-bob'), ...rights }], personLines });
-  const authority = { keys, users, wrongKeys: { count: async () => {} }, signOn, clock };
+  const openRequests = { watch: () => {} };
+  const authority = { keys, users, wrongKeys: { count: async () => {} }, signOn, openRequests, clock };
   const trust: Handler = (req, _res, next) => {
     trustProxies(req.app as never, trusted);
     next();
