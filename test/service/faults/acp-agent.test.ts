@@ -32,6 +32,27 @@ describe('An agent that requests capabilities it does not have', () => {
   });
 });
 
+describe('An agent whose tools the relay switches off', () => {
+  const startOffering = (...tools: readonly string[]) =>
+    startService({
+      env: { MODEL_API_CLI: 'qwen', MODEL_API_CLI_COMMAND: fixture('offering-agent.js', ...tools) },
+    });
+
+  it('is not ready if a trial shows that it offers the model others, and gets no prompt', async () => {
+    await using service = await startOffering('read_file', 'run');
+    const error = 'version 7.0.0 of qwen cannot be used safely: it offers the model its own tools: read_file, run';
+    expect(await service.log('readiness_checked')).toMatchObject({ status: 'not_ready', error });
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error, body.message]).toEqual([500, 'cli_error', error]);
+  });
+
+  it('is ready if a trial shows no tools', async () => {
+    await using service = await startOffering();
+    expect(await service.log('readiness_checked')).toMatchObject({ status: 'ready' });
+    expect((await service.get('/version')).body.model_cli).toEqual({ adapter: 'qwen', version: '7.0.0' });
+  });
+});
+
 it('The thoughts of an agent are shown to a client that sets an effort, and to no other client', async () => {
   await using service = await startService({
     env: { MODEL_API_CLI: 'acp', MODEL_API_CLI_COMMAND: fixture('acp-agent.js') },

@@ -31,8 +31,11 @@ import {
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
 import { terminalSequences } from '../../../shared/text/terminal-sequences.js';
 import type { AwaitedStep } from './awaited-step.js';
+import type { Consult } from './consult.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
+export type { Consult, Consultation, TrialEnv } from './consult.js';
+export { filePlace } from './consult.js';
 export type {
   Attachment,
   CacheBreakpoint,
@@ -372,26 +375,6 @@ export interface ProgramVersion {
    */
   readonly renewal?: { readonly args: readonly string[]; readonly input: string };
 }
-
-export interface Consultation {
-  readonly code: number | null;
-  readonly stdout: string;
-}
-
-/**
- * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns its output when it
- * exits. With `isEnough`, stdin stays open: `isEnough` gets all output so far, ends the program by returning true, and
- * returns a text to write to stdin. With `file`, this text is stored in a private file, whose path replaces `filePlace`
- * in the arguments.
- */
-export type Consult = (
-  args: readonly string[],
-  input?: string,
-  isEnough?: (stdout: string) => boolean | string,
-  file?: string,
-) => Promise<Consultation>;
-
-export const filePlace = '{file}';
 
 /** Private folder (0700) for each process, removed with it. All paths are relative to the folder. */
 export interface PrivateHome {

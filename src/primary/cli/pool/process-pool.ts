@@ -21,6 +21,7 @@ import {
   type KnownProgram,
   type LaunchKey,
   launchKeyOf,
+  openTrial,
   untilExit,
 } from '../process/program.js';
 import type { Tenant } from '../process/renewal.js';
@@ -202,12 +203,15 @@ export class ProcessPool {
   }
 
   /** Runs the program briefly to learn about it. Rejects with `spawn_error`. */
-  async consult(...[path, args, input = '', isEnough, file]: Parameters<ConsultProgram>): Promise<Consultation> {
-    const { launcher, clock } = this.#parts;
-    const programVersion = new ConsultedProgram(isEnough);
+  async consult(...asked: Parameters<ConsultProgram>): Promise<Consultation> {
+    const [path, args, input = '', isEnough, file, trialEnv] = asked;
+    const { launcher, clock, callbacks } = this.#parts;
+    const programVersion = new ConsultedProgram(isEnough, trialEnv !== undefined);
+    using trial = trialEnv && (await openTrial(callbacks, programVersion, trialEnv));
     const process = this.#add(programVersion, null, 'busy');
-    await process.start(launcher.launch({ program: path, plan: (place) => consultPlan(args, file, place) }));
-    return consultation(process, programVersion, input, clock);
+    const plan = (place: string) => consultPlan(args, file, place);
+    await process.start(launcher.launch({ program: path, plan, ...(trial && { env: trial.env }) }));
+    return await consultation(process, programVersion, input, clock);
   }
 
   /**

@@ -111,7 +111,7 @@ export class CallbackServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => {});
-    const listener = this.#listeners.get(digestOf(request.headers.authorization ?? ''));
+    const listener = this.#listeners.get(digestOf(authorizationOf(request)));
     if (listener === undefined) return refuse(response, 401, { 'www-authenticate': 'Bearer' });
     const { socket } = request;
     this.#unproven.delete(socket);
@@ -155,6 +155,11 @@ export class CallbackServer {
 function addUntilClosed(sockets: Set<Socket>, socket: Socket): void {
   sockets.add(socket);
   socket.once('close', () => sockets.delete(socket));
+}
+
+/** Returns the credential of a request. Google's clients send it in a header of their own. */
+function authorizationOf({ headers }: IncomingMessage): string {
+  return headers.authorization ?? `Bearer ${headers['x-goog-api-key'] ?? ''}`;
 }
 
 function digestOf(authorization: string): string {

@@ -36,6 +36,8 @@ export interface SpawnRequest {
   readonly program: string;
   /** Lock of the login that the program renews; if the service is killed, the program may finish the renewal. */
   readonly renewalLock?: string;
+  /** Environment variables of this start only. */
+  readonly env?: Readonly<Record<string, string>>;
   plan(systemPath: string): CommandLine;
 }
 
@@ -71,7 +73,7 @@ export class Launcher {
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
       // Programs leave files in TMPDIR, so each has a private folder that is removed with it.
-      const inside = { env: { ...env, ...home.variables, TMPDIR: temporaryDirectory }, workingDirectory };
+      const inside = { env: { ...env, ...home.variables, ...order.env, TMPDIR: temporaryDirectory }, workingDirectory };
       const start = { program: order.program, args: plan.args, cookie, outlives: renewalLock !== undefined, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);

@@ -3,12 +3,14 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { basename, delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../../shared/api/models.js';
+import { withResolvers } from '../../../shared/async.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { Environment } from '../../../shared/config/config.js';
 import { RelayError } from '../../../shared/errors.js';
 import type { ReadinessTrigger, Verdict } from '../../../shared/health.js';
 import {
   type Adapter,
+  type CallbackRequest,
   type Capabilities,
   type CommandLine,
   type Consult,
@@ -20,9 +22,11 @@ import {
   type ProgramVersion,
   type Protocol,
   plainLaunch,
+  type TrialEnv,
   type TurnEvent,
   unknownUsage,
 } from '../contract/adapter.js';
+import type { CallbackServer } from './callback-server.js';
 import type { CliProcess } from './cli-process.js';
 import { programFault } from './program-file.js';
 
@@ -282,11 +286,19 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   readonly limitMs: number;
   code: number | null = null;
   stdout = '';
+  readonly #received = withResolvers<string>();
+  /** Resolves with the body of the first request to the callback of a trial. */
+  readonly received = this.#received.promise;
 
   /** With `isEnough`, stdin stays open until it returns true; a text that it returns is written to stdin. */
-  constructor(isEnough?: (stdout: string) => boolean | string) {
+  constructor(isEnough?: (stdout: string) => boolean | string, isTrial = false) {
     this.#isEnough = isEnough;
-    this.limitMs = isEnough === undefined ? defaultLimitMs : stdinLimitMs;
+    this.limitMs = isEnough === undefined || isTrial ? defaultLimitMs : stdinLimitMs;
+  }
+
+  /** Handles a request to the callback of a trial, which gets no answer. */
+  receive({ body }: Pick<CallbackRequest, 'body'>): void {
+    this.#received.resolve(body);
   }
 
   protocol(): Protocol {
@@ -309,6 +321,16 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
     if (typeof verdict === 'string') return verdict === '' ? [] : [{ type: 'reply', text: verdict }];
     return verdict ? [end] : [];
   }
+}
+
+/** Opens the callback of a trial, and returns the variables that lead the program's requests to it. */
+export async function openTrial(
+  callbacks: Pick<CallbackServer, 'open'>,
+  program: ConsultedProgram,
+  trialEnv: TrialEnv,
+): Promise<Disposable & { readonly env: Readonly<Record<string, string>> }> {
+  const callback = await callbacks.open({ requested: (request) => program.receive(request), abandoned: () => {} });
+  return { env: trialEnv(callback), [Symbol.dispose]: () => callback.close() };
 }
 
 /** Returns the arguments and files for a question about the program. `place`: private path for the text `file`. */
@@ -354,8 +376,10 @@ export async function consultation(
   const late = new RelayError('spawn_error', 'the model CLI did not answer a query about itself in time');
   const stopTimer = clock.after(programVersion.limitMs, () => controller.abort(late));
   try {
-    await process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);
-    return { code: programVersion.code, stdout: programVersion.stdout };
+    const turn = process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);
+    const request = await Promise.race([turn.then(() => undefined), programVersion.received]);
+    const { code, stdout } = programVersion;
+    return { code, stdout, ...(request !== undefined && { request }) };
   } finally {
     stopTimer();
     await process.end('done');

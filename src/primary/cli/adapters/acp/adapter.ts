@@ -8,12 +8,13 @@ import type {
   PrivateHome,
   ProgramVersion,
 } from '../../contract/adapter.js';
-import { rpcMessage } from '../common/json-rpc.js';
+import { rpcMessage, rpcRequest } from '../common/json-rpc.js';
+import { refuseTools, toolsIn } from '../common/offered-tools.js';
 import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';
 import { AcpOpening, errorOf, type OpeningFailure, type OpeningSettings } from './opening.js';
-import type { AcpPreset, GivenVariables } from './presets.js';
+import type { AcpPreset, AcpTrial, GivenVariables } from './presets.js';
 import { AcpSession, imageBlock } from './session.js';
 
 export interface AcpOptions {
@@ -46,8 +47,25 @@ export function acpAdapter(
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
     learn: (consult) =>
-      learn(consult, args, tools, { givenVariables: options.givenVariables, mode: preset.mode ?? null }),
+      learn(
+        consult,
+        args,
+        tools,
+        { givenVariables: options.givenVariables, mode: preset.mode ?? null },
+        trialOf(name, preset, options),
+      ),
   };
+}
+
+/** Trial of a known agent. */
+type NamedTrial = AcpTrial & { readonly agent: string };
+
+/** Returns the trial of an agent; null if the operator may have enabled tools, or if the login prevents a trial. */
+function trialOf(agent: string, { trial, env }: AcpPreset, options: AcpOptions): NamedTrial | null {
+  const { extraArgs, homeFiles, givenVariables } = options;
+  const isChanged = extraArgs.length + homeFiles.length > 0 || Object.keys(env).some((name) => name in givenVariables);
+  if (trial === undefined || isChanged || trial.isPossible?.(givenVariables) === false) return null;
+  return { ...trial, agent };
 }
 
 function homeOf({ folders, files, credentials }: AcpPreset, { givenVariables, homeFiles }: AcpOptions): PrivateHome {
@@ -65,13 +83,16 @@ async function learn(
   args: readonly string[],
   tools: AcpPreset['tools'],
   settings: AgentQuery['settings'],
+  trial: NamedTrial | null,
 ): Promise<ProgramVersion> {
   const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });
-  const { agentInfo, agentCapabilities } = await askAgent(queryWith(consult));
+  const tried = trial && (await tryAgent(queryWith(consult), trial));
+  const { agentInfo, agentCapabilities } = tried?.agent ?? (await askAgent(queryWith(consult)));
   const choosesModel = !args.some(holdsModel);
   const callsTools = tools !== undefined && agentCapabilities?.mcpCapabilities?.http === true;
   return {
     version: agentInfo?.version ?? null,
+    isProvisional: trial !== null && tried === null,
     keptParts: [], // each session has a model and tools of its own, and the system text precedes its first message
     extras: {
       thoughts: true,
@@ -114,6 +135,23 @@ interface AgentQuery {
   readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
 }
 
+/**
+ * Returns the agent's answer to `initialize` after a trial, whose request goes to the relay and not to the model. Throws
+ * `cli_error` if the agent offers the model a tool. The answer is null if the agent refuses the trial; the result is null
+ * if nothing has happened in time, for example because the host is busy.
+ */
+async function tryAgent(query: AgentQuery, trialOfAgent: NamedTrial): Promise<Pick<OpenedAgent, 'agent'> | null> {
+  const { agent: name, args, env } = trialOfAgent;
+  const trialConsult: Consult = (given, input, isEnough) => query.consult(given, input, isEnough, undefined, env);
+  const trial = { ...query, consult: trialConsult, args: [...query.args, ...args] };
+  const opened = await openedBy(trial, 'request').catch(() => null);
+  const { agent = null, request } = opened ?? {};
+  if (request !== undefined) refuseTools(name, agent?.agentInfo?.version ?? null, toolsIn(request));
+  return opened && { agent };
+}
+
+type OpenedAgent = Awaited<ReturnType<typeof openedBy>>;
+
 /** Returns the agent's answer to `initialize`. Throws `cli_error` if the agent does not speak the protocol. */
 async function askAgent(query: AgentQuery): Promise<Initialized> {
   const { agent, failure } = await openedBy(query, 'agent');
@@ -147,29 +185,33 @@ function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean 
 }
 
 /** Opens an agent until the wanted answer has arrived, or the agent refuses. */
-async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session') {
+async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session' | 'request') {
   const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
-  const reader = new OpeningReader(opening);
+  const reader = new OpeningReader(opening, wanted === 'request');
   const isOver = () => reader.end !== null || (wanted === 'agent' && opening.agent !== null);
   const isEnough = (printed: string) => {
     const replies = reader.read(printed.slice(0, printed.lastIndexOf('\n') + 1));
     return isOver() || asksToLogIn(printed) || replies;
   };
-  const { stdout } = await consult(args, opening.begin(), isEnough);
+  const { stdout, request } = await consult(args, opening.begin(), isEnough);
   reader.read(`${stdout}\n`); // the last line may lack a newline
   if (opening.agent === null && reader.end === null && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
   const { session = null, failure = null } = reader.end ?? {};
-  return { agent: opening.agent, session, failure };
+  return { agent: opening.agent, session, failure, request };
 }
 
 /** Reads the output of an agent while a session is opened. */
 class OpeningReader {
   readonly #opening: AcpOpening;
+  readonly #prompts: boolean;
+  #promptId: number | null = null;
   #length = 0;
   end: { readonly session?: SessionMade; readonly failure?: OpeningFailure } | null = null;
 
-  constructor(opening: AcpOpening) {
+  /** `prompts`: whether the session gets a prompt, and ends with its answer. */
+  constructor(opening: AcpOpening, prompts: boolean) {
     this.#opening = opening;
+    this.#prompts = prompts;
   }
 
   /** `printed`: all complete lines so far. Returns the text to write. */
@@ -187,9 +229,19 @@ class OpeningReader {
         .map((aside) => (aside.type === 'reply' ? aside.text : ''))
         .join('');
     const step = this.#opening.readAnswer(message);
+    if (this.#promptId !== null && message.id === this.#promptId) this.end ??= {};
+    if (step?.type === 'open' && this.#prompts) {
+      this.#promptId = this.#opening.lastId + 1;
+      return promptOf(step.session, this.#promptId);
+    }
     if (step?.type === 'open' || step?.type === 'closed') this.end ??= step;
     return step?.type === 'reply' ? step.text : '';
   }
+}
+
+/** Returns the prompt of a trial. */
+function promptOf({ sessionId }: SessionMade, id: number): string {
+  return rpcRequest(id, 'session/prompt', { sessionId, prompt: [{ type: 'text', text: 'A trial.' }] });
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { PrivateHome } from '../../contract/adapter.js';
+import type { PrivateHome, TrialEnv } from '../../contract/adapter.js';
 import { serverName } from '../common/mcp.js';
 
 /** Environment variables that the program inherits from the service. */
@@ -28,6 +28,16 @@ export interface AcpPreset {
     /** Arguments that the agent adds to every tool for its internal use. */
     readonly ownArguments: readonly string[];
   };
+  /** How a trial leads the agent's first request to the relay; absent if no setting can do this. */
+  readonly trial?: AcpTrial;
+}
+
+export interface AcpTrial {
+  /** Arguments after all others. */
+  readonly args: readonly string[];
+  readonly env: TrialEnv;
+  /** Whether these settings replace the operator's login; true if absent. */
+  readonly isPossible?: (variables: GivenVariables) => boolean;
 }
 
 const plain: AcpPreset = {
@@ -43,6 +53,11 @@ const plain: AcpPreset = {
  * Keeps proxies that the operator allows away from the relay's MCP server on loopback: they must not see its secret.
  */
 const noProxy = { NO_PROXY: '127.0.0.1' };
+
+/** Returns the address and the API key with which an agent reaches the callback of a trial. */
+function trialAccess({ url, headers }: Parameters<TrialEnv>[0]) {
+  return { url: `${url}v1`, key: (headers.Authorization ?? '').replace('Bearer ', '') };
+}
 
 /** System text that replaces the agent's default. */
 const systemText = 'Answer the messages of the user.';
@@ -167,6 +182,11 @@ export const presets = {
     homeLogin: { GOOGLE_GENAI_USE_GCA: 'true' },
     modelForm: /^(?:gemini|gemma)-|^(?:auto|pro|flash|flash-lite)$/,
     tools: { ownArguments: ['wait_for_previous'] },
+    trial: {
+      args: [],
+      env: (address) => ({ GEMINI_API_KEY: trialAccess(address).key, GOOGLE_GEMINI_BASE_URL: address.url }),
+      isPossible: (given) => geminiLogin(given) === 'gemini-api-key',
+    },
   },
   opencode: {
     ...plain,
@@ -189,6 +209,16 @@ export const presets = {
     credentials: ['.local/share/opencode/auth.json'],
     modelForm: /^(?!opencode\/.*\/)[^/]+\/./, // provider and model; `opencode` is a provider too
     tools: { ownArguments: [] },
+    trial: {
+      args: [],
+      env: (address) => {
+        const { url: baseURL, key: apiKey } = trialAccess(address);
+        const trial = { npm: '@ai-sdk/openai-compatible', options: { baseURL, apiKey }, models: { one: {} } };
+        return {
+          OPENCODE_CONFIG_CONTENT: JSON.stringify({ ...opencodeConfig, model: 'trial/one', provider: { trial } }),
+        };
+      },
+    },
   },
   qwen: {
     ...plain,
@@ -203,6 +233,13 @@ export const presets = {
       '.qwen/output-language.md': '<!-- qwen-code:llm-output-language: that of the user -->\n',
     }),
     credentials: ['.qwen/oauth_creds.json'],
+    trial: {
+      args: ['--auth-type=openai'],
+      env: (address) => {
+        const { url, key } = trialAccess(address);
+        return { ...noProxy, OPENAI_BASE_URL: url, OPENAI_API_KEY: key, OPENAI_MODEL: 'trial' };
+      },
+    },
     modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter, names begin with the name of the CLI
   },
 } as const satisfies Readonly<Record<string, AcpPreset>>;

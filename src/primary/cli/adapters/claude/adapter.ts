@@ -14,6 +14,7 @@ import {
 } from '../../contract/adapter.js';
 import type { SampledTurn } from '../../contract/model-rules.js';
 import { jsonOf } from '../common/lines.js';
+import { refuseTools } from '../common/offered-tools.js';
 import { controlLine } from './control-line.js';
 import { ClaudeDecoder } from './decoder.js';
 import {
@@ -83,10 +84,11 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
 }
 
 async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramVersion> {
-  const version = await ask(consult, '--version');
+  const version = /\d+\.\d+\.\d+\S*/.exec(await ask(consult, '--version'))?.[0] ?? null;
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
   const models = new ClaudeModels();
   const found = await findSettable(consult, profile);
+  refuseTools('claude', version, found?.ownTools ?? []); // the trial has no arguments of the operator
   const settable = found?.settable ?? new Set<SettablePart>();
   models.noteList(found?.models ?? []);
   const ownTools = toolsOpenedBy(options.extraArgs);
@@ -94,7 +96,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   const cacheHabits = { ttl, inReplays: !usesApiKey(options) } as const;
   return {
     isProvisional: found === null,
-    version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
+    version,
     // Tools that arguments of the operator enable could leave something behind.
     ...(settable.has('rewinding') && options.extraArgs.length === 0 && { keptParts }),
     plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),

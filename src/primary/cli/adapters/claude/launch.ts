@@ -122,6 +122,7 @@ const unusedServices = {
 };
 
 const trialModel = 'claude-of-the-trial';
+const trialTool = 'trial';
 const trialEffort: LaunchOptions['effort'] = 'low';
 
 /**
@@ -132,7 +133,7 @@ const trialLines = [
     subtype: 'initialize',
     systemPrompt: 'A trial.',
     jsonSchema: { type: 'object', properties: {} },
-    ...new ToolServer().introduce([{ name: 'trial', description: 'A trial.', schema: '{"type":"object"}' }]),
+    ...new ToolServer().introduce([{ name: trialTool, description: 'A trial.', schema: '{"type":"object"}' }]),
   }),
   controlLine('2', { subtype: 'apply_flag_settings', settings: { model: trialModel, effortLevel: trialEffort } }),
   controlLine('3', { subtype: 'get_settings' }),
@@ -145,6 +146,8 @@ const trialLines = [
 export interface TrialFindings {
   readonly settable: ReadonlySet<SettablePart>;
   readonly models: readonly ListedModel[];
+  /** Tools that the CLI offers the model beside those of the trial. */
+  readonly ownTools: readonly string[];
 }
 
 /**
@@ -158,7 +161,8 @@ export async function findSettable(consult: Consult, profile: ClaudeProfile): Pr
   const lines = trial.stdout.split('\n').map(jsonOf);
   const settable = new Set(lines.flatMap(signsOf));
   if (lines.some(isTrace)) settable.delete('model');
-  return { settable, models: listedModels(lines) ?? [] };
+  const offered = lines.flatMap((line) => tools.safeParse(line).data?.tools ?? []);
+  return { settable, models: listedModels(lines) ?? [], ownTools: offered.filter((name) => !trialTools.has(name)) };
 }
 
 /**
@@ -177,6 +181,9 @@ const response = z.object({
 
 /** Sign of older versions, which write a change of the model into the context as a command of the user. */
 const trace = z.object({ type: z.literal('user'), message: z.object({ content: z.string().includes(trialModel) }) });
+
+/** Tools of the trial: that of its schema, and that of the client, with and without the name of its server. */
+const trialTools: ReadonlySet<string> = new Set(['StructuredOutput', trialTool, `mcp__${serverName}__${trialTool}`]);
 
 function isTrace(line: unknown): boolean {
   return trace.safeParse(line).success;

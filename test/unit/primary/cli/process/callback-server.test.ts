@@ -50,6 +50,12 @@ describe('A callback', () => {
     expect(asked.abandoned).toBe(0);
   });
 
+  it("accepts its secret in the header of Google's clients", async () => {
+    const key = (callback.headers.Authorization ?? '').replace('Bearer ', '');
+    expect((await post('one', { headers: { 'x-goog-api-key': key } })).status).toBe(200);
+    expect((await post('one', { headers: { 'x-goog-api-key': `${key}x` } })).status).toBe(401);
+  });
+
   it('listens on loopback, and answers no request without its secret', async () => {
     expect(new URL(callback.url).hostname).toBe('127.0.0.1');
     const other = await server.open(new Asked().listener);

@@ -1,4 +1,10 @@
-import { ConsultedProgram, consultation, consultPlan } from '../../../../../src/primary/cli/process/program.js';
+import { CallbackServer } from '../../../../../src/primary/cli/process/callback-server.js';
+import {
+  ConsultedProgram,
+  consultation,
+  consultPlan,
+  openTrial,
+} from '../../../../../src/primary/cli/process/program.js';
 import { scriptedCli } from '../../../../support/agents/scripted-cli.js';
 import { FakeClock } from '../../../../support/basics/fake-clock.js';
 import { settled } from '../../../../support/basics/settled.js';
@@ -43,8 +49,27 @@ describe('A consultation', () => {
     expect([process.state.name, clock.pending]).toEqual(['gone', 0]);
   });
 
+  it('ends with the first request to the callback of a trial, and then refuses further ones', async () => {
+    const clock = new FakeClock();
+    const programVersion = new ConsultedProgram(() => false, true);
+    const callbacks = new CallbackServer(clock);
+    const trial = await openTrial(callbacks, programVersion, ({ url, headers }) => ({ url, ...headers }));
+    const { tree, process } = await scriptedCli(clock, { programVersion });
+    const answer = consultation(process, programVersion, '', clock);
+    const { url = '', Authorization = '' } = trial.env;
+    const post = () => fetch(url, { method: 'POST', headers: { Authorization }, body: '{"tools":[]}' });
+    const request = post();
+    expect(await answer).toEqual({ code: null, stdout: '', request: '{"tools":[]}' });
+    expect([tree.ends, process.state.name]).toEqual([['done'], 'gone']);
+    expect((await request).status).toBe(200);
+    trial[Symbol.dispose]();
+    expect((await post()).status).toBe(401);
+    await callbacks.close();
+  });
+
   it('has 20 s if stdin remains open until the output suffices', () => {
     expect(new ConsultedProgram(() => false).limitMs).toBe(20_000);
+    expect(new ConsultedProgram(() => false, true).limitMs).toBe(10_000); // a trial is repeated later
   });
 
   it('writes the next input until the output suffices', async () => {

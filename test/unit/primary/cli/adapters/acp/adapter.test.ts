@@ -1,4 +1,4 @@
-import { acpAdapter } from '../../../../../../src/primary/cli/adapters/acp/adapter.js';
+import { type AcpOptions, acpAdapter } from '../../../../../../src/primary/cli/adapters/acp/adapter.js';
 import { type AcpPreset, presets } from '../../../../../../src/primary/cli/adapters/acp/presets.js';
 import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
@@ -39,6 +39,51 @@ describe('The ACP adapter', () => {
     const { consult, asked } = answering('a banner\n', result(0, { protocolVersion: 1 }));
     expect((await adapter.learn(consult)).version).toBeNull();
     expect(asked).toHaveLength(1);
+  });
+
+  describe('before the first job of an agent with known tools', () => {
+    const trial = { args: ['--trial'], env: () => ({ API: 'callback' }) };
+    const session = [result(0, hello), result(1, { sessionId: 's' })];
+    /** Learns an agent whose trial ends like this, and returns its starts: `trial` or `plain`. */
+    const learn = async (end: () => object, more: Partial<AcpOptions> = {}) => {
+      const starts: string[] = [];
+      const prompts: string[] = [];
+      const consult: Consult = async (args, input, isEnough, file, trialEnv) => {
+        starts.push(trialEnv === undefined ? 'plain' : 'trial');
+        const { consult, asked } = answering(...session);
+        const answer = await consult(args, input, isEnough, file);
+        prompts.push(...asked.filter((line) => line.includes('session/prompt')));
+        return trialEnv === undefined ? answer : { ...answer, ...end() };
+      };
+      const adapter = acpAdapter('qwen', { ...bare, env: { MODE: 'safe' }, trial }, null, { ...options, ...more });
+      const { version, isProvisional } = await adapter.learn(consult);
+      return { version, isProvisional, starts, prompts: prompts.length };
+    };
+    const requesting = (...tools: readonly object[]) => ({ request: JSON.stringify({ tools }) });
+
+    it('tries a prompt in one start, and rejects a version that offers the model a tool', async () => {
+      const learnt = { version: '1.2.3', isProvisional: false, starts: ['trial'], prompts: 1 };
+      expect(await learn(() => requesting())).toEqual(learnt);
+      await expect(learn(() => requesting({ name: 'read' }))).rejects.toThrow(
+        'version 1.2.3 of qwen cannot be used safely: it offers the model its own tools: read',
+      );
+    });
+
+    it('tries again later if the trial has no end in time, and not if the agent refuses it', async () => {
+      const late = () => {
+        throw new Error('late');
+      };
+      expect(await learn(late)).toMatchObject({ isProvisional: true, starts: ['trial', 'plain'] });
+      expect(await learn(() => ({}))).toMatchObject({ isProvisional: false, starts: ['trial'] });
+    });
+
+    it.each<[string, Partial<AcpOptions>]>([
+      ['arguments', { extraArgs: ['--yolo'] }],
+      ['files', { homeFiles: ['settings.json'] }],
+      ['variables', { givenVariables: { MODE: 'open' } }],
+    ])('tries nothing if %s of the operator may have enabled tools', async (_, more) => {
+      expect(await learn(() => requesting({ name: 'read' }), more)).toMatchObject({ starts: ['plain'] });
+    });
   });
 
   it('supports images if the agent reports the capability', async () => {

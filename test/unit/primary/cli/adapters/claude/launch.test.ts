@@ -67,6 +67,14 @@ describe('The claude adapter', () => {
     await expect(inspected).rejects.toBeInstanceOf(RelayError);
   });
 
+  it('rejects a version that offers the model a tool although its tools are off', async () => {
+    const trial = (tools: readonly string[]) => programVersion(flags, login, written({ ...init, tools }));
+    await expect(trial(['trial', 'mcp__relay__trial', 'StructuredOutput', 'Read'])).rejects.toThrow(
+      'version 2.1.197 of claude cannot be used safely: it offers the model its own tools: Read',
+    );
+    expect((await trial(['trial', 'mcp__relay__trial', 'StructuredOutput'])).version).toBe('2.1.197');
+  });
+
   it('rejects a program that does not answer', async () => {
     const adapter = claudeAdapter(['claude'], login);
     const inspected = adapter.learn(async () => ({ code: 1, stdout: '' }));
