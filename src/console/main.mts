@@ -11,7 +11,7 @@ import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
 import { hrefOf, type PageProps, placeOf, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
-import { KeyDialog, Who } from './ui/caller.mjs';
+import { hasNoKeys, KeyDialog, useCaller, Who } from './ui/caller.mjs';
 import { EmptyState, ErrorNotice } from './ui/notices.mjs';
 
 /** Resolved relative to this file, because the name of its folder changes with each version. */
@@ -65,6 +65,8 @@ interface HeaderProps {
 }
 
 function Header({ current, main, askAddress }: HeaderProps) {
+  const caller = useCaller();
+  const linked = pages.filter(({ id }) => id !== 'keys' || !hasNoKeys(caller));
   const skip = (event: Event) => {
     event.preventDefault(); // the hash names the page, so it must not change
     main.current?.focus();
@@ -74,12 +76,12 @@ function Header({ current, main, askAddress }: HeaderProps) {
     <div class="bar">
       <a class="brand" href=${hrefOf(pages[0].id)}><img src=${icon} alt="" width="22" height="22" />prompt-relay</a>
       <nav aria-label="Pages">
-        ${pages.map(
+        ${linked.map(
           ({ id, title }) =>
             html`<a href=${id === current.id || id !== pages[0].id ? hrefOf(id) : askAddress} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
         )}
       </nav>
-      <${Who} />
+      <${Who} caller=${caller} />
     </div>
     <${GoneBanner} />
   </header>`;

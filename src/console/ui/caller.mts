@@ -41,10 +41,15 @@ const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
   other: 'Client',
 };
 
+/** Whether the caller surely may manage no keys: an administrator may, and a person who is signed on perhaps. */
+export function hasNoKeys(caller: UsageCaller | 'none' | null): boolean {
+  if (caller === null || caller === 'none') return false;
+  return caller.kind !== 'sso' && caller.scopes !== null && !caller.scopes.includes('admin');
+}
+
 /** Shows who the user is to the service, and lets the user remove a stored key. */
-export function Who() {
+export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }) {
   const { keys, memory } = useParts();
-  const caller = useCaller();
   const hasKey = useValue(keys.hasKey);
   const forget = () => {
     keys.forget();

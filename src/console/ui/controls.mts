@@ -177,6 +177,8 @@ export function Dialog({ title, isWide = false, onClose, children }: DialogProps
   useEffect(() => {
     const opened = dialog.current;
     opened?.showModal();
+    // The browser would begin on the cross, which is the first button.
+    opened?.querySelector<HTMLElement>(':scope > :not(:first-child) :is(input, textarea, select, button, a)')?.focus();
     return () => opened?.close();
   }, []);
   const cancel = (event: Event) => {

@@ -53,8 +53,10 @@ describe('The page Keys', () => {
     expect((await service.get('/usage', { 'x-api-key': key })).status).toBe(401);
 
     await page.getByRole('button', { name: 'Delete laptop' }).click();
+    expect(await page.evaluate('document.activeElement.ariaLabel')).not.toBe('Close'); // a dialog does not begin there
     await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByRole('heading', { name: 'No keys' }).waitFor();
+    await page.getByRole('link', { name: 'Keys', exact: true }).waitFor();
     expectClean(browser, service);
   });
 
