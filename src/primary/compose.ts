@@ -413,7 +413,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   };
   const keysParts = { clients, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
   const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
-  const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile);
+  const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile, config.madeKeys !== null);
   const madeKeys = new MadeKeys({
     ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, fileFaults, clock, log },
     ...{ reportsCosts: names.reportCosts, ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock) },

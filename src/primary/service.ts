@@ -93,7 +93,7 @@ export class Service {
       for (const each of [conversations, responses, storedJobs, files, claims]) each.expire();
     });
     const { store, budgets, usageJournal, madeKeys } = this.#parts;
-    if (store.madeKeys !== null) clock.every(keysCheckMs, () => void madeKeys.refresh());
+    clock.every(keysCheckMs, () => void madeKeys.refresh());
     const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store logs its failures
     if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {

@@ -77,7 +77,7 @@ export class Clients {
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #made: readonly MadeKey[];
-  /** Whether the keys that were made over HTTP have been read. A host that starts without Redis does not know them yet. */
+  /** Whether the keys that were made over HTTP have been read. A host that starts without Redis, or with a damaged file, does not know them yet. */
   #isMadeKnown: boolean;
   #byClient: ReadonlyMap<string, ApiKey | MadeKey>;
   #digests: ReadonlySet<string>;
@@ -94,9 +94,9 @@ export class Clients {
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
-    this.#made = madeKeys;
-    this.#isMadeKnown = madeKeysFile != null;
-    this.#byClient = byClient([...apiKeys, ...namedKeys, ...madeKeys]);
+    this.#made = madeKeys ?? [];
+    this.#isMadeKnown = madeKeysFile != null && madeKeys !== null;
+    this.#byClient = byClient([...apiKeys, ...namedKeys, ...this.#made]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedBudgets = sharedBudgets;
     this.#sharedUses = sharedUses(sharedBudgets, this.operatorKeys);

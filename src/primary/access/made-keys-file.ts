@@ -1,12 +1,25 @@
-import { madeKeysText } from '../../shared/config/made-keys.js';
+import { madeKeysText, readMadeKeysAt } from '../../shared/config/made-keys.js';
+import { readSmallFile } from '../../shared/config/small-file.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { replaceFile } from '../../shared/replace-file.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
 
-/** Stores the keys of the only host. The service has read the file with its configuration, and no other process changes it. */
-export function madeKeysFile(path: string): MadeKeyStore {
+/** Largest file: a thousand keys have about 600 KB. */
+const maxBytes = 16 * 1024 * 1024;
+
+/**
+ * Stores the keys of the only host. No other process changes the file. `isRead`: whether the service has read the file
+ * with its configuration. Otherwise, the keys are read as soon as that is possible, and no change replaces them before.
+ */
+export function madeKeysFile(path: string, isRead: boolean): MadeKeyStore {
+  let hasRead = isRead;
   return {
-    read: async () => null,
+    read: async () => {
+      if (hasRead) return null;
+      const keys = await readMadeKeysAt(path, (each) => readSmallFile(each, maxBytes));
+      hasRead = true;
+      return keys;
+    },
     write: async (keys) => {
       try {
         await replaceFile(path, madeKeysText(keys));

@@ -22,7 +22,8 @@ import { setupReportOf } from '../observe/status.js';
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
   const { names, accountsSource: source, warnings } = await chooseWithoutFaults(config, host);
-  const digests = new Set([...config.apiKeys, ...config.namedKeys, ...config.madeKeys].map(({ digest }) => digest));
+  const { apiKeys, namedKeys, madeKeys } = config;
+  const digests = new Set([...apiKeys, ...namedKeys, ...(madeKeys ?? [])].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
   const noJobs = {
@@ -51,13 +52,12 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const isReady = route.cli.health.checks.current.status === 'ready';
   const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
   await closeClis(accounts.all, host);
-  const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
   const report = setupReportOf({
     config,
     host,
     url: localUrl(config.host, config.port),
     ollamaUrl: config.ollamaPort === null ? null : localUrl(config.host, config.ollamaPort),
-    keys,
+    keys: [...apiKeys, ...namedKeys].map(({ name }) => name),
     clis,
     commandOf: (cli) => cli.commandLine(),
     models,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { madeKeyClient, readClientId } from '../client.js';
+import { meaningOf } from '../text/system-error.js';
 import { digestsOf, type MadeKey, plainOptions, refusedOptions } from './api-keys.js';
 import { optionTexts, readOptionTexts } from './key-options.js';
 import { keyNamePattern } from './key-values.js';
@@ -30,6 +31,15 @@ export function readMadeKeys(text: string): MadeKey[] {
   const records = new MadeRecords();
   for (const each of parsed.data.keys) records.add(each);
   return records.keys;
+}
+
+/** Reads this file, which may be missing. Throws if it is unreadable or damaged; the message is the end of a sentence. */
+export async function readMadeKeysAt(path: string, read: (path: string) => Promise<string>): Promise<MadeKey[]> {
+  const text = await read(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw new Error(`cannot be read (${meaningOf(error)})`);
+  });
+  return text === null ? [] : readMadeKeys(text);
 }
 
 /** Owns the records of a file, with the names, digests and clients in use. Of two records with one of these, the first counts. */

@@ -14,7 +14,7 @@ import {
 } from './api-keys.js';
 import type { Environment } from './config.js';
 import { readKeysFile } from './keys-file.js';
-import { readMadeKeys } from './made-keys.js';
+import { readMadeKeysAt } from './made-keys.js';
 
 export type ReadFile = (path: string) => Promise<string>;
 
@@ -45,8 +45,8 @@ export interface LoadedKeys {
   readonly namedKeys: readonly ApiKey[];
   /** Budgets of groups and of the whole service, in the keys file. */
   readonly sharedBudgets: readonly SharedBudget[];
-  /** Keys that were made over HTTP. */
-  readonly madeKeys: readonly MadeKey[];
+  /** Keys that were made over HTTP; null if their file is damaged or unreadable. */
+  readonly madeKeys: readonly MadeKey[] | null;
   /** Lines of the keys file for people. */
   readonly personLines: readonly PersonLine[];
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
@@ -82,12 +82,13 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
     madeKeys: made.keys,
     personLines: named.personLines,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
-    faults: [...faults, ...made.faults, ...named.faults],
+    faults: [...faults, ...named.faults],
     lineFaults: named.lineFaults,
     tooShort,
     warnings: [
       ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
       ...warnings,
+      ...made.warnings,
       ...named.warnings,
       ...(isUseless ? ['MODEL_API_KEYS_FILE: contains no key, so every request that needs one is refused'] : []),
     ],
@@ -148,17 +149,19 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
   });
 }
 
+/** Loads the keys made over HTTP. A fault of the file refuses only these keys: those of the operator still work. */
 async function loadMade(
   path: string | null,
   files: KeyFiles,
-): Promise<{ readonly keys: readonly MadeKey[]; readonly faults: readonly string[] }> {
-  if (path === null) return { keys: [], faults: [] };
+): Promise<{ readonly keys: readonly MadeKey[] | null; readonly warnings: readonly string[] }> {
+  if (path === null) return { keys: [], warnings: [] };
   try {
-    return { keys: readMadeKeys(await files.read(path)), faults: [] };
+    return { keys: await readMadeKeysAt(path, files.read), warnings: [] };
   } catch (error) {
-    const fault = error as NodeJS.ErrnoException;
-    if (fault.code === 'ENOENT' || fault.code === 'ENOTDIR') return { keys: [], faults: [] };
-    return { keys: [], faults: [`MODEL_API_STATE_FOLDER: ${fileFault(path, fault)}`] };
+    return {
+      keys: null,
+      warnings: [`MODEL_API_STATE_FOLDER: ${path} ${(error as Error).message}: no key in it works`],
+    };
   }
 }
 

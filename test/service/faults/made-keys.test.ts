@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readMadeKeys } from '../../../src/shared/config/made-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { randomNumbers } from '../../support/basics/random.js';
-import { failingService, type Service, startService } from '../../support/service/service.js';
+import { type Service, startService } from '../../support/service/service.js';
 
 const admin = { 'x-api-key': 'a-key-of-some-length-1234' };
 const rounds = 6;
@@ -76,14 +76,18 @@ describe('A state folder that cannot be used', () => {
     expect((await service.post('/ask', { prompt: 'Hello' }, admin)).status).toBe(200);
   });
 
-  it('prevents the start if its file is damaged, so that no key is lost', async () => {
+  it('refuses only the keys in it if its file is damaged, and says so', async () => {
+    const env = { MODEL_API_STATE_FOLDER: folder.path };
     await mkdir(join(folder.path, 'made-keys.json'));
-    await using service = await failingService({
-      ...{ MODEL_API_STATE_FOLDER: folder.path, MODEL_API_KEY: admin['x-api-key'] },
+    await using service = await start(env);
+    expect(await service.log('keys_rejected')).toMatchObject({ error: expect.stringContaining('cannot be read') });
+    expect((await service.post('/ask', { prompt: 'Hello' }, admin)).status).toBe(200);
+    expect((await service.get('/health', admin)).body).toMatchObject({
+      reasons: [{ part: 'keys', name: 'made_keys' }],
     });
-    expect([service.code, JSON.stringify(service.logs)]).toEqual([
-      78,
-      expect.stringContaining('MODEL_API_STATE_FOLDER'),
-    ]);
+    expect(await service.post('/keys', { name: 'lab' }, admin)).toMatchObject({ status: 503 });
+    await rm(join(folder.path, 'made-keys.json'), { recursive: true });
+    expect(await service.post('/keys', { name: 'lab' }, admin)).toMatchObject({ status: 201 });
+    expect((await service.get('/health', admin)).body.status).toBe('ok');
   });
 });

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
@@ -29,12 +29,14 @@ afterEach(() => folder[Symbol.asyncDispose]());
 interface HostOptions {
   readonly isAuditBroken?: boolean;
   readonly reportsCosts?: boolean;
+  /** Whether the file was read at the start. */
+  readonly isRead?: boolean;
   /** Store of several hosts; by default a file. */
   readonly store?: MadeKeyStore;
 }
 
 function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
-  const { isAuditBroken = false, reportsCosts = true, store } = options;
+  const { isAuditBroken = false, reportsCosts = true, isRead = true, store } = options;
   const log = new LogBook();
   const clock = new FakeClock();
   const file = { path: join(folder.path, 'state', 'made-keys.json') };
@@ -46,12 +48,13 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       apiKeys: [operator],
       namedKeys: [],
       sharedBudgets: [],
-      madeKeys: [],
+      madeKeys: isRead ? [] : null,
+      madeKeysFile: file.path,
       needsKey: true,
     },
     personLines: readKeysFile(lines).personLines,
   });
-  const records: AuditEntry[] = [];
+  const [records, fileFaults]: [AuditEntry[], FileFaults] = [[], new FileFaults()];
   const sent: string[][] = [];
   const record = async (entry: AuditEntry) => {
     if (isAuditBroken) throw storeUnavailable('the audit file cannot be written');
@@ -59,10 +62,10 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
   };
   const keys = new MadeKeys({
     ...{
-      store: store ?? madeKeysFile(file.path),
+      store: store ?? madeKeysFile(file.path, isRead),
       clients,
       audit: { record },
-      fileFaults: new FileFaults(),
+      fileFaults,
       reportsCosts,
       clock,
       ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock),
@@ -71,8 +74,61 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
     onChange: () => void sent.push(clients.keyNames),
   });
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
-  return { keys, clients, records, sent, stored, path: file.path, log, clock };
+  return { keys, clients, records, sent, stored, path: file.path, log, clock, fileFaults };
 }
+
+describe('A file of keys that was damaged at the start', () => {
+  const whole = { version: 1, keys: [] };
+  const faults: Readonly<Record<string, (path: string, text: string) => Promise<unknown>>> = {
+    'is empty': (path) => writeFile(path, ''),
+    'is a folder': (path) => mkdir(path),
+    'is a loop of links': (path) => symlink(path, path),
+    'is too large': (path) => writeFile(path, ' '.repeat(17 * 1024 * 1024)),
+    'has another version': (path) => writeFile(path, JSON.stringify({ ...whole, version: 2 })),
+    'has no list': (path) => writeFile(path, JSON.stringify({ ...whole, keys: {} })),
+    'is a list': (path) => writeFile(path, '[]'),
+    ...Object.fromEntries(
+      [2, 20, 60, 200].map((cut) => [
+        `lacks its last ${cut} characters`,
+        (path: string, text: string) => writeFile(path, text.slice(0, -cut)),
+      ]),
+    ),
+  };
+
+  it.each(Object.keys(faults))(
+    'and %s closes only its keys, is visible, is never replaced, and is read once it is whole',
+    async (fault) => {
+      const first = createKeys();
+      const { key } = await first.keys.make(root, 'lab', {});
+      const { path } = first;
+      const text = await readFile(path, 'utf8');
+      await rm(path);
+      await faults[fault]?.(path, text);
+      const { keys, clients, fileFaults, log } = createKeys(undefined, { isRead: false });
+      const [lab] = first.clients.madeKeys.map(({ client }) => client) as [string];
+      for (let times = 0; times < 2; times++) await keys.refresh();
+      expect([clients.hasDigest(digestOf(key)), clients.hasDigest(digestOf('root'))]).toEqual([false, true]);
+      expect(fileFaults.counts.made_keys).toBe(1);
+      expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
+      expect(clients.hasAccess(lab, 0)).toBe(true); // otherwise its jobs would be cancelled
+      await expect(keys.make(root, 'new', {})).rejects.toMatchObject({ code: 'store_unavailable' });
+      await expect(keys.remove(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
+      await rm(path, { recursive: true });
+      await writeFile(path, text);
+      await keys.refresh();
+      expect([clients.hasDigest(digestOf(key)), fileFaults.counts.made_keys]).toEqual([true, 0]);
+      await keys.remove(root, 'lab');
+      expect([clients.hasDigest(digestOf(key)), clients.hasAccess(lab, 0)]).toEqual([false, false]);
+    },
+  );
+
+  it('has no keys if it is removed', async () => {
+    const { keys, clients } = createKeys(undefined, { isRead: false });
+    await keys.refresh();
+    expect([clients.madeKeys, clients.hasAccess('made lab~1', 0)]).toEqual([[], false]);
+    expect(await keys.make(root, 'lab', {})).toMatchObject({ name: 'lab' });
+  });
+});
 
 describe('A key that an administrator makes', () => {
   it('is shown once, and stored as a digest in a private file', async () => {
