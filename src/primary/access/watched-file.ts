@@ -21,12 +21,13 @@ export interface FileListener {
   unreadable(error: Error): void;
 }
 
-/** Watches one small file, which may be replaced, removed and created again. */
+/** Watches one small file, which may be replaced, removed and created again, and the files that it names. */
 export class WatchedFile {
   readonly #path: string;
   readonly #listener: FileListener;
   readonly #clock: Clock;
   readonly #read: (path: string) => Promise<string>;
+  readonly #namedFiles: () => readonly string[];
   #watcher: FSWatcher | null = null;
   #stopPolling: StopTimer = () => {};
   /** Metadata of the file, or the code of the error, when the file was last read. */
@@ -35,13 +36,16 @@ export class WatchedFile {
   #retryAtMs = Number.POSITIVE_INFINITY;
   #looking: Promise<void> | null = null;
 
+  /** `namedFiles`: paths of the files that the last text names. The text is read again if one of them changes. */
   constructor(
     path: string,
     listener: FileListener,
     clock: Clock,
     read = (path: string): Promise<string> => readFile(path, 'utf8'),
+    namedFiles: () => readonly string[] = () => [],
   ) {
     this.#path = path;
+    this.#namedFiles = namedFiles;
     this.#read = read;
     this.#listener = listener;
     this.#clock = clock;
@@ -73,13 +77,18 @@ export class WatchedFile {
     await this.look();
   }
 
+  async #looks(): Promise<string> {
+    const looks = await Promise.all([this.#path, ...this.#namedFiles()].map(looksOf));
+    return looks.join('\n');
+  }
+
   async #look(): Promise<void> {
-    let looks = await looksOf(this.#path);
+    let looks = await this.#looks();
     if (looks === this.#known && this.#clock.monotonicMs() < this.#retryAtMs) return;
     for (let settles = 0; settles < maxSettles; settles++) {
       await delay(this.#clock, settleMs);
       const before = looks;
-      looks = await looksOf(this.#path);
+      looks = await this.#looks();
       if (looks === before) break;
     }
     this.#known = looks;

@@ -1,5 +1,10 @@
 import { optionHolder, readClientId } from '../../shared/client.js';
-import type { AccountLine, AccountsFileContent, ClosedAccount } from '../../shared/config/accounts-file.js';
+import {
+  type AccountLine,
+  type AccountsFileContent,
+  type ClosedAccount,
+  readAccountsFile,
+} from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
@@ -377,7 +382,7 @@ export function accountsListener(
   };
 }
 
-/** Creates the watch of the accounts file, which is not started yet. */
+/** Creates the watch of the accounts file and its files with tokens, which is not started yet. */
 export function watchAccountsFile(
   accounts: CliAccounts,
   source: AccountsSource,
@@ -386,7 +391,13 @@ export function watchAccountsFile(
   { clock, log }: Pick<CliHost, 'clock' | 'log'>,
 ): WatchedFile {
   const listener = accountsListener(accounts, source, onChange, fileFaults, log);
-  return new WatchedFile(source.path, listener, clock, source.read);
+  let tokenFiles: readonly string[] = [];
+  const read = async () => {
+    const text = await source.read();
+    tokenFiles = readAccountsFile(text).accounts.flatMap(({ tokenFile }) => tokenFile ?? []);
+    return text;
+  };
+  return new WatchedFile(source.path, listener, clock, read, () => tokenFiles);
 }
 
 /** Returns a text that differs if anything of the accounts does, except comments. */

@@ -1,10 +1,18 @@
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type AccountSettings, prepareAccounts } from '../../../../../src/primary/cli/adapters/account-login.js';
+import { FileFaults } from '../../../../../src/primary/access/file-faults.js';
+import { type CliAccounts, type PreparedAccounts, watchAccountsFile } from '../../../../../src/primary/cli/accounts.js';
+import {
+  type AccountSettings,
+  accountsSource,
+  prepareAccounts,
+} from '../../../../../src/primary/cli/adapters/account-login.js';
 import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
+import { systemClock } from '../../../../../src/shared/clock.js';
 import { type Config, type Environment, loadConfig } from '../../../../../src/shared/config/config.js';
 import { echoCli } from '../../../../support/agents/model-clis.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
+import { LogBook } from '../../../../support/basics/log-book.js';
 
 const kindless = echoCli('claude');
 const claude = { name: 'claude', adapter: { ...kindless.adapter, credentialVariable: 'A_TOKEN' } };
@@ -141,4 +149,59 @@ describe('The accounts of a file', () => {
     ])
       expect(text).toContain(fault);
   });
+});
+
+describe('After a change of a file with the token of an account', () => {
+  const faults: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
+    'an empty one': (path) => writeFile(path, ''),
+    'a blank one': (path) => writeFile(path, ' \n'),
+    'two tokens': (path) => writeFile(path, 'one two'),
+    'two lines': (path) => writeFile(path, 'one\ntwo\n'),
+    'a token in quotes': (path) => writeFile(path, '"one"'),
+    'a token that is not ASCII': (path) => writeFile(path, 'tokén'),
+    'a NUL': (path) => writeFile(path, 'one\0'),
+    'bytes that are no text': (path) => writeFile(path, Buffer.from([0xff, 0xfe, 0x00])),
+    'a large file': (path) => writeFile(path, 'x'.repeat(2 * 1024 * 1024)),
+    'a folder': (path) => mkdir(path),
+    'a loop of links': (path) => symlink(path, path),
+    'none, because it was removed': async () => {},
+  };
+
+  it.each(Object.keys(faults))(
+    'its account is refused alone, visibly, for %s, and gets the new token',
+    async (fault) => {
+      await using folder = await temporaryFolder();
+      const [file, path] = [join(folder.path, 'accounts'), join(folder.path, 'token')];
+      await writeFile(path, 'old-token');
+      await writeFile(join(folder.path, 'other'), 'other-token');
+      await writeFile(file, `spare claude token-file=${path}\nother claude token-file=${folder.path}/other\n`);
+      const { env, clis, create, config } = await settingsIn(folder);
+      const source = await accountsSource({ ...config, accountsFile: file }, env, clis, create);
+      if (source === null) throw new Error('no accounts file is configured');
+      let inUse = source.first;
+      const replace = (prepared: PreparedAccounts) => {
+        inUse = prepared;
+      };
+      const accounts = { named: [], replace };
+      const [fileFaults, log] = [new FileFaults(), new LogBook()];
+      const host = { clock: systemClock, log };
+      const watched = watchAccountsFile(accounts as unknown as CliAccounts, source, () => {}, fileFaults, host);
+      const tokens = () => inUse.accounts.map(({ line, token }) => [line.name, token]);
+      for (let times = 0; times < 2; times++) await watched.look();
+      expect(tokens()).toEqual([
+        ['spare', 'old-token'],
+        ['other', 'other-token'],
+      ]);
+      await rm(path);
+      await faults[fault]?.(path);
+      await watched.look();
+      expect([tokens(), inUse.closed.map(({ name }) => name)]).toEqual([[['other', 'other-token']], ['spare']]);
+      expect(fileFaults.counts.accounts).toBe(1);
+      expect(JSON.stringify(log.entries)).not.toMatch(/old-token|one two|"one"/);
+      await rm(path, { recursive: true, force: true });
+      await writeFile(path, 'new-token\n');
+      await watched.look();
+      expect([tokens()[0], fileFaults.counts.accounts]).toEqual([['spare', 'new-token'], 0]);
+    },
+  );
 });
