@@ -42,10 +42,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   readonly read = (chunk: string) => this.#lines.read(chunk);
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = new CodexAnswer();
-  readonly #thought = new CodexThought();
+  #thought = new CodexThought();
   #hasBegun = false;
-  /** Program's id of the running turn. */
-  #turnId: string | null = null;
   #model: string | null = null;
   /** Tokens of the whole thread at the end of the previous turn. */
   #spent: CodexTokens | null = null;
@@ -76,7 +74,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   get awaited() {
     if (this.#thread.currentTurn === null) return null;
     if (this.#isIdle) return { name: 'end of the turn', limitMs: idleLimitMs, late: this.#lostEnd() };
-    if (this.#turnId !== null) return null;
+    if (this.#thread.turnId !== null) return null;
     if (this.#thread.id !== null) return opening('turn/start');
     return opening(this.#isGreeted ? 'thread/start' : 'initialize');
   }
@@ -86,7 +84,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   get isMidAnswer(): boolean {
-    return this.#hasBegun || (this.#turnId !== null && !this.#isHeld);
+    return this.#hasBegun || (this.#thread.turnId !== null && !this.#isHeld);
   }
 
   begin(): void {
@@ -97,15 +95,17 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   #reset(): void {
     this.#answer = new CodexAnswer();
+    this.#thought = new CodexThought();
     this.#hasBegun = false;
     this.#isIdle = false;
-    this.#turnId = null;
+    this.#thread.turnId = null;
     this.#spent = this.#tokens;
     this.#calls = [];
     this.#used = null;
   }
 
   #eventsOf(message: CodexMessage): readonly DecoderEvent[] {
+    if (this.#thread.isInterrupting) return this.#interrupted(message);
     switch (message.type) {
       case 'notification':
         return this.#notified(message.notification);
@@ -121,12 +121,31 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     }
   }
 
+  /** Reads until the end of an interrupted turn; the rest of its answer is dropped. */
+  #interrupted(message: CodexMessage): readonly DecoderEvent[] {
+    const { turnId, id, interruptionId } = this.#thread;
+    if (message.type === 'raw') return nothing;
+    if (message.type === 'request' || message.type === 'error') return [notInterrupted];
+    if (message.type === 'result' && (turnId !== null || message.id !== interruptionId)) return nothing;
+    if (message.type === 'notification') {
+      const { method, params } = message.notification;
+      if (method === 'account/rateLimits/updated') return this.#limited(params);
+      if (method === 'item/started') return forbiddenItem(params.item.type);
+      if (method !== 'turn/completed') return nothing;
+      if (params.threadId !== id || params.turn.id !== turnId) return [notInterrupted];
+    }
+    this.#reset();
+    this.#thread.answered();
+    this.#thread.isInterrupting = false;
+    return ended;
+  }
+
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
     if (id !== this.#thread.endId) return nothing;
     if (!this.#thread.ended()) return unexpectedOutput;
-    return [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
+    return ended;
   }
 
   #rejected(id: RpcId | null, words: string): TurnFailed {
@@ -150,8 +169,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
     // The program also reports the items of the injected history.
-    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing;
-    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return unexpectedOutput;
+    if (method === 'rawResponseItem/completed' && this.#thread.turnId === null) return nothing;
+    if (turnId !== this.#thread.turnId || params.threadId !== this.#thread.id) return unexpectedOutput;
     switch (method) {
       case 'rawResponseItem/completed':
         return this.#called(params.item.call_id, params.item.name, params.item.arguments);
@@ -189,7 +208,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   /** Notes whether the thread is idle. This version may report it shortly before the end of the turn. */
   #changed({ threadId, status }: Notified<'thread/status/changed'>): readonly DecoderEvent[] {
-    if (threadId === this.#thread.id && this.#turnId !== null) this.#isIdle = status.type === 'idle';
+    if (threadId === this.#thread.id && this.#thread.turnId !== null) this.#isIdle = status.type === 'idle';
     return nothing;
   }
 
@@ -201,8 +220,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
-    if (this.#turnId !== null || threadId !== this.#thread.id) return unexpectedOutput;
-    this.#turnId = turn.id;
+    if (this.#thread.turnId !== null || threadId !== this.#thread.id) return unexpectedOutput;
+    this.#thread.turnId = turn.id;
     return this.#named(this.#thread.model);
   }
 
@@ -235,11 +254,11 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const isHeld = calls.every(isSafe) && !tools.calls.areRepeated(calls);
     const text = this.#answer.correction(false);
     const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar, calls };
-    const turnId = this.#turnId;
+    const turnId = this.#thread.turnId;
     this.#reset();
     this.#thread.answered();
     if (!isHeld) return [...unexpectedOutput, end];
-    this.#turnId = turnId;
+    this.#thread.turnId = turnId;
     this.#isHeld = true;
     for (const { id } of calls) tools.calls.called(id);
     return [end];
@@ -248,7 +267,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #requested(request: Extract<CodexMessage, { readonly type: 'request' }>): readonly DecoderEvent[] {
     const { tools } = this.#thread;
     const { data } = callRequest.safeParse(request.params);
-    const isCall = request.method === 'item/tool/call' && data?.turnId === this.#turnId;
+    const isCall = request.method === 'item/tool/call' && data?.turnId === this.#thread.turnId;
     if (!isCall || !tools.offers(tools.nameOf(data.tool))) return refused(request);
     const isTold = this.#isRaw || tools.calls.has(data.callId); // the call may be reported a moment later
     const events = isTold ? nothing : this.#startUnannouncedCall(data);
@@ -312,6 +331,11 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 }
 
+/** End of an interrupted turn, and of a thread. */
+const ended: readonly DecoderEvent[] = [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
+
+const notInterrupted = turnFailed('other', 'the model CLI has not ended an interrupted turn');
+
 /** Failure of a turn without text. The cause may be a refusal, whose text the program hides. */
 const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model gave no answer')];
 
@@ -327,7 +351,7 @@ function forbiddenItem(type: string): readonly DecoderEvent[] {
   if (type === 'contextCompaction')
     return [turnFailed('prompt_too_long', 'the conversation no longer fits into the context of the model')];
   const failed = turnFailed('other', 'the model CLI began an action that the service does not allow');
-  return [{ type: 'request-refused', request: 'tool' }, failed];
+  return [...unexpectedOutput, { type: 'request-refused', request: 'tool' }, failed];
 }
 
 function refused({ id, method }: Extract<CodexMessage, { readonly type: 'request' }>): readonly DecoderEvent[] {

@@ -8,6 +8,7 @@ import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
 
 const endOfThread = 'end of thread';
+const interruption = 'interruption';
 
 /**
  * State of the thread in one process. `none`: before the first turn, or after a renewal. `starting`: requested; the turn
@@ -52,6 +53,10 @@ export const openingLines = [
 /** Owns the thread of one codex process, with its current settings. */
 export class CodexThread implements TurnWriter {
   readonly tools = new DynamicTools();
+  /** Program's id of its running turn; null between turns. */
+  turnId: string | null = null;
+  /** Whether a turn is being interrupted. */
+  isInterrupting = false;
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
   #currentTurn: Turn | null = null;
@@ -59,6 +64,8 @@ export class CodexThread implements TurnWriter {
   readonly #ids = new Set<string>();
   /** Number of threads that were requested. */
   #count = 0;
+  /** Number of interruptions so far. */
+  #interruptions = 0;
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -88,6 +95,11 @@ export class CodexThread implements TurnWriter {
     return `${endOfThread} ${this.#count}`;
   }
 
+  /** Id of the request that ends the present turn early. */
+  get interruptionId(): string {
+    return `${interruption} ${this.#interruptions}`;
+  }
+
   /** Clears the turn at its end, so that an idle process holds no images. */
   answered(): void {
     this.#currentTurn = null;
@@ -112,6 +124,22 @@ export class CodexThread implements TurnWriter {
     const { id } = this.#state;
     this.#state = { name: 'ending' };
     return { text: rpcRequest(this.endId, 'thread/unsubscribe', { threadId: id }), stdin: 'keep-open' };
+  }
+
+  /**
+   * Returns the request that ends the turn early; if the program has ended the turn itself, a request that it answers at
+   * once. A thread with tools may have open calls, so its process must end.
+   */
+  interrupt(): TurnInput | null {
+    if (this.#state.name !== 'open' || this.#state.hasTools) return null;
+    const hasTurn = this.turnId !== null;
+    if (this.#currentTurn !== null && !hasTurn) return null;
+    this.isInterrupting = true;
+    this.#interruptions++;
+    const [method, params] = hasTurn
+      ? (['turn/interrupt', { threadId: this.#state.id, turnId: this.turnId }] as const)
+      : (['account/read', {}] as const);
+    return { text: rpcRequest(this.interruptionId, method, params), stdin: 'keep-open' };
   }
 
   /** Handles the answer to the end of the thread. Returns whether one was expected. */

@@ -107,6 +107,51 @@ describe('A renewed codex', () => {
   });
 });
 
+describe('An interrupted codex', () => {
+  const stopped = notifies('turn/completed', {
+    threadId: 'thread-1',
+    turn: { id: 'turn-1', status: 'interrupted', error: null },
+  });
+  const item = (type: string) =>
+    notifies('item/started', { threadId: 'thread-1', turnId: 'turn-1', item: { type, id: 'item-2' } });
+
+  it('drops the rest of the answer, and can be renewed at the end of the turn', () => {
+    const { thread, decoder } = midTurn();
+    decoder.read(delta('Hello'));
+    expect(thread.interrupt()?.text).toContain(
+      '"id":"interruption 1","method":"turn/interrupt","params":{"threadId":"thread-1","turnId":"turn-1"}',
+    );
+    expect(decoder.read(delta(' world') + answers('interruption 1', { result: {} }))).toEqual([]);
+    expect(decoder.read(stopped)).toMatchObject([{ type: 'turn-end', text: null }]);
+    expect(thread.renew()?.text).toContain('"threadId":"thread-1"');
+  });
+
+  it('that has ended its turn itself answers another request', () => {
+    const { thread, decoder } = midTurn();
+    decoder.read(failed({ message: 'The server had an error' }));
+    expect(thread.interrupt()?.text).toContain('"id":"interruption 1","method":"account/read"');
+    expect(decoder.read(answers('interruption 1', { result: {} }))).toMatchObject([{ type: 'turn-end' }]);
+    expect(thread.renew()).not.toBeNull();
+  });
+
+  it.each([
+    ['refuses', answers('interruption 1', { error: { code: 1, message: 'no' } })],
+    ['ends another turn', stopped.replace('turn-1', 'turn-2')],
+    ['runs a command', item('commandExecution')],
+    ['requests anything', `${JSON.stringify({ id: 7, method: 'item/tool/call', params: {} })}\n`],
+  ])('ends its process when it %s', (_, output) => {
+    const { thread, decoder } = midTurn();
+    thread.interrupt();
+    expect(decoder.read(output)).toEqual(expect.arrayContaining([expect.objectContaining({ type: 'turn-failed' })]));
+  });
+
+  it('is not one before its turn has started', () => {
+    const thread = new CodexThread(new Map());
+    thread.write(plainTurn);
+    expect(thread.interrupt()).toBeNull();
+  });
+});
+
 describe('The answer of codex', () => {
   it('is the streamed text, with its model and its tokens', () => {
     expect(eventsOf(delta('Good '), delta('day'), message('Good day'), tokens(20, 7), completed)).toEqual([
@@ -194,6 +239,7 @@ describe('A message that does not belong to the turn', () => {
   it('fails the turn if codex does more than answer', () => {
     for (const type of ['commandExecution', 'fileChange', 'mcpToolCall', 'webSearch', 'a-tool-of-tomorrow']) {
       expect(eventsOf(begun(type))).toEqual([
+        { type: 'stray' },
         { type: 'request-refused', request: 'tool' },
         {
           type: 'turn-failed',
