@@ -1,129 +1,131 @@
 import { startWithClaude } from '../../support/agents/claude-service.js';
 import {
+  type Behaviour,
   type MessagesApi,
   type MessagesRequest,
   refuses,
   says,
+  saysAndCalls,
   saysAndGives,
   saysSlowly,
+  stalls,
   startMessagesApi,
+  thinking,
 } from '../../support/agents/messages-api-stub.js';
+import {
+  type ComparedRequest,
+  canaryOf,
+  holderOf,
+  holders,
+  indexIn,
+  killSender,
+  MixedQuestions,
+  type QuestionKind,
+  renewedQuestions,
+} from '../../support/agents/mixed-questions.js';
 import { until } from '../../support/basics/until.js';
-import { pngBytes } from '../../support/clients/ask-page.js';
-import { Exposition } from '../../support/documents/exposition.js';
-import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
 import type { Service } from '../../support/service/service.js';
 
 /** Number of questions. RENEWED_QUESTIONS=2000 asks more. */
-const questions = Number(process.env.RENEWED_QUESTIONS ?? 60);
-const holders: readonly KeyHolder[] = ['operator', 'alice', 'bob'];
-const canaryForm = /canary-\d+/g;
-const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'], additionalProperties: false };
-const attached = (type: string, bytes: Buffer) => ({ media_type: type, data: bytes.toString('base64') });
+const count = Number(process.env.RENEWED_QUESTIONS ?? 150);
+const words = Array.from({ length: 100 }, (_, at) => `${at} `);
 
-/** Differences of a question from a plain one. */
-const kinds: Readonly<Record<string, object>> = {
-  plain: {},
-  model: { model: 'haiku' },
-  effort: { model: 'sonnet', effort: 'low' },
-  system: { system: 'Be brief.' },
-  schema: { schema },
-  image: { images: [attached('image/png', pngBytes)] },
-  document: { files: [{ ...attached('text/plain', Buffer.from('A document.')), name: 'a.txt' }] },
-  refused: {},
-  left: {},
-};
-const names = Object.keys(kinds);
+const questions = new MixedQuestions([
+  ...(['plain', 'plain', 'model', 'image', 'plain', 'effort', 'document', 'left', 'plain', 'system'] as const),
+  ...(['refused', 'plain', 'model', 'thoughts', 'chat', 'killed', 'effort', 'image and document'] as const),
+  ...(['completion', 'late', 'plain', 'tool', 'schema', 'system', 'message', 'dying', 'abandoned tool'] as const),
+]);
 
 let api: MessagesApi;
 let keys: NamedKeys;
+let service: Service;
 
 beforeAll(async () => {
   api = await startMessagesApi();
   api.behave = (request) => {
-    const text = JSON.stringify(request.body.messages);
-    if (text.includes('refused')) return refuses(400, 'invalid_request_error', 'This request is refused.');
-    if (text.includes('left')) return saysSlowly(100, ...Array.from({ length: 50 }, (_, index) => `${index} `));
-    return request.body.tools?.length ? saysAndGives('', { a: 1 }) : says('Hello');
+    const index = indexIn(request.body);
+    return behaviours[questions.kindOf(index)]?.(request, index) ?? answerTo(index);
   };
-  keys = await writeNamedKeys();
+  keys = await writeNamedKeys(holders);
 });
+afterEach(() => service.stop());
 afterAll(async () => {
   await api.close();
   await keys[Symbol.asyncDispose]();
 });
 
-function startService(reuse: 'on' | 'off'): Promise<Service> {
-  const env = { MODEL_API_LIVE_SESSIONS: '8', MODEL_API_MAX_CONCURRENT: '2', MODEL_API_STANDBY: '1' };
-  return startWithClaude(api, { env: { ...keys.env, ...env, MODEL_API_REUSE: reuse } });
+async function start(reuse: 'on' | 'off', env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const limits = { MODEL_API_LIVE_SESSIONS: '16', MODEL_API_MAX_CONCURRENT: '4', MODEL_API_TIMEOUT: '6' };
+  service = await startWithClaude(api, { env: { ...keys.env, ...limits, MODEL_API_REUSE: reuse, ...env } });
 }
 
-async function ask(service: Service, index: number, kind: string): Promise<void> {
-  const body = { prompt: `canary-${index} ${kind}`, ...kinds[kind] };
-  const headers = headersOf(holders[index % holders.length] ?? 'bob');
-  if (kind !== 'left') {
-    const { status, text } = await service.post('/ask', body, headers);
-    if ((status === 200) !== (kind !== 'refused')) throw new Error(`${kind}: ${status} ${text}`);
-    return;
-  }
-  const leaver = new AbortController();
-  const json = { ...headers, 'content-type': 'application/json' };
-  const init = {
-    method: 'POST',
-    headers: json,
-    body: JSON.stringify({ ...body, stream: true }),
-    signal: leaver.signal,
-  };
-  const response = await fetch(`${service.url}/ask`, init);
-  for await (const piece of response.body ?? []) if (Buffer.from(piece).includes('"1 ')) break;
-  leaver.abort();
+function answerTo(index: number) {
+  return says('The answer to ', `${canaryOf(index)}, as asked`, '.');
 }
 
-/** The body without the ids of the session and the canary. The CLI adds a digest of the prompt to its version. */
-function shapeOf({ body }: MessagesRequest): string {
-  const text = JSON.stringify({ ...body, metadata: null }).replaceAll(canaryForm, 'canary');
-  return text.replace(/(cc_version=\d+\.\d+\.\d+)\.\w+/, '$1');
+function notes(index: number): Behaviour {
+  const call = { name: 'note', input: { who: canaryOf(index) }, id: `toolu_${canaryOf(index)}` };
+  return saysAndCalls('', call);
 }
 
-function canariesIn({ body }: MessagesRequest): readonly string[] {
-  return [...new Set(JSON.stringify(body).match(canaryForm))];
+/** Answers of the API that are not plain ones. */
+const behaviours: Partial<Record<QuestionKind, (request: MessagesRequest, index: number) => Behaviour>> = {
+  thoughts: (_, index) => thinking(answerTo(index)),
+  schema: (_, index) => saysAndGives('', { [holderOf(index)]: canaryOf(index) }),
+  tool: ({ body }, index) => (JSON.stringify(body.messages).includes('"tool_result"') ? answerTo(index) : notes(index)),
+  'abandoned tool': (_, index) => notes(index),
+  refused: (_, index) =>
+    index % 2 === 0 ? refuses(400, 'invalid_request_error', 'Refused.') : refuses(500, 'api_error', 'Broken.'),
+  left: (_, index) => saysSlowly(20, `${canaryOf(index)} `, ...words.slice(0, 20)),
+  late: () => saysSlowly(100, ...words),
+  killed: ({ clientPort }) => {
+    void killSender(service, clientPort, 0);
+    return stalls;
+  },
+  dying: ({ clientPort }, index) => {
+    void killSender(service, clientPort, (index * 7) % 40);
+    return answerTo(index);
+  },
+};
+
+/** Returns the requests since then. The CLI adds a digest of the prompt to its version. */
+function requestsSince(start: number): readonly ComparedRequest[] {
+  return api.requests.slice(start).map(({ body }) => {
+    const { metadata } = body as { readonly metadata?: { readonly user_id?: string } };
+    const shape = JSON.stringify({ ...body, metadata: null }).replace(/(cc_version=\d+\.\d+\.\d+)\.\w+/, '$1');
+    return { body, shape, session: String(JSON.parse(metadata?.user_id ?? '{}').session_id) };
+  });
 }
 
-function sessionOf({ body }: MessagesRequest): string {
-  const { metadata } = body as { readonly metadata?: { readonly user_id?: string } };
-  return String(JSON.parse(metadata?.user_id ?? '{}').session_id);
-}
-
-it(`${questions} questions of three clients reach the API like those of fresh processes`, async () => {
-  const shapes = new Map<string, readonly string[]>();
-  {
-    await using fresh = await startService('off');
-    for (const kind of names) {
-      const before = api.requests.length;
-      await ask(fresh, 0, kind);
-      shapes.set(kind, api.requests.slice(before).map(shapeOf)); // the CLI repeats a refused request in another form
-    }
-  }
+it(`${count} questions of eight clients reach the API like those of fresh processes, and have no other question in them`, async () => {
+  await start('off');
+  await questions.learn(service, () => requestsSince(0));
+  await service.stop();
   const before = api.requests.length;
-  await using service = await startService('on');
-  const left = Array.from({ length: questions }, (_, index) => index);
-  const run = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift())
-      await ask(service, next, names[(next * 7 + (next >> 3)) % names.length] ?? 'plain');
-  };
-  await Promise.all([run(), run()]);
-  const requests = api.requests.slice(before);
-  const clientOf = new Map<string, string>();
-  for (const request of requests) {
-    const [canary = '', ...others] = canariesIn(request);
-    expect(others).toEqual([]);
-    const index = Number(canary.slice('canary-'.length));
-    const holder = holders[index % holders.length] ?? 'bob';
-    expect(clientOf.get(sessionOf(request)) ?? holder).toBe(holder);
-    clientOf.set(sessionOf(request), holder);
-    expect(shapes.get(names[(index * 7 + (index >> 3)) % names.length] ?? 'plain')).toContain(shapeOf(request));
-  }
-  const scrape = new Exposition((await service.get('/metrics', headersOf('operator'))).text);
-  expect(scrape.value('questions_total{cli="claude",process="renewed"}')).toBeGreaterThan(questions / 2);
-  await until(async () => (await service.jobProcesses()).length <= 9, 'the processes to be as few as sessions');
-}, 1_200_000);
+  await start('on');
+  expect(await questions.askFirst(count, service)).toEqual([]);
+  expect(questions.faultsIn(requestsSince(before))).toEqual([]);
+  expect(await renewedQuestions(service, 'claude')).toBeGreaterThan(count / 4);
+  await until(async () => (await service.jobProcesses()).length <= 17, 'the processes to be as few as sessions');
+}, 2_400_000);
+
+it.each(['completion', 'message'] as const)(
+  'the process of a question that its client has left serves the next one: %s',
+  async (kind) => {
+    await start('off');
+    await questions.learn(service, () => requestsSince(0), [kind]);
+    await service.stop();
+    const before = api.requests.length;
+    await start('on', { MODEL_API_STANDBY: '0' });
+    const ask = (at: number) => questions.ask(service, questions.nth(kind, at));
+    // Two at once are side requests of each other, so that no turn is expected after them.
+    await Promise.all([ask(0), ask(1)]);
+    const pids = await service.jobProcesses();
+    await ask(2);
+    expect(await renewedQuestions(service, 'claude')).toBe(1);
+    expect(await service.jobProcesses()).toEqual(pids);
+    expect(questions.faultsIn(requestsSince(before))).toEqual([]);
+  },
+  120_000,
+);

@@ -196,7 +196,8 @@ export class MessagesApi extends StubApi {
 
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== 'POST') return void response.end();
-    const received = { headers: request.headers, body: (await json(request)) as MessagesBody };
+    const body = (await json(request)) as MessagesBody;
+    const received = { headers: request.headers, body, clientPort: request.socket.remotePort ?? 0 };
     const index = this.requests.push(received) - 1;
     const fault = this.rules === null ? null : findFault(received.body, this.rules);
     if (fault !== null) this.faults.push(fault);
@@ -371,6 +372,8 @@ interface MessagesBody {
 export interface MessagesRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: MessagesBody;
+  /** Port of the connection at the side of the CLI. */
+  readonly clientPort: number;
 }
 
 /** Returns the texts of users and model, without texts that the CLI adds. */

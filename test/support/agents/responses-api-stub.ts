@@ -21,6 +21,8 @@ interface ResponsesBody {
 export interface ResponsesRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: ResponsesBody;
+  /** Port of the connection at the side of the CLI. */
+  readonly clientPort: number;
 }
 
 interface ResponsesEvent {
@@ -165,7 +167,8 @@ export class ResponsesApi extends StubApi {
 
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== 'POST') return void response.writeHead(404).end();
-    const received = { headers: request.headers, body: (await json(request)) as ResponsesBody };
+    const body = (await json(request)) as ResponsesBody;
+    const received = { headers: request.headers, body, clientPort: request.socket.remotePort ?? 0 };
     const index = this.requests.push(received) - 1;
     await reply(response, this.behave(received, index));
   }

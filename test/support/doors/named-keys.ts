@@ -12,20 +12,20 @@ export interface NamedKeys extends AsyncDisposable {
 const options = { operator: 'scopes=ask+chat+admin', alice: 'scopes=ask+chat', bob: 'scopes=ask+chat' } as const;
 export type KeyHolder = keyof typeof options;
 
-export function keyOf(holder: KeyHolder): string {
+export function keyOf(holder: string): string {
   return `the-key-of-${holder}-in-this-test`;
 }
 
-export function headersOf(holder: KeyHolder): Record<string, string> {
+export function headersOf(holder: string): Record<string, string> {
   return { 'x-api-key': keyOf(holder) };
 }
 
-export async function writeNamedKeys(): Promise<NamedKeys> {
+/** `others`: names of further programs. */
+export async function writeNamedKeys(others: readonly string[] = []): Promise<NamedKeys> {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'keys');
-  const lines = Object.entries(options).map(([name, rest]) => {
-    return `${name}:sha256:${digestOf(keyOf(name as KeyHolder))}:${rest}\n`;
-  });
+  const all = [...Object.entries(options), ...others.map((name) => [name, options.bob] as const)];
+  const lines = all.map(([name, rest]) => `${name}:sha256:${digestOf(keyOf(name))}:${rest}\n`);
   await writeFile(path, lines.join(''), { mode: 0o600 });
   return { env: { MODEL_API_KEYS_FILE: path }, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
