@@ -129,7 +129,7 @@ const kinds = {
   chat,
   tool: callsTool(true),
   'abandoned tool': callsTool(false),
-  refused: asks(() => ({}), [400, 422, 502, 503]),
+  refused: asks(() => ({}), [400, 500, 502]),
   left: leave,
   late: asks(() => ({}), [504]),
   killed: asks(() => ({}), [500, 502]),
