@@ -35,6 +35,7 @@ const questions = new MixedQuestions([
   ...(['plain', 'plain', 'model', 'image', 'plain', 'effort', 'document', 'left', 'plain', 'system'] as const),
   ...(['refused', 'plain', 'model', 'thoughts', 'chat', 'killed', 'effort', 'image and document'] as const),
   ...(['completion', 'late', 'plain', 'tool', 'schema', 'system', 'message', 'dying', 'abandoned tool'] as const),
+  ...(['broken', 'plain'] as const),
 ]);
 
 let api: MessagesApi;
@@ -75,8 +76,8 @@ const behaviours: Partial<Record<QuestionKind, (request: MessagesRequest, index:
   schema: (_, index) => saysAndGives('', { [holderOf(index)]: canaryOf(index) }),
   tool: ({ body }, index) => (JSON.stringify(body.messages).includes('"tool_result"') ? answerTo(index) : notes(index)),
   'abandoned tool': (_, index) => notes(index),
-  refused: (_, index) =>
-    index % 2 === 0 ? refuses(400, 'invalid_request_error', 'Refused.') : refuses(500, 'api_error', 'Broken.'),
+  refused: () => refuses(400, 'invalid_request_error', 'Refused.'),
+  broken: () => refuses(500, 'api_error', 'Broken.'),
   left: (_, index) => saysSlowly(20, `${canaryOf(index)} `, ...words.slice(0, 20)),
   late: () => saysSlowly(100, ...words),
   killed: ({ clientPort }) => {
