@@ -87,11 +87,15 @@ const behaviours: Partial<Record<QuestionKind, (request: ResponsesRequest, index
   },
 };
 
-/** Returns the requests since then. Each thread has ids of its own. */
+/** Returns the requests since then. Each thread has ids of its own, and the metadata have times and no fixed order. */
 function requestsSince(start: number): readonly ComparedRequest[] {
   return api.requests.slice(start).map(({ body }) => {
     const { prompt_cache_key: session } = body as { readonly prompt_cache_key?: string };
-    return { body, shape: JSON.stringify(body).replaceAll(uuid, 'uuid'), session: String(session) };
+    return {
+      body,
+      shape: JSON.stringify({ ...body, client_metadata: null }).replaceAll(uuid, 'uuid'),
+      session: String(session),
+    };
   });
 }
 

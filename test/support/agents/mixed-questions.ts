@@ -117,7 +117,7 @@ const schemaFor = (index: number) => ({
 /** Kinds of questions. The stub must let those from `refused` on end in this way. */
 const kinds = {
   plain: asks(),
-  effort: asks(() => ({ effort: 'low' })),
+  effort: asks(() => ({ effort: 'high' })),
   image: asks(() => ({ images: [image] })),
   document: asks((index) => ({ files: [document(index)] })),
   'image and document': asks((index) => ({ images: [image], files: [document(index)] })),
@@ -129,7 +129,7 @@ const kinds = {
   chat,
   tool: callsTool(true),
   'abandoned tool': callsTool(false),
-  refused: asks(() => ({}), [400, 502]),
+  refused: asks(() => ({}), [400, 500, 502]),
   broken: asks(() => ({}), [500, 502]),
   left: leave,
   late: asks(() => ({}), [504]),
