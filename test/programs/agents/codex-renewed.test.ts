@@ -26,7 +26,7 @@ import { type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.j
 import type { Service } from '../../support/service/service.js';
 
 /** Number of questions. RENEWED_QUESTIONS=2000 asks more. */
-const count = Number(process.env.RENEWED_QUESTIONS ?? 100);
+const count = Number(process.env.RENEWED_QUESTIONS ?? 69);
 const words = Array.from({ length: 100 }, (_, at) => `${at} `);
 const uuid = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
 
