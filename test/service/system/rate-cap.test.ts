@@ -3,6 +3,7 @@ import { until } from '../../support/basics/until.js';
 import { jsonPost, request } from '../../support/clients/raw-http.js';
 import { answerTo } from '../../support/doors/door.js';
 import { untilJobs } from '../../support/jobs/jobs.js';
+import { pause } from '../../support/processes/processes.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 const pid = (record: { readonly [field: string]: unknown }) => record.pid;
@@ -39,7 +40,7 @@ describe('The rate limit', () => {
     // The kernel chooses the worker of a connection: while one worker is stopped, the other gets all of them.
     const answers = [];
     for (const worker of await service.workers()) {
-      process.kill(worker, 'SIGSTOP');
+      await pause(worker);
       answers.push(...(await Promise.all(Array.from({ length: 30 }, (_, number) => send(number)))));
       process.kill(worker, 'SIGCONT');
     }

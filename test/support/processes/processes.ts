@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { until } from '../basics/until.js';
 
 // The kernel answers at once, and tests look at all processes again and again: readFile would take ten times as long.
 
@@ -89,4 +90,11 @@ export async function memoryOf(pid: number): Promise<{ readonly bytes: number; r
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
   return { bytes: field('VmRSS'), peakBytes: field('VmHWM') };
+}
+
+/** Pauses a process. Resolves when the kernel has stopped all its threads: until then it may accept a connection. */
+export async function pause(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  const stateOf = (thread: string) => readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').replace(/.*\) /, '')[0];
+  await until(() => threadsOf(pid).every((thread) => stateOf(thread) === 'T'), 'the process to stop');
 }
