@@ -1,7 +1,8 @@
+import { stream } from '../../support/clients/event-stream.js';
 import { recovers } from '../../support/jobs/jobs.js';
 import { fixture, type Service, startService } from '../../support/service/service.js';
 
-type Protocol = 'acp' | 'codex';
+type Protocol = 'acp' | 'codex' | 'claude';
 
 function start(protocol: Protocol, fault: string): Promise<Service> {
   const env = {
@@ -39,6 +40,11 @@ describe('A model CLI with one fault', () => {
     ['codex', 'leaves-stdin', 'Hello'],
     ['codex', 'lost-end', idle],
     ['codex', 'whole-lost-end', 'Hello'],
+    ['claude', 'none', 'Hello'],
+    ['claude', 'noise', 'Hello'],
+    ['claude', 'ids', '"a1":deny 0:deny "":deny'],
+    ['claude', 'approval', '"approval":deny'],
+    ['claude', 'leaves-stdin', 'Hello'],
   ])('%s %s: ends its turn within seconds, and leaves no process', async (protocol, fault, expected) => {
     await using service = await start(protocol, fault);
     const startMs = performance.now();
@@ -46,14 +52,28 @@ describe('A model CLI with one fault', () => {
     expect(performance.now() - startMs).toBeLessThan(10_000);
   });
 
+  it.each<Protocol>(['acp', 'codex', 'claude'])(
+    '%s: is ended after its client, although it ignores the signal, and says nothing to the next one',
+    async (protocol) => {
+      await using service = await start(protocol, 'late-cancel');
+      const answer = await stream(service, '/ask', { prompt: 'Please wait' });
+      await answer.next('started');
+      await answer.next('delta');
+      await answer[Symbol.asyncDispose]();
+      await recovers(service);
+      expect(await outcomeOf(service)).toBe('Hello');
+    },
+  );
+
   it('is ended when it never answers a request of its opening', async () => {
     const cases: readonly [Protocol, string][] = [
       ['acp', 'session/new'],
       ['codex', 'thread/start'],
       ['codex', 'turn/start'],
+      ['claude', 'start'],
     ];
     const outcomes = cases.map(async ([protocol, step]) => {
-      await using service = await start(protocol, `silent:${step}`);
+      await using service = await start(protocol, `silent:${protocol === 'claude' ? 'user' : step}`);
       return await outcomeOf(service);
     });
     expect(await Promise.all(outcomes)).toEqual(cases.map(([, step]) => silent(step)));

@@ -54,10 +54,14 @@ const permission = z.object({
   mcp_server: z.object({ source: z.string() }).optional().catch(undefined),
 });
 
+/** Id of a request of the CLI, which the answer repeats. */
+const controlId = z.union([z.string(), z.number()]);
+type ControlId = z.infer<typeof controlId>;
+
 /** Request of the CLI to the relay. */
 export const controlRequest = z.object({
   type: z.literal('control_request'),
-  request_id: z.string(),
+  request_id: controlId,
   request: z.union([mcpMessage, permission, z.object({ subtype: z.string() })]),
 });
 export type ControlRequest = z.infer<typeof controlRequest>;
@@ -71,7 +75,7 @@ interface ReportedTools {
 
 /** Request for the result of a call: the CLI's request id, and the MCP id inside it. */
 interface CallRequest {
-  readonly requestId: string;
+  readonly requestId: ControlId;
   readonly id: McpMessage['id'];
 }
 
@@ -117,9 +121,9 @@ export class ToolServer {
     return [...replies(refusal), { type: 'request-refused', request: 'tool' }];
   }
 
-  #message(requestId: string, { id, method, params }: McpMessage): string {
+  #message(requestId: ControlId, { id, method, params }: McpMessage): string {
     if (method === 'tools/call') {
-      const callId = params?._meta?.['claudecode/toolUseId'] ?? requestId;
+      const callId = params?._meta?.['claudecode/toolUseId'] ?? String(requestId);
       return this.calls.requested(callId, { requestId, id });
     }
     if (method === 'initialize')
@@ -157,7 +161,7 @@ export function cutAt(text: string, max: number): number {
   return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
 }
 
-function rpcResponse(requestId: string, id: McpMessage['id'], result: object): string {
+function rpcResponse(requestId: ControlId, id: McpMessage['id'], result: object): string {
   return response(requestId, { mcp_response: { jsonrpc: '2.0', id: id ?? 0, result } });
 }
 
@@ -166,11 +170,11 @@ type Permission =
   | { readonly behavior: 'deny'; readonly message: string };
 
 /** Returns the answer to the question whether the model may call a tool. */
-export function permissionAnswer(requestId: string, permission: Permission): string {
+export function permissionAnswer(requestId: ControlId, permission: Permission): string {
   return response(requestId, permission);
 }
 
-function response(requestId: string, answer: object): string {
+function response(requestId: ControlId, answer: object): string {
   const body = { subtype: 'success', request_id: requestId, response: answer };
   return `${JSON.stringify({ type: 'control_response', response: body })}\n`;
 }
