@@ -1,4 +1,4 @@
-import { mkdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loginOf } from '../../../../../src/primary/cli/adapters/claude/adapter.js';
 import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
@@ -98,6 +98,38 @@ describe('The login keeper', () => {
     expect([house.keeper.isDue, await house.keeper.findFault()]).toEqual([false, undefined]);
     await writeFile(house.login.path, '{"mcpOAuth":{}}');
     expect(await house.keeper.findFault()).toBeUndefined();
+  });
+
+  const whole = { accessToken: 'a', refreshToken: 'r', expiresAt: 9 };
+  const text = JSON.stringify({ claudeAiOauth: whole });
+  it.each<[string, (path: string) => Promise<unknown>]>([
+    ['no bytes', (path) => writeFile(path, '')],
+    ...[1, 9, 40].map((cut): [string, (path: string) => Promise<unknown>] => [
+      `its last ${cut} bytes missing`,
+      (path) => writeFile(path, text.slice(0, -cut)),
+    ]),
+    ['a list in it', (path) => writeFile(path, '[]')],
+    ['bytes that are no text', (path) => writeFile(path, Buffer.from([0xff, 0xfe, 0]))],
+    ...Object.keys(whole).flatMap((name) =>
+      [undefined, null, {}, -1, 1e300].map((value): [string, (path: string) => Promise<unknown>] => [
+        `${name} ${JSON.stringify(value)}`,
+        (path) => writeFile(path, JSON.stringify({ claudeAiOauth: { ...whole, [name]: value } })),
+      ]),
+    ),
+    ['a folder in its place', (path) => mkdir(path)],
+    ['a loop of links in its place', (path) => symlink(path, path)],
+    ['nothing in its place', async () => {}],
+  ])('starts no program for a file with %s, and renews the login once it is whole again', async (_, damage) => {
+    await using house = await LoginHouse.open(60 * minuteMs);
+    house.keeper.start();
+    expect(await house.keeper.findFault()).toBeNull();
+    await rm(house.login.path);
+    await damage(house.login.path);
+    expect([null, undefined]).toContain(await house.keeper.findFault());
+    expect([house.keeper.isDue, house.programs]).toEqual([false, []]);
+    await rm(house.login.path, { recursive: true, force: true });
+    await house.store(minuteMs);
+    await house.until(() => house.programs.length === 1);
   });
 
   it('renews a due login with one program, and lets all others start once the new token is stored', async () => {
