@@ -255,9 +255,13 @@ it('A conversation is looked up and deleted for its client', async () => {
   const calls: unknown[] = [];
   const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
   const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
-  const { handlers } = createHandlers({ conversations, journaledConversations });
+  const clientJobs = { openTurns: (client: string) => new Map([['id', { openTurnOf: client }]]) };
+  const { handlers } = createHandlers({ conversations, journaledConversations, clientJobs });
   const key = { id: 'id', client: 'key alice' };
-  expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
+  expect(await handlers.conversation(key)).toEqual({
+    snapshotOf: ['id', 'key alice'],
+    openTurn: { openTurnOf: 'key alice' },
+  });
   await handlers.deleteConversation(key);
   expect(calls).toEqual([['id', 'key alice']]);
 });
