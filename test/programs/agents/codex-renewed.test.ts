@@ -27,6 +27,8 @@ import type { Service } from '../../support/service/service.js';
 
 /** Number of questions. RENEWED_QUESTIONS=2000 asks more. */
 const count = Number(process.env.RENEWED_QUESTIONS ?? 69);
+/** Processes that wait for results in vain would otherwise take all places of sessions. */
+const brief = { MODEL_API_SESSION_IDLE_SECONDS: '10' };
 const words = Array.from({ length: 100 }, (_, at) => `${at} `);
 const uuid = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
 
@@ -56,7 +58,7 @@ afterAll(async () => {
 });
 
 async function start(reuse: 'on' | 'off'): Promise<void> {
-  const limits = { MODEL_API_LIVE_SESSIONS: '16', MODEL_API_MAX_CONCURRENT: '4', MODEL_API_TIMEOUT: '6' };
+  const limits = { MODEL_API_LIVE_SESSIONS: '16', MODEL_API_MAX_CONCURRENT: '4', MODEL_API_TIMEOUT: '6', ...brief };
   service = await startWithCodex(api, { env: { ...keys.env, ...limits, MODEL_API_REUSE: reuse } });
 }
 

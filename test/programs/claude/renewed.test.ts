@@ -29,6 +29,8 @@ import type { Service } from '../../support/service/service.js';
 
 /** Number of questions. RENEWED_QUESTIONS=2000 asks more. */
 const count = Number(process.env.RENEWED_QUESTIONS ?? 87);
+/** Processes that wait for results in vain would otherwise take all places of sessions. */
+const brief = { MODEL_API_SESSION_IDLE_SECONDS: '10' };
 const words = Array.from({ length: 100 }, (_, at) => `${at} `);
 
 const questions = new MixedQuestions([
@@ -57,7 +59,7 @@ afterAll(async () => {
 });
 
 async function start(reuse: 'on' | 'off', env: Readonly<Record<string, string>> = {}): Promise<void> {
-  const limits = { MODEL_API_LIVE_SESSIONS: '16', MODEL_API_MAX_CONCURRENT: '4', MODEL_API_TIMEOUT: '6' };
+  const limits = { MODEL_API_LIVE_SESSIONS: '16', MODEL_API_MAX_CONCURRENT: '4', MODEL_API_TIMEOUT: '6', ...brief };
   service = await startWithClaude(api, { env: { ...keys.env, ...limits, MODEL_API_REUSE: reuse, ...env } });
 }
 
