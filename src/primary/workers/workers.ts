@@ -107,9 +107,17 @@ export class Workers {
     return counts;
   }
 
-  /** Calls every live worker. */
+  /** Calls every live worker. A worker that fails a call would keep an old state, such as a removed key: it is replaced. */
   callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
-    for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has exited needs no message
+    for (const handle of this.#living) call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
+  }
+
+  #onFailedCall(handle: WorkerHandle, error: unknown): void {
+    this.#clock.after(exitLimitMs, () => {
+      if (!this.#living.has(handle)) return; // a worker that exits needs no message
+      this.#log.error('internal_error', { error: describeError(error) });
+      handle.kill();
+    });
   }
 
   /** Returns the channel to a worker that listens, each time to the next one; null if there is none. */

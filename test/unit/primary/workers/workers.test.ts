@@ -45,6 +45,19 @@ describe('A worker', () => {
     expect(await harness.handles[0]?.fetchFigures()).toMatchObject([{ name: 'asked' }]);
   });
 
+  it('is killed and replaced if it fails a call to all workers: it would keep an old state, such as a removed key', async () => {
+    await using harness = await listening();
+    const [first = 0] = harness.pids();
+    harness.workers.callAll(async () => {
+      throw new Error('a defect');
+    });
+    await harness.clock.advance(1000);
+    await harness.untilTold('left');
+    await harness.untilTold('listening', 2);
+    expect(harness.pids()).not.toContain(first);
+    expect(harness.log.events).toContain('internal_error');
+  });
+
   it('inherits the open addresses, and connections made without a worker are answered by the next one', async () => {
     const socket = await bindTcp('127.0.0.1', 0);
     await using harness = await WorkersHarness.create({ fds: [socket.fd] });
