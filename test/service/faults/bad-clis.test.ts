@@ -2,6 +2,9 @@ import { stream } from '../../support/clients/event-stream.js';
 import { recovers } from '../../support/jobs/jobs.js';
 import { fixture, type Service, startService } from '../../support/service/service.js';
 
+/** Far less than the time limit of a job, which ends a turn that hangs. The trial of claude waits 10 s for its exit. */
+const maxTurnMs = 30_000;
+
 type Protocol = 'acp' | 'codex' | 'claude';
 
 function start(protocol: Protocol, fault: string): Promise<Service> {
@@ -49,7 +52,7 @@ describe('A model CLI with one fault', () => {
     await using service = await start(protocol, fault);
     const startMs = performance.now();
     expect(await outcomeOf(service)).toBe(expected);
-    expect(performance.now() - startMs).toBeLessThan(10_000);
+    expect(performance.now() - startMs).toBeLessThan(maxTurnMs);
   });
 
   it.each<Protocol>(['acp', 'codex', 'claude'])(

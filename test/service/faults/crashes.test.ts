@@ -6,6 +6,7 @@ import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { isAlive } from '../../support/processes/processes.js';
+import { scratchCgroup } from '../../support/processes/scratch-cgroup.js';
 import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
 interface Answer {
@@ -188,8 +189,10 @@ describe('A primary that is killed', () => {
 
 describe('A service that starts', () => {
   /** Kills a service and its workers at once, so that none of them can clean up. Returns the remaining processes. */
-  async function leaveOrphans(TMPDIR: string): Promise<{ readonly service: Service; readonly orphans: number[] }> {
-    const service = await startWithProgram(script('double-fork-setsid.pl'), { ...twoWorkers, TMPDIR });
+  async function leaveOrphans(
+    places: Readonly<Record<string, string>>,
+  ): Promise<{ readonly service: Service; readonly orphans: number[] }> {
+    const service = await startWithProgram(script('double-fork-setsid.pl'), { ...twoWorkers, ...places });
     void fate(service.post('/ask', { prompt: 'hello' }));
     await until(async () => (await service.jobProcesses()).length === 2, 'the program and its daemon');
     const workers = await service.workers();
@@ -205,8 +208,11 @@ describe('A service that starts', () => {
     const answer = neighbour.post('/ask', { prompt: 'hello' });
     await until(async () => (await neighbour.jobProcesses()).length === 1, 'the neighbour’s program');
 
-    const { service, orphans } = await leaveOrphans(folder.path);
-    await using successor = await startService({ env: { ...twoWorkers, TMPDIR: folder.path } });
+    // A cgroup of its own: services of other tests, which start meanwhile, end the cgroups of dead services beside theirs.
+    await using scratch = await scratchCgroup().catch(() => null);
+    const places = { TMPDIR: folder.path, MODEL_API_CGROUP: scratch?.cgroup.path ?? 'off' };
+    const { service, orphans } = await leaveOrphans(places);
+    await using successor = await startService({ env: { ...twoWorkers, ...places } });
     expect(await service.jobProcesses()).toEqual([]);
     await successor.log('orphans_reaped', ({ processes }) => processes === orphans.length);
     await service.stop();
