@@ -498,7 +498,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestBody: json(makeKeyRequest, { name: 'ada-laptop', rate: '60/60' }),
     security: keyNeeded,
     ok: newKey,
-    okText: 'The key, which is shown only now, and its options.',
+    okText: 'The key, which is not shown again, and its options.',
   },
   'PATCH /keys/{name}': {
     id: 'changeKey',
@@ -527,7 +527,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestBody: json(rotateKeyRequest, {}),
     security: keyNeeded,
     ok: newKey,
-    okText: 'The new key, which is shown only now.',
+    okText: 'The new key, which is not shown again.',
   },
   'GET /audit': {
     id: 'listAudit',

@@ -55,8 +55,8 @@ export function startLine(
   { answered, failed }: Pick<Tally, 'answered' | 'failed'>,
 ): string {
   const known = job.total === null ? '' : `${formatCount(job.total, 'prompt')}, `;
-  const there = answered + failed === 0 ? '' : ` ${formatCount(answered, 'answer')} there already`;
-  const again = job.retriesFailed ? 'asked again' : 'not asked again';
+  const there = answered + failed === 0 ? '' : ` ${formatNumber(answered)} already answered`;
+  const again = job.retriesFailed ? 'retried' : 'not retried';
   const way = job.concurrency === null ? 'in batches of the service' : `${formatNumber(job.concurrency)} at once`;
   return `${known}${way}.${there}${failed === 0 ? '' : `, ${formatCount(failed, 'failure')} ${again}`}`;
 }

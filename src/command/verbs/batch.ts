@@ -69,7 +69,7 @@ export const batch: Command = {
   notes: [
     'A line is an object with prompt, or with messages as in the API of OpenAI; optionally with id, system, model, schema and effort, and for a prompt with images: paths, or objects as in POST /ask. All lines of a file are checked before the first prompt is sent.',
     'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one from its number and text.',
-    'If the service stores files, a file of prompts runs in its batches, which go on without this command. Prompts of stdin, and all prompts of another service, are requests: twice as many at once as the service has slots.',
+    'If the service stores files, a file of prompts runs in its batches, which continue without this command. Prompts of stdin, and all prompts of another service, are requests: twice as many at once as the service has slots.',
     'After Ctrl-C, a kill or a restart of the service, the same command continues. While the service is unreachable or refuses requests, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
   ],
   examples: [
@@ -242,7 +242,7 @@ class Display {
     for (const line of summaryLines(progress, this.#clock.monotonicMs() - this.#beganMs)) this.say(line);
     const { commandLine, output } = this.#job;
     if (run.hasGivenUp) this.say('Stopped: as many prompts have failed as --max-failures allows.');
-    if ((isInterrupted || run.hasGivenUp) && output !== null) this.#hint('To continue', commandLine);
+    if ((isInterrupted || run.hasGivenUp) && output !== null) this.#hint('To resume', commandLine);
     if (run.tally.failed > 0 && output !== null)
       this.#hint('To retry the failed prompts', `${commandLine} --retry-failed`);
   }

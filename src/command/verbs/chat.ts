@@ -251,7 +251,7 @@ export class ChatConversation {
     // The ID is quoted, because users may paste the command into a shell.
     return this.#id === undefined
       ? 'There is no conversation to continue.'
-      : `To continue: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`;
+      : `To resume: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`;
   }
 
   /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */

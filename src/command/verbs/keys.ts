@@ -79,7 +79,9 @@ const actions: Readonly<Record<string, Action>> = {
     const { key, line } = newKey('new', name, args);
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
-    terminal.message('The first line is the key, which is shown only now. The second line is for the keys file.');
+    terminal.message(
+      'The first line is the key. Save it: it will not be shown again. The second line is for the keys file.',
+    );
     return exitCodes.ok;
   },
   add: async (name, args, context) => {
@@ -180,7 +182,7 @@ function newKey(action: string, name: string | undefined, args: CommandArguments
  * ends the command, although the keys file already has the key.
  */
 async function showKey(name: string, key: string, message: string, args: CommandArguments, terminal: Terminal) {
-  terminal.sentences(`${message} It is shown only now. ${noRestart}`);
+  terminal.sentences(`${message} Save the key: it will not be shown again. ${noRestart}`);
   if (args.has('json')) await terminal.writeJson({ name, key });
   else await terminal.writeLine(key);
   return exitCodes.ok;

@@ -73,7 +73,7 @@ export const serve: Command = {
   maxPositionals: 0,
   notes: [
     ...settingNotes,
-    'Ctrl-C ends the service after its running jobs; a second Ctrl-C ends them at once. The service also ends when its terminal is closed, or when the npx that started it ends.',
+    'Ctrl-C ends the service after its running jobs; a second Ctrl-C ends them at once. The service also ends when its terminal or its npx ends.',
   ],
   examples: [
     'prompt-relay serve',

@@ -42,7 +42,7 @@ export const setup: Command = {
     const path = program.path(context.settingsFolders());
     if (args.has('print')) await context.terminal.write(program.addService('', target));
     else await change(path, program, target, args.has('yes'), context.terminal);
-    if (args.has('print')) context.terminal.message(`These settings belong into ${path}.`);
+    if (args.has('print')) context.terminal.message(`Add these settings to ${path}.`);
     context.terminal.message(program.nextStep(target));
     return exitCodes.ok;
   },

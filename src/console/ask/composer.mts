@@ -213,7 +213,7 @@ interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
 }
 
-/** Shows the fields of the options: system text, effort, JSON Schema of the answer. */
+/** Shows the fields of the options: system text, effort, and the JSON Schema for the answer. */
 export function ComposerFields(props: FieldsProps) {
   const { draft, onChange, model, hasBegun, system } = props;
   const schema = readSchema(draft.schemaText);
@@ -225,12 +225,12 @@ export function ComposerFields(props: FieldsProps) {
     <${Field} label="System text" hint=${hint}>
       <textarea rows="2" value=${hasBegun ? (system ?? '') : draft.system} disabled=${hasBegun} onInput=${set('system')} />
     <//>
-    <${Field} label="JSON Schema of the answer" hint="The answer is then a value that fits it." error=${fault}>
+    <${Field} label="Answer format (JSON Schema)" hint="The answer will be JSON that matches this schema." error=${fault}>
       <textarea rows="2" class="mono" data-field="schema" spellcheck=${false} value=${draft.schemaText} onInput=${set('schemaText')} />
     <//>
     ${
       takesEffort(model) &&
-      html`<${Field} label="Effort" hint="How hard the model is to think.">
+      html`<${Field} label="Effort" hint="How much the model should think.">
         <select value=${draft.effort ?? ''} onChange=${setEffort}>
           <option value="">Default</option>
           ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}

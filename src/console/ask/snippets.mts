@@ -153,7 +153,7 @@ export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
       )}
     </div>
     <${CodeBlock} code=${snippetOf(language, request)} language=${language === 'OpenAI SDK' ? 'Python' : language} />
-    ${language === 'OpenAI SDK' && html`<p class="muted"><small>It sends one message. A program keeps the conversation itself, as a list of messages.</small></p>`}
-    ${request.needsKey && html`<p class="muted"><small>It takes the API key from the variable MODEL_API_KEY.</small></p>`}
+    ${language === 'OpenAI SDK' && html`<p class="muted"><small>This sends one message. To continue, send the earlier messages too.</small></p>`}
+    ${request.needsKey && html`<p class="muted"><small>Set MODEL_API_KEY to your API key first.</small></p>`}
   <//>`;
 }

@@ -165,10 +165,10 @@ function EditForm({ text, onSend, onLeave }: EditFormProps) {
   };
   return html`<form class="edit" onSubmit=${send} onKeyDown=${press}>
     <textarea ref=${field} aria-label="Your question" rows="3">${text}</textarea>
-    <small>A new version begins here. The arrows ‹ and › lead back to this one.</small>
+    <small>Your edit starts a new version. The arrows ‹ and › show the earlier one.</small>
     <div class="row end">
       <button type="button" class="button quiet small" onClick=${() => onLeave(null)}>Cancel</button>
-      <button class="button primary small" title="Ctrl+Enter">Ask this instead</button>
+      <button class="button primary small" title="Ctrl+Enter">Send edit</button>
     </div>
   </form>`;
 }
@@ -181,7 +181,7 @@ interface AnswerActionsProps extends Pick<TurnProps, 'turn' | 'chat'> {
 function AnswerActions({ turn, chat, isBusy, onAgain }: AnswerActionsProps) {
   const isLast = chat.view.value.turns.at(-1) === turn;
   return html`<div class="row acts">
-    ${isLast && !isBusy && html`<button type="button" class="button quiet small" onClick=${onAgain}>Answer again</button>`}
+    ${isLast && !isBusy && html`<button type="button" class="button quiet small" onClick=${onAgain}>Retry</button>`}
     ${!isLast && !isBusy && html`<button type="button" class="button quiet small" onClick=${() => void chat.branchAfter(turn)}>Branch here</button>`}
     <${CopyButton} text=${() => turn.text.value} label="Copy" />
   </div>`;
@@ -215,9 +215,9 @@ function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly
     case 'done':
       return html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
-      return html`<${Unfinished} word="Stopped." turn=${turn} chat=${chat} />`;
+      return html`<${Unfinished} word="Stopped. This answer is not saved." turn=${turn} chat=${chat} />`;
     case 'unfinished':
-      return html`<${Unfinished} word="This answer was not finished." turn=${turn} chat=${chat} />`;
+      return html`<${Unfinished} word="This answer was interrupted and is not saved." turn=${turn} chat=${chat} />`;
     case 'failed':
       return html`<${Failed} error=${state.error} turn=${turn} chat=${chat} lifetimeMs=${lifetimeMs} />`;
   }
@@ -225,8 +225,8 @@ function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly
 
 function Unfinished({ word, turn, chat }: Pick<TurnProps, 'turn' | 'chat'> & { readonly word: string }) {
   return html`<div class="row figures">
-    <span>${word} The conversation goes on without it.</span>
-    <button class="button small" onClick=${() => void chat.askAgain(turn)}>Ask again</button>
+    <span>${word}</span>
+    <button class="button small" onClick=${() => void chat.askAgain(turn)}>Retry</button>
   </div>`;
 }
 
@@ -239,13 +239,14 @@ function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: n
 function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: TurnState & { kind: 'retrying' } }) {
   const seconds = Math.max(0, Math.ceil((state.atMs - useNow()) / 1000));
   return html`<div class="row figures">
-    <span class="status"><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Trying again in ${seconds} s</span>
+    <span class="status"><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Retrying in ${seconds} s</span>
     <button type="button" class="button small" onClick=${() => chat.stop()}>Cancel</button>
   </div>`;
 }
 
 function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error: Error }) {
-  if (!isGone(error)) return html`<${ErrorNotice} error=${error} onRetry=${() => void chat.askAgain(turn)} />`;
+  if (!isGone(error))
+    return html`<${ErrorNotice} error=${error} hasText=${turn.text.value !== ''} onRetry=${() => void chat.askAgain(turn)} />`;
   const expiresAt = chat.expiry.get(chat.view.value.conversationId ?? '');
   return html`<${GoneNotice} lifetimeMs=${lifetimeMs} expiresAt=${expiresAt}>
     <div class="row">

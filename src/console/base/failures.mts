@@ -19,7 +19,7 @@ export class ServerGone extends Error {
   override readonly name = 'ServerGone';
 
   constructor() {
-    super('the connection to the service has broken');
+    super('connection lost');
   }
 }
 
@@ -52,9 +52,11 @@ const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
   internal_error: 'Internal error',
 };
 
-export function titleOf(error: Error): string {
+/** Returns the title of an error. `hasText`: a part of the answer is shown above it. */
+export function titleOf(error: Error, hasText = false): string {
   if (error instanceof ServerGone) return 'The service does not answer';
   const code = errorCodeOf(error);
+  if (code === 'cli_error' && hasText) return 'The answer was cut off';
   return (code && titles[code]) ?? 'Failed';
 }
 

@@ -131,7 +131,7 @@ export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
   };
   const remove = () => run(removeAll(ids === null || ids.length === 0 ? [id] : ids), onDeleted);
   return html`<${Dialog} title="Delete this conversation?" onClose=${onClose}>
-    <p>“${titleOf(item)}” and all its messages ${count > 1 && `in ${count} versions `}are deleted for good.</p>
+    <p>“${titleOf(item)}” and all its messages ${count > 1 && `in ${count} versions `}will be deleted permanently.</p>
     ${(failure ?? reading.failure) !== null && html`<${ErrorNotice} error=${failure ?? reading.failure} />`}
     <div class="row end">
       <button type="button" class="button quiet" onClick=${onClose}>Keep it</button>
@@ -161,7 +161,7 @@ export function SaveDialog({ id, onClose }: { readonly id: string; readonly onCl
     });
   };
   return html`<${Dialog} title="Save this conversation" onClose=${onClose}>
-    <p>The file has every finished answer. Markdown leaves images out.</p>
+    <p>Contains all finished answers. Markdown omits images.</p>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
     <div class="row end">
       ${formats.map((one) => html`<button type="button" class="button" onClick=${() => save(one)}>Save as ${one.name}</button>`)}

@@ -175,7 +175,7 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
   const unlisted = talks.filter(
     ({ id }) => pages.search === '' && !view.items?.some((item) => item.conversation_id === id),
   );
-  const none = pages.search === '' ? 'Your conversations appear here.' : 'No title has these words.';
+  const none = pages.search === '' ? 'Your conversations appear here.' : 'No matching titles.';
   return html`
     <button type="button" class="button begin" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
     <${SearchField} pages=${pages} />

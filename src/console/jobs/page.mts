@@ -112,7 +112,7 @@ function JobEntry({ job, link, onCancelled }: JobEntryProps) {
 
 function NoJobs() {
   return html`<${EmptyState} title="No jobs">
-    <p>Your requests stand here while they wait or run. The page <a href=${hrefOf('ask')}>Ask</a> has “Ask in the background” beside “Send”: such a job continues when you close the page, and its answer stays here for a while.</p>
+    <p>Your requests appear here while they wait or run. Start a background job with “Ask in the background” on the page <a href=${hrefOf('ask')}>Ask</a>. It keeps running when you close the page; its answer stays here for a day by default.</p>
   <//>`;
 }
 

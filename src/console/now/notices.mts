@@ -80,7 +80,7 @@ export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 
   return html`<div class="notice warn">
     <strong>The service is draining</strong>
     <p>
-      New jobs are refused; running jobs finish.${endsAt !== null && ` Jobs that still run at ${momentText(endsAt, nowMs)}, in ${left}, are ended.`}
+      New jobs are refused; running jobs finish.${endsAt !== null && ` Jobs still running at ${momentText(endsAt, nowMs)} (in ${left}) will be cut off.`}
     </p>
   </div>`;
 }

@@ -10,8 +10,8 @@ import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 
 const triggerTexts: Readonly<Record<ReadinessBody['trigger'], string>> = {
   start: 'at the start',
-  interval: 'as planned',
-  forced: 'asked for',
+  interval: 'scheduled',
+  forced: 'requested',
   failure: 'after a failed job',
 };
 

@@ -143,7 +143,7 @@ function Models({ models }: { readonly models: SetupReport['models'] }) {
 export function accessText({ keys, needs_key: needsKey }: Pick<SetupReport, 'keys' | 'needs_key'>): string {
   if (!needsKey) return 'none: requests need no key';
   if (keys.length === 0) return 'none in the keys file: every request is refused';
-  return keys.length === 1 ? 'one key, required' : `${keys.length} keys, one of them required`;
+  return keys.length === 1 ? 'one key; every request needs it' : `${keys.length} keys; every request needs one`;
 }
 
 const modes: ReadonlyMap<string, string> = new Map([
@@ -183,8 +183,8 @@ function Clients(props: ClientsProps) {
 }
 
 function McpClients({ setup: { needs_key: needsKey } }: ClientsProps) {
-  return html`<section class="card" aria-label="As a tool of other programs">
-    <h2>As a tool of other programs</h2>
+  return html`<section class="card" aria-label="Use from other programs (MCP)">
+    <h2>Use from other programs (MCP)</h2>
     <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone: <a href=${documentAddress('sdks#mcp')}>settings</a>.</p>
     <${CodeBlock} code=${mcpCommand(new URL('../mcp', location.href).href, needsKey)} language="sh" />
   </section>`;
@@ -196,10 +196,10 @@ export function ollamaVariable(url: string): string {
 }
 
 function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort }, canSet = false }: ClientsProps) {
-  return html`<section class="card" aria-label="For programs that speak to Ollama">
-    <h2>For programs that speak to Ollama</h2>
-    <p class="muted">Most of them read this variable, others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''} <a href=${documentAddress('sdks#clients-of-ollama')}>Programs that were tried</a></p>
+  return html`<section class="card" aria-label="Use from programs for Ollama">
+    <h2>Use from programs for Ollama</h2>
+    <p class="muted">Most of these programs read this variable; others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''} <a href=${documentAddress('sdks#clients-of-ollama')}>Tested programs</a></p>
     <${CodeBlock} code=${ollamaVariable(ownPort ?? new URL('..', location.href).href)} language="sh" label="The address for programs" />
-    ${ownPort === null && canSet && html`<p class="muted">For those that insist on Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
+    ${ownPort === null && canSet && html`<p class="muted">If a program requires Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
   </section>`;
 }

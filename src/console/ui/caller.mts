@@ -58,7 +58,7 @@ export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }
   };
   const enter = () => void keys.ask(keys.key).then((isEntered) => isEntered && location.reload());
   if (caller === 'none' && !hasKey)
-    return html`<button type="button" class="button quiet small who" onClick=${enter}>Enter your key</button>`;
+    return html`<button type="button" class="button quiet small who" onClick=${enter}>Sign in<span class="unseen"> with your API key</span></button>`;
   const known = caller === 'none' ? null : caller;
   if (known === null && !hasKey) return null;
   return html`

@@ -24,6 +24,8 @@ interface EmptyStateProps {
 
 interface ErrorNoticeProps {
   readonly error: Error;
+  /** Whether a part of the answer is shown above. */
+  readonly hasText?: boolean;
   /** Called by the retry button. The button is shown if another attempt can succeed. */
   readonly onRetry?: () => void;
 }
@@ -36,18 +38,18 @@ function useNaming(texts: readonly string[]): (text: string) => string {
 }
 
 /** Shows an error, with the ID of the request in the log. */
-export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
+export function ErrorNotice({ error, hasText = false, onRetry }: ErrorNoticeProps) {
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];
   const wait = body?.retry_after_seconds;
   const sentence = sentenceOf(error);
   const named = useNaming([sentence, ...details.map(({ message }) => message)]);
   return html`<div class="notice bad" role="alert">
-    <strong>${titleOf(error)}</strong>
+    <strong>${titleOf(error, hasText)}</strong>
     <p>${named(sentence)}${wait !== undefined && ` It may work in ${wait} s.`}</p>
     ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${named(message)}</li>`)}</ul>`}
     <div class="row">
-      ${onRetry && (mayPass(error) || body === null) && html`<button class="button" onClick=${onRetry}>Try again</button>`}
+      ${onRetry && (mayPass(error) || body === null) && html`<button class="button" onClick=${onRetry}>Retry</button>`}
       ${body && html`<small class="muted">Request <code>${body.request_id}</code></small>`}
     </div>
   </div>`;

@@ -254,7 +254,7 @@ function Totals({ sum }: { readonly sum: UsageSum }) {
       cost === null ? '–' : costText(cost),
       cost === null ? 'the model CLI reports none' : 'as the model CLI reports',
     ],
-    ['Model time', secondsText(seconds), 'in which jobs had a slot'],
+    ['Model time', secondsText(seconds), 'total time jobs ran'],
   ] as const;
   return html`<dl class="tiles">
     ${tiles.map(
@@ -275,7 +275,7 @@ function noteOf(setup: Load<SetupReport>): string {
   }
   return setup.value.needs_key
     ? 'Usage of all clients.'
-    : 'Your own usage. Only a key with the scope admin shows all clients, and no key is configured.';
+    : 'Your own usage. To see all clients, configure an API key with the scope admin.';
 }
 
 function numberColumn(

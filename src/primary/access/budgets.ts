@@ -75,13 +75,13 @@ export class Budgets {
     if (budget.isClosed) throw closed(budget);
     const { tokens, costUsd } = this.#useOf(budget);
     for (const [use, amounts] of [
-      [tokens, tokens && `${tokens.used} of its ${tokens.max} tokens`],
-      [costUsd, costUsd && `$${costUsd.used.toFixed(2)} of its $${costUsd.max}`],
+      [tokens, tokens && `${tokens.used} of ${tokens.max} tokens`],
+      [costUsd, costUsd && `$${costUsd.used.toFixed(2)} of $${costUsd.max}`],
     ] as const) {
       if (use === null || use.used < use.max) continue;
       const retryAfterSeconds = retryAfter('budget', Date.parse(use.resets_at) - this.#clock.now());
-      const used = `${subjectOf(budget)} has used ${amounts} a ${use.period}`;
-      const message = `${used}, and its requests are refused until ${use.resets_at}`;
+      const name = `the ${adjectives[use.period]} budget of ${subjectOf(budget)}`;
+      const message = `${name} is used up: ${amounts}; it resets at ${use.resets_at}`;
       throw new RelayError('rate_limited', message, { reason: 'budget', retryAfterSeconds });
     }
   }
@@ -141,6 +141,8 @@ export class Budgets {
     return { max, used: usedIn(this.#periods[period]), period, resets_at: resetsAt };
   }
 }
+
+const adjectives = { day: 'daily', week: 'weekly', month: 'monthly' } as const satisfies Record<BudgetPeriod, string>;
 
 /** Time after which a client may try again, because the operator may have repaired the line. */
 const closedMs = 60_000;

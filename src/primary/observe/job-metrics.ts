@@ -38,7 +38,7 @@ function familiesIn(registry: Registry) {
   const rounds = 'Requests with tool results, by whether the waiting process received them.';
   const fallbacks =
     'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.';
-  const ignoredTools = 'Requests with server tools of a provider, which were ignored.';
+  const ignoredTools = 'Requests with provider-hosted tools, which were ignored.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
     durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),

@@ -44,7 +44,10 @@ export type KeyView = z.infer<typeof keyView>;
 export const keyList = z.strictObject({ keys: z.array(keyView), request_id: z.string() }).meta({ id: 'KeyList' });
 
 export const newKey = z
-  .strictObject({ key: z.string().meta({ description: 'The key. It is shown only now.' }), ...keyFields })
+  .strictObject({
+    key: z.string().meta({ description: 'The key. Save it: it will not be shown again.' }),
+    ...keyFields,
+  })
   .meta({ id: 'NewKey' });
 export type NewKey = z.infer<typeof newKey>;
 

@@ -153,7 +153,7 @@ function readOption(text: string): [name: string, option: Partial<AccountOptions
   if (read === undefined) {
     const close = nearest(name.toLowerCase(), optionNames);
     throw new Error(
-      `an option is none of ${optionNames.join(', ')}${close === null ? '' : ` (did you mean ${close}?)`}`,
+      `unknown option; ${close === null ? `the options are ${optionNames.join(', ')}` : `did you mean ${close}?`}`,
     );
   }
   try {

@@ -83,6 +83,6 @@ export function exceededOption(options: KeyOptions, maker: KeyOptions): string |
 function unknownOption(name: string): string {
   const close = nearest(name.toLowerCase(), optionNames);
   const isShown = close !== null || /^[A-Za-z_-]{1,15}$/.test(name);
-  const shown = isShown ? `: ${name}${close === null ? '' : ` (did you mean ${close}?)`}` : '';
-  return `an option is none of ${optionNames.join(', ')}${shown}`;
+  const shown = isShown ? ` "${name}"` : '';
+  return `unknown option${shown}; ${close === null ? `the options are ${optionNames.join(', ')}` : `did you mean ${close}?`}`;
 }

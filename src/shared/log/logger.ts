@@ -30,7 +30,7 @@ export const logEvents = {
     'the accounts file has faults, and lines with faults are refused; or it cannot be read, and the old accounts stay',
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
-  tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',
+  tools_ignored: 'provider-hosted tools were ignored: client, path. Logged once an hour',
   model_sizes_not_written:
     'the sizes of models cannot be written to the state folder, and are lost at the next start: error',
   search_failed: 'the search server did not answer a search: error',

@@ -29,15 +29,15 @@ const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   config_invalid: ({ error }) => `Fault: ${error}`,
   service_start: ({ version, adapter, workers }) =>
     `prompt-relay ${version} starts: ${adapter}, ${counted(workers, 'worker')}`,
-  store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} loaded.`,
-  store_down: ({ error }) => `The store fails, so conversations fail: ${error}`,
+  store_opened: ({ store, conversations }) => `Store opened (${store}): ${counted(conversations, 'conversation')}.`,
+  store_down: ({ error }) => `The store is down; conversations fail: ${error}`,
   store_warning: ({ error }) => `Store warning: ${error}`,
   store_back: () => 'The store works again.',
   keys_loaded: ({ keys }) => `The changed keys file is in use: ${counted(keys, 'key')}.`,
   keys_rejected: ({ error }) => `The keys have faults, and lines with faults are refused: ${error}`,
   cli_text_ignored: ({ cli }) => `${cli} writes text before its first turn; no answer contains this text.`,
   cli_request_refused: ({ cli, request }) => `${cli} requested something that the service denies: ${request}.`,
-  tools_ignored: ({ client, path }) => `${client} sends tools of a provider, which the service ignores (${path}).`,
+  tools_ignored: ({ client, path }) => `${client} sent provider-hosted tools; they were ignored (${path}).`,
   wrong_keys: ({ client, seconds }) =>
     `Too many wrong API keys from ${client}: further ones are refused for ${seconds} s.`,
   reload_start: () => 'Reload: the workers are being replaced.',

@@ -169,8 +169,9 @@ export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings,
     res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return;
     const source = key !== null && 'digest' in key ? 'API key' : 'line in the keys file';
-    const limit = key?.isCapped ? `the rate of its ${source}` : 'MODEL_API_RATE_LIMIT_MAX_REQUESTS';
-    const message = `this client may send ${maxRequests} requests in ${windowSeconds} s (${limit})`;
+    const owner = key?.isCapped ? ` of this ${source}` : '';
+    const variable = key?.isCapped ? '' : ' (MODEL_API_RATE_LIMIT_MAX_REQUESTS)';
+    const message = `rate limit${owner} reached: ${maxRequests} requests in ${windowSeconds} s${variable}`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: retryAfter('rate', resetSeconds * 1000) });
   };
 }

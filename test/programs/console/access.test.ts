@@ -51,7 +51,7 @@ describe('The API key in the console', () => {
     await ask.page.getByLabel('Your key').waitFor();
     await ask.page.keyboard.press('Escape');
     await ask.lastAnswer.getByText('API key required', { exact: true }).waitFor();
-    await ask.button('Try again').click();
+    await ask.button('Retry').click();
     await ask.page.getByLabel('Your key').fill(key);
     await ask.page.keyboard.press('Enter');
     expect(await ask.answer()).not.toBe('');
@@ -66,7 +66,7 @@ describe('The header of the console', () => {
     await using browser = await startBrowser();
     const { page } = browser;
     await openConsole(browser, service, '/ask');
-    await page.getByRole('button', { name: 'Enter your key' }).click();
+    await page.getByRole('button', { name: 'Sign in with your API key' }).click();
     await enterKey(page, keyOf('alice'));
     await page.getByRole('button', { name: 'You: alice' }).click();
     await page.getByText('API key', { exact: true }).waitFor();

@@ -130,7 +130,7 @@ def f(x): return "<script>alert(1)</script>"
 
     it('accepts a schema, shows the value, and reports an invalid schema', async () => {
       await ask.button('Options').click();
-      const field = ask.page.getByLabel('JSON Schema of the answer');
+      const field = ask.page.getByLabel('Answer format (JSON Schema)');
       await field.fill('{"type":');
       await ask.message.fill('Who am I?');
       await ask.page.getByText('This is not JSON').first().waitFor();
@@ -149,13 +149,13 @@ def f(x): return "<script>alert(1)</script>"
       await ask.message.fill('Who am I?');
       await reason.waitFor({ state: 'detached' });
       await ask.button('Options').click();
-      await ask.page.getByLabel('JSON Schema of the answer').fill('{"type":');
+      await ask.page.getByLabel('Answer format (JSON Schema)').fill('{"type":');
       await ask.button('Options (1)').click();
-      expect(await ask.page.getByLabel('JSON Schema of the answer').count()).toBe(0);
+      expect(await ask.page.getByLabel('Answer format (JSON Schema)').count()).toBe(0);
       expect(await reason.innerText()).toMatch(/^The JSON Schema cannot be used\. This is not JSON: /);
       await expectGoodLooks(ask.page, 'ask-bad-schema');
       await ask.message.press('Enter');
-      const field = ask.page.getByLabel('JSON Schema of the answer');
+      const field = ask.page.getByLabel('Answer format (JSON Schema)');
       await ask.page.locator('[data-field=schema]:focus').waitFor(); // an effect focuses the field once it is shown
       await ask.button('Ask in the background').click();
       expect([await ask.message.inputValue(), await ask.turns.count()]).toEqual(['Who am I?', 0]);
@@ -341,7 +341,7 @@ def f(x): return "<script>alert(1)</script>"
       await ask.button('Stop').click();
       await ask.lastAnswer.getByText('Stopped.').waitFor();
       await ask.page.reload();
-      await ask.lastAnswer.getByText('This answer was not finished.').waitFor();
+      await ask.lastAnswer.getByText('This answer was interrupted and is not saved.').waitFor();
       expect(await ask.turns.last().innerText()).toMatch(new RegExp(`${question}[^]*begun:`));
       await untilJobs(service, 0, 0);
       if (question === 'wait again') break;
@@ -351,7 +351,7 @@ def f(x): return "<script>alert(1)</script>"
     const texts = await ask.turns.locator('.asked').allInnerTexts();
     expect(texts.map((text) => text.replace(/^You\s*/, ''))).toEqual(['wait for me', 'go', 'wait again']);
     await expectGoodLooks(ask.page, 'ask-reloaded-stopped');
-    await ask.button('Ask again').last().click();
+    await ask.button('Retry').last().click();
     await ask.lastAnswer
       .getByText(/begun:/)
       .first()
@@ -445,7 +445,7 @@ def f(x): return "<script>alert(1)</script>"
     await untilJobs(service, 1, 1);
     await openConsole(browser, service);
     await ask.send('third');
-    await ask.lastAnswer.getByText(/The queue is full\. Trying again in \d+ s/).waitFor();
+    await ask.lastAnswer.getByText(/The queue is full\. Retrying in \d+ s/).waitFor();
     await expectGoodLooks(ask.page, 'ask-full');
     await ask.button('Cancel').click();
     await ask.lastAnswer.getByText('Stopped.').waitFor();
@@ -472,7 +472,7 @@ def f(x): return "<script>alert(1)</script>"
     await notice.getByText(String(id)).waitFor();
     await expectGoodLooks(ask.page, 'ask-failed');
     await writeFile(file, '');
-    await ask.button('Try again').click();
+    await ask.button('Retry').click();
     expect(await ask.answer()).toContain('Well: Hello');
     expect(await ask.turns.count()).toBe(1);
     expectClean(browser, service);

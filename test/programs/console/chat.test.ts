@@ -144,7 +144,7 @@ describe('A chat in the console', () => {
     it('does not apply the options of one conversation to the next', async () => {
       await openConsole(browser, service, '/ask');
       await press('Options');
-      await ask.page.getByLabel('JSON Schema of the answer').fill(schema);
+      await ask.page.getByLabel('Answer format (JSON Schema)').fill(schema);
       await ask.page.getByLabel('System text').fill('Be brief.');
       await ask.ask('My name is Ada');
       const chip = ask.page.getByRole('button', { name: 'Remove: JSON Schema' });
@@ -161,7 +161,7 @@ describe('A chat in the console', () => {
       expect(request.postDataJSON()).toEqual({ message: 'Who am I?', thoughts: true });
       await ask.answer();
       await press('Options');
-      await ask.page.getByLabel('JSON Schema of the answer').fill(schema);
+      await ask.page.getByLabel('Answer format (JSON Schema)').fill(schema);
       await ask.page.keyboard.press('Escape');
       await chip.click();
       await ask.button(/^Options$/).waitFor();

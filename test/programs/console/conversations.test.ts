@@ -60,7 +60,7 @@ describe('Conversations', () => {
     await list().getByText('Talk 1', { exact: true }).waitFor();
     expect(await list().getByRole('link').count()).toBe(11);
     await browser.page.getByLabel('Search titles').fill('nothing');
-    await browser.page.getByText('No title has these words.').waitFor();
+    await browser.page.getByText('No matching titles.').waitFor();
     await browser.page.getByLabel('Search titles').fill('');
     await list().getByRole('link').last().scrollIntoViewIfNeeded();
     await list().getByText('Talk 1', { exact: true }).waitFor();
@@ -151,7 +151,7 @@ describe('Conversations', () => {
       }, `version ${version} with ${turns} turns`);
     await edit(1, 'Two, but other');
     await expectGoodLooks(browser.page, 'conversations-edit');
-    await press('Ask this instead');
+    await press('Send edit');
     await shows('2/2', 2);
     expect(await ask.answer()).toContain('Two, but other');
     expect((await service.get(`/chat/${id}`)).body.message_count).toBe(6);
@@ -173,7 +173,7 @@ describe('Conversations', () => {
     await browser.page.keyboard.press('Enter');
     await shows('2/2', 2);
     expect(await focused()).toBe('Next version');
-    await press('Answer again');
+    await press('Retry');
     await shows('3/3', 2);
     expect(await ask.answer()).toContain('Two, but other');
     await expectGoodLooks(browser.page, 'conversations-versions');
@@ -182,7 +182,7 @@ describe('Conversations', () => {
     await press('Previous version');
     await shows('3/4', 2);
     await edit(0, 'One, but other');
-    await press('Ask this instead');
+    await press('Send edit');
     await shows('2/2', 1);
     expect(await ask.answer()).toContain('One, but other');
     await browser.page.reload();

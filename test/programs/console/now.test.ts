@@ -227,7 +227,7 @@ describe('The page Now', () => {
         .getByText(/pid \d+/)
         .waitFor();
       await now.recheck();
-      await now.card('Readiness of the model CLI').getByText('asked for').waitFor();
+      await now.card('Readiness of the model CLI').getByText('requested').waitFor();
       await forgetKey(now.page);
       await openAs(service, 'bob');
       await now.busySlots.getByText('another client').waitFor();
@@ -250,7 +250,7 @@ describe('The page Now', () => {
       await now.page.getByLabel('Your key').waitFor();
       await now.page.keyboard.press('Escape');
       await now.says('API key required');
-      await now.page.getByRole('button', { name: 'Try again' }).click();
+      await now.page.getByRole('button', { name: 'Retry' }).click();
       await enterKey(browser.page, keyOf('alice'));
       await now.page.getByText('Live', { exact: true }).waitFor();
       expectClean(browser, service, /status of 401/);

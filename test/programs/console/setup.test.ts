@@ -24,13 +24,11 @@ describe('The page Set-up', () => {
     expect(await section('Model CLI').innerText()).toMatch(/yes, checked in[\s\S]*demo/);
     expect(await section('Models').innerText()).toMatch(/Default\s+eliza[\s\S]*echo/);
     expect(await section('Limits').innerText()).toMatch(/Workers\s+1\s/);
-    expect(await section('As a tool of other programs').innerText()).toContain(
+    expect(await section('Use from other programs (MCP)').innerText()).toContain(
       `claude mcp add --transport http relay ${service.url}/mcp`,
     );
     expect(await section('One warning at start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
-    expect(await section('For programs that speak to Ollama').innerText()).toContain(
-      `export OLLAMA_HOST=${service.url}`,
-    );
+    expect(await section('Use from programs for Ollama').innerText()).toContain(`export OLLAMA_HOST=${service.url}`);
     await expectGoodLooks(browser.page, 'setup');
     expectClean(browser, service);
   });
@@ -70,13 +68,13 @@ describe('The page Set-up', () => {
     await openConsole(browser, service, '/setup');
     await enterKey(browser.page, keyOf('operator'));
     await section('Access').getByText('alice').waitFor();
-    expect(await section('Access').innerText()).toMatch(/3 keys, one of them required[\s\S]*operator/);
+    expect(await section('Access').innerText()).toMatch(/3 keys; every request needs one[\s\S]*operator/);
     await expectGoodLooks(browser.page, 'setup-keys');
     await forgetKey(browser.page);
     await openConsole(browser, service, '/setup');
     await enterKey(browser.page, keyOf('alice'));
     await browser.page.getByText('This API key lacks the scope admin').waitFor();
-    for (const name of ['As a tool of other programs', 'For programs that speak to Ollama']) {
+    for (const name of ['Use from other programs (MCP)', 'Use from programs for Ollama']) {
       expect(await section(name).innerText()).toContain(service.url);
     }
     expectClean(browser, service, /status of 40[13]/);
@@ -110,11 +108,11 @@ describe('The page Set-up', () => {
       await forgetKey(browser.page);
       await openConsole(browser, service, '/setup');
       await enterKey(browser.page, keyOfPerson(person));
-      await section('As a tool of other programs').waitFor();
+      await section('Use from other programs (MCP)').waitFor();
       const shown = await browser.page.getByRole('region', { name: /^(Account|Login) / }).all();
       expect(await Promise.all(shown.map((card) => card.getAttribute('aria-label')))).toEqual(own);
     }
-    await section('As a tool of other programs').waitFor();
+    await section('Use from other programs (MCP)').waitFor();
     expectClean(browser, service, /status of 40[13]/);
   });
 });

@@ -74,7 +74,10 @@ describe('The budget of a group counts the jobs of its people', () => {
     await key.change('group=biology', '@biology tokens=1/day\n@art tokens=100000/month\n');
     await service.log('keys_loaded');
     const refused = await service.post('/ask', question, signedOn('eve', 'lab,biology'));
-    expect([refused.status, refused.body.message]).toEqual([429, expect.stringMatching(/^the group biology has used/)]);
+    expect([refused.status, refused.body.message]).toEqual([
+      429,
+      expect.stringMatching(/^the daily budget of the group biology is used up/),
+    ]);
     expect((await service.post('/ask', question, key.headers)).status).toBe(429);
     expect((await service.post('/ask', question, signedOn('eve', 'art'))).status).toBe(200);
   });

@@ -30,7 +30,7 @@ describeWith('/usr/bin/tmux')('In a terminal', () => {
     await screen.press('C-u', 'C-d');
     const lines = await screen.shows('ended with');
     expect(lines.at(-1)).toBe('ended with 0');
-    expect(lines.at(-2)).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
+    expect(lines.at(-2)).toMatch(/^To resume: prompt-relay chat --conversation \S+$/);
   });
 
   it('a chat preserves lines that are typed during a turn', async () => {
@@ -117,7 +117,7 @@ describeWith('/usr/bin/tmux')('In a terminal', () => {
     await screen.shows('once more\nonce more\nyou>');
     await screen.press('C-d');
     const farewell = (await screen.shows('ended with 0')).at(-2);
-    expect(farewell).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
+    expect(farewell).toMatch(/^To resume: prompt-relay chat --conversation \S+$/);
     expect(farewell).not.toContain(id);
   });
 

@@ -12,7 +12,7 @@ describe('keys new', () => {
   it('prints a key, and its line for the keys file', async () => {
     const { code, stdout, stderr } = await runCommand(['keys', 'new', 'ada']);
     const [key = '', line] = stdout.split('\n');
-    expect([code, stderr]).toEqual([0, expect.stringContaining('which is shown only now')]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('it will not be shown again')]);
     expect(key).toMatch(/^pr_[A-Za-z0-9_-]{32}$/);
     expect(line).toBe(`ada:sha256:${digestOf(key)}`);
   });

@@ -55,7 +55,7 @@ describe('setup', () => {
     const { code, stdout, stderr } = await setup('codex', '--print');
     expect([code, stdout]).toEqual([0, expect.stringContaining(`base_url = "${service.url}/v1"`)]);
     expect(stderr).toBe(
-      `These settings belong into ${folder.path}/.codex/config.toml.\nStart "codex" with your API key in the variable RELAY_KEY.\n`,
+      `Add these settings to ${folder.path}/.codex/config.toml.\nStart "codex" with your API key in the variable RELAY_KEY.\n`,
     );
     expect(await readdir(folder.path)).toEqual([]);
   });

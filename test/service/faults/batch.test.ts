@@ -52,7 +52,7 @@ describe.each(ways)('A batch in the form of %s', (_, env) => {
       await once(command, 'exit');
     }
     const { code, stderr } = await runCommand(batch.args, { env: envFor(service) });
-    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('there already') });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('already answered') });
     expectEachOnce(await batch.records());
     const again = await runCommand(batch.args, { env: envFor(service) });
     expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining(`0 answered, 0 failed, ${count} done`) });
@@ -86,7 +86,7 @@ describe.each(ways)('A batch in the form of %s', (_, env) => {
     await until(async () => (await batch.written()) >= 5, '5 lines');
     command.kill('SIGINT');
     expect(await ended).toEqual([130, null]);
-    expect(await said).toContain('To continue: prompt-relay batch ');
+    expect(await said).toContain('To resume: prompt-relay batch ');
     const ids = (await batch.records()).map(({ id }) => id);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
     expect(ids.length).toBeLessThan(count);

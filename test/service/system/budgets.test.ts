@@ -11,7 +11,7 @@ const messages = [{ role: 'user', content: 'Hello' }];
 
 /** Message of every refusal. */
 const untilMidnight = expect.stringMatching(
-  /has used \d+ of its 5 tokens a (day|month), .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
+  /(daily|monthly) budget of .* is used up: \d+ of 5 tokens; it resets at \d{4}-\d\d-\d\dT00:00:00.000Z/,
 );
 
 function expectComeBackLater(headers: Headers): void {
@@ -80,7 +80,7 @@ describe('The budget of a group, and of the whole service', () => {
     expect((await service.post('/ask', { prompt: 'Hello' }, asBob)).status).toBe(200);
     const { status, body } = await service.post('/ask', { prompt: 'Hello' }, key.headers);
     expect([status, body.reason]).toEqual([429, 'budget']);
-    expect(body.message).toMatch(/^the group biology has used \d+ of its 5 tokens a day, and its requests are refused/);
+    expect(body.message).toMatch(/^the daily budget of the group biology is used up: \d+ of 5 tokens/);
     const names = async (headers: Record<string, string>) =>
       ((await service.get('/usage', headers)).body.budgets as { client: string }[]).map(({ client }) => client);
     expect(await names(key.headers)).toEqual(['@biology']);
@@ -91,7 +91,7 @@ describe('The budget of a group, and of the whole service', () => {
     await key.change('weight=2', `${ofBob}@* tokens=5/month\n`);
     await service.log('keys_loaded');
     const refused = await service.post('/ask', { prompt: 'Hello' }, key.headers);
-    expect(refused.body.message).toMatch(/^the service has used \d+ of its 5 tokens a month/);
+    expect(refused.body.message).toMatch(/^the monthly budget of the service is used up: \d+ of 5 tokens/);
   });
 });
 

@@ -65,7 +65,7 @@ describe('The rate limit', () => {
       expect(headers.ratelimit).toContain(`;t=${body.retry_after_seconds}`);
       expect(body).toMatchObject({
         error: 'rate_limited',
-        message: 'this client may send 2 requests in 59.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+        message: 'rate limit reached: 2 requests in 59.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
       });
     }
   });

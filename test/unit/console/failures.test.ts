@@ -1,6 +1,20 @@
 import { consolePart } from '../../support/clients/console-parts.js';
 
-const part = consolePart<{ withoutVariables(sentence: string): string }>('base/failures.mjs');
+interface FailuresPart {
+  readonly ApiError: new (status: number, body: object) => Error;
+  titleOf(error: Error, hasText?: boolean): string;
+  withoutVariables(sentence: string): string;
+}
+
+const part = consolePart<FailuresPart>('base/failures.mjs');
+
+describe('The title of a failed answer', () => {
+  it('does not deny an answer of which a part is shown', async () => {
+    const { ApiError, titleOf } = await part;
+    const error = new ApiError(500, { error: 'cli_error', message: 'the program has exited' });
+    expect([titleOf(error), titleOf(error, true)]).toEqual(['The model did not answer', 'The answer was cut off']);
+  });
+});
 
 describe('An error message for readers who cannot configure the service', () => {
   it.each([

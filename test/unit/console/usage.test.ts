@@ -99,8 +99,8 @@ describe('The texts of the set-up', () => {
     const { accessText } = await texts;
     expect(accessText({ keys: [], needs_key: false })).toBe('none: requests need no key');
     expect(accessText({ keys: [], needs_key: true })).toContain('every request is refused');
-    expect(accessText({ keys: ['a'], needs_key: true })).toBe('one key, required');
-    expect(accessText({ keys: ['a', 'b'], needs_key: true })).toBe('2 keys, one of them required');
+    expect(accessText({ keys: ['a'], needs_key: true })).toBe('one key; every request needs it');
+    expect(accessText({ keys: ['a', 'b'], needs_key: true })).toBe('2 keys; every request needs one');
   });
 
   it('show how Claude Code uses the service as a tool, without any key', async () => {

@@ -288,7 +288,7 @@ describe('A person who deletes a key and makes another one', () => {
     expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true });
     people.replaceMadeKeys(madeKeys(second));
     for (const client of [second, 'sso ada']) {
-      expect(() => budgets.checkBudget({ client })).toThrow('this person has used 1 of its 1 tokens');
+      expect(() => budgets.checkBudget({ client })).toThrow('budget of this person is used up: 1 of 1 tokens');
       expect(await limit.takeRequest(client)).toMatchObject({ isAllowed: false });
       expect(() => quota.check({ path: 'tools.0' }, client)).toThrow('has used its 1 web searches');
     }
@@ -302,7 +302,7 @@ describe('A person who deletes a key and makes another one', () => {
     people.replaceMadeKeys([madeKey(first)]);
     const budgets = new Budgets(new FakeClock(), (client) => people.budgetsOf(client));
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1 });
-    expect(() => budgets.checkBudget({ client: first })).toThrow('the API key has used 1 of its 1 tokens');
+    expect(() => budgets.checkBudget({ client: first })).toThrow('budget of the API key is used up: 1 of 1 tokens');
     budgets.checkBudget({ client: 'sso ada' });
     const limit = new RateLimit((client) => people.ratesOf(client), new FakeClock());
     expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true, maxRequests: 1, remaining: 0 });

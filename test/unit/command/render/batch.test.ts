@@ -7,10 +7,10 @@ const base: BatchProgress = { ...counts, rate: 4.25, heldBecause: null };
 
 describe('The progress of a batch', () => {
   it.each([
-    [{ total: 3, concurrency: 8, retriesFailed: false }, '3 prompts, 8 at once. 2 answers there already'],
+    [{ total: 3, concurrency: 8, retriesFailed: false }, '3 prompts, 8 at once. 2 already answered'],
     [
       { total: null, concurrency: null, retriesFailed: true },
-      'in batches of the service. 2 answers there already, 1 failure asked again',
+      'in batches of the service. 2 already answered, 1 failure retried',
     ],
   ])('begins with the way of sending and the lines that exist: %j', (job, expected) => {
     expect(startLine(job, { answered: 2, failed: Number(job.retriesFailed) })).toBe(expected);

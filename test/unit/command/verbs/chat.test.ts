@@ -29,7 +29,7 @@ function hintFor(id: string | undefined): string {
 
 describe('The hint how to continue a conversation', () => {
   it('can be pasted into a shell, even with a hostile conversation id', () => {
-    const resume = 'To continue: prompt-relay chat --conversation';
+    const resume = 'To resume: prompt-relay chat --conversation';
     expect(hintFor('V1StGXR8_Z5jdHi6B-myT')).toBe(`${resume} V1StGXR8_Z5jdHi6B-myT`);
     expect(hintFor("x'; rm -rf ~\u001b[8m")).toBe(`${resume} 'x'\\''; rm -rf ~[8m'`);
     expect(hintFor(undefined)).toBe('There is no conversation to continue.');

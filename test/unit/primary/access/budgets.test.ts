@@ -54,7 +54,7 @@ describe('The budget of a key', () => {
     budgets.checkBudget({ client: 'key ada' });
     budgets.jobEnded({ client: 'key ada' }, charge(50));
     expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow(
-      'the API key has used 149 of its 100 tokens a day, and its requests are refused until 2026-01-02T00:00:00.000Z',
+      'the daily budget of the API key is used up: 149 of 100 tokens; it resets at 2026-01-02T00:00:00.000Z',
     );
     expect(() => budgets.checkBudget({ client: 'key bob' })).not.toThrow();
   });
@@ -64,7 +64,9 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
     budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
     for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
-      expect(() => budgets.checkBudget({ client })).toThrow('has used $1.50 of its $1.5 a day');
+      expect(() => budgets.checkBudget({ client })).toThrow(
+        'the daily budget of the API key is used up: $1.50 of $1.5;',
+      );
     }
   });
 
@@ -103,7 +105,7 @@ describe('The budget of a key', () => {
     const { budgets, keys } = budgetsOf({});
     budgets.jobEnded({ client: 'key bob' }, charge(10));
     keys.set('key bob', daily({ tokens: 10 }));
-    expect(() => budgets.checkBudget({ client: 'key bob' })).toThrow('has used 10 of its 10 tokens');
+    expect(() => budgets.checkBudget({ client: 'key bob' })).toThrow('is used up: 10 of 10 tokens');
     keys.set('key bob', daily({ tokens: 11 }));
     expect(() => budgets.checkBudget({ client: 'key bob' })).not.toThrow();
   });
@@ -116,7 +118,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refreshes = [budgets.refresh(journal), budgets.refresh(journal)];
     budgets.jobEnded({ client: 'key ada' }, charge(40));
-    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('has used 100 of its 100');
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('is used up: 100 of 100');
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
     expect(asked).toBe(3); // for the day, the week and the month
@@ -160,7 +162,7 @@ describe('The budget of a week or month', () => {
     await clock.advance(Date.parse(now) - clock.now());
     budgets.jobEnded({ client: 'key ada/x' }, charge(100));
     expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow(
-      `100 of its 100 tokens a ${period}, and its requests are refused until ${end}`,
+      `${period === 'week' ? 'weekly' : 'monthly'} budget of the API key is used up: 100 of 100 tokens; it resets at ${end}`,
     );
     expect(usesOf(['ada'])[0]?.resets_at).toBe(end);
     await clock.advance(Date.parse(end) - clock.now() - 1);
@@ -239,7 +241,7 @@ describe('A budget that several clients share', () => {
     budgets.jobEnded({ client: 'key eve' }, charge(500));
     budgets.checkBudget({ client: 'key bob' });
     budgets.jobEnded({ client: 'key bob' }, charge(60));
-    const refusal = 'the group biology has used 100 of its 100 tokens a day, and its requests are refused until 2026-';
+    const refusal = 'the daily budget of the group biology is used up: 100 of 100 tokens; it resets at 2026-';
     for (const client of ['key ada', 'key bob/y']) expect(() => budgets.checkBudget({ client })).toThrow(refusal);
     budgets.checkBudget({ client: 'key eve' });
     await budgets.refresh({ report: () => [row('ada', 30), row('bob/x', 20), row('eve', 500)] });
@@ -263,7 +265,7 @@ describe('A budget that several clients share', () => {
     const used = () => budgets.usesOf([...known, service]).map(({ tokens }) => tokens?.used);
     expect(used()).toEqual([100, 60, 600]);
     expect(() => budgets.checkBudget({ client: 'sso eve', groups: ['art', 'biology'] })).toThrow(
-      'the group biology has',
+      'the daily budget of the group biology',
     );
     budgets.checkBudget({ client: 'sso eve', groups: ['art'] });
     const stored = [
@@ -280,7 +282,7 @@ describe('A budget that several clients share', () => {
     budgets.checkBudget({ client: 'user eve' });
     budgets.jobEnded({ client: 'other other' }, charge(10));
     expect(() => budgets.checkBudget({ client: 'user eve' })).toThrow(
-      'the service has used 100 of its 100 tokens a day',
+      'the daily budget of the service is used up: 100 of 100 tokens',
     );
     const users = [
       { ...row('bob', 7), kind: 'user' as const },

@@ -77,12 +77,12 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
     ],
-    [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
-    [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
-    [`ada:sha256:${digest}:Queue=1`, 'an option is none of'],
-    [`ada:sha256:${digest}:toString=1`, 'an option is none of'],
+    [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
+    [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
+    [`ada:sha256:${digest}:Queue=1`, 'unknown option "Queue"; did you mean queue?'],
+    [`ada:sha256:${digest}:toString=1`, 'unknown option "toString"; the options are'],
     [`ada:sha256:${digest}:queue=1,rate=1/1,queue=2`, 'the option queue is given twice'],
     [`ada:sha256:${digest}:scopes=ask+root`, 'the option scopes must be one or more of ask, chat, admin, metrics'],
     [`ada:sha256:${digest}:scopes=`, 'the option scopes must be'],
@@ -111,7 +111,7 @@ describe('A line of a keys file', () => {
       'the option cost must be US dollars/day, dollars/week or dollars/month, such as 5/day or 0.5/month',
     ]),
     [`ada:sha256:${digest}:models=a++b`, 'the option models must be names of models, joined by +'],
-    [`ada:sha256:${digest}:accounts=team,spare`, 'an option is none of'],
+    [`ada:sha256:${digest}:accounts=team,spare`, 'unknown option "spare"; '],
     [`ada:sha256:${digest}:accounts=team+`, 'the option accounts must be names of accounts, joined by +'],
     [`ada:sha256:${digest}:models=--flag`, 'the option models must be'],
     [`ada:sha256:${digest}:subclients=true`, 'the option subclients takes no value'],
@@ -149,14 +149,14 @@ describe('A line of a keys file', () => {
 
 describe('A keys file', () => {
   it.each([
-    ['concurent=2', ': concurent (did you mean concurrent?)'],
-    ['Rate=1/1', ': Rate (did you mean rate?)'],
-    ['colour=red', ': colour'],
-    [digest, ''],
-    ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', ''],
+    ['concurent=2', ' "concurent"; did you mean concurrent?'],
+    ['Rate=1/1', ' "Rate"; did you mean rate?'],
+    ['colour=red', ` "colour"; the options are ${optionNames.join(', ')}`],
+    [digest, `; the options are ${optionNames.join(', ')}`],
+    ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', `; the options are ${optionNames.join(', ')}`],
   ])('reports an unknown option, but never a possible key: %s', (option, shown) => {
     const { faults } = readKeysFile(`ada:sha256:${digest}:${option}`);
-    expect(faults).toEqual([`line 1: an option is none of ${optionNames.join(', ')}${shown}`]);
+    expect(faults).toEqual([`line 1: unknown option${shown}`]);
   });
 
   it('rejects a key that is the previous key of another entry', () => {

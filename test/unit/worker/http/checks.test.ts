@@ -230,7 +230,7 @@ describe('The rate limit', () => {
       headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },
       body: {
         error: 'rate_limited',
-        message: 'this client may send 10 requests in 1.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+        message: 'rate limit reached: 10 requests in 1.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
         retry_after_seconds: 2,
       },
     });
