@@ -29,6 +29,12 @@ describe('The pages of docs', () => {
     expect(tableUnder('Variables', 'docs/configuration.md')).toEqual(configurationRows());
   });
 
+  it('say of each variable that limits how long data is stored what it is for', () => {
+    const names = configurationRows().flatMap(([name = '']) => (/_(?:TTL|IDLE)_SECONDS$/.test(name) ? [name] : []));
+    expect(names.length).toBeGreaterThan(3);
+    expect(names.filter((name) => !textOf('docs/data.md').includes(name))).toEqual([]);
+  });
+
   it('show every error code with its status and its meaning', () => {
     const rows = tableUnder('Codes', 'docs/errors.md');
     expect(rows.map(([code, status]) => [code, Number(status)])).toEqual(Object.entries(httpStatusOf));

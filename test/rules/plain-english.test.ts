@@ -7,7 +7,10 @@ const maxWords = 30;
 const maxLongSentences = 20;
 
 /** Words that people search for when they need help. */
-const searched = ['hang', 'stuck', 'slow', 'half', 'backup', 'downtime', 'priority', 'tools', 'embeddings'];
+const searched = [
+  ...['hang', 'stuck', 'slow', 'half', 'backup', 'downtime', 'priority', 'tools', 'embeddings'],
+  ...['privacy', 'retention', 'log level', 'OIDC'],
+];
 
 function textOf(page: string): string {
   return readFileSync(join(root, 'docs', page), 'utf8');
