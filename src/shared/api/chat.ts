@@ -27,7 +27,7 @@ export const chatRequest = z
       .meta({ description: 'The conversation to continue; without it, a new one begins.' }),
     version_of: z.string('must be a string').optional().meta({
       description:
-        'For a new conversation only: the conversation whose first message this one replaces. The new one is a version of it, with its title.',
+        'For a new conversation only: the conversation whose first message this one replaces. The new one is a version of it. A title that the client has set is copied; without one, the title is the beginning of the new first message.',
     }),
     system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),

@@ -24,13 +24,13 @@ let python: string | null;
 beforeAll(async () => {
   packages = await installSdks();
   python = await installPythonSdks();
-  service = await startService({ env: { MODEL_API_DEFAULT_MODEL: 'eliza' } });
+  service = await startService({ env: { MODEL_API_DEFAULT_MODEL: 'eliza', MODEL_API_FILES: 'memory' } });
 }, installLimitMs);
 afterAll(() => service.stop());
 
 describe('The snippets of docs/sdks.md', () => {
   it('exist for each language', () => {
-    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 4, 2]);
+    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 4, 5]);
   });
 
   it.each(snippets('sh'))('run as a shell command without changes: %s', async (command) => {

@@ -39,6 +39,23 @@ describe('A conversation', () => {
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 
+  it('has the title that a client has given to its original, or else the beginning of its own first message', () => {
+    const harness = new StoreHarness();
+    const { store } = harness;
+    const id = harness.chat();
+    const version = (text: string) => {
+      using turn = store.turn(null, 'alice', null, 3, id);
+      turn.open();
+      return turn.commit(text, 'Hello', 3).id;
+    };
+    const plain = version('Hey');
+    store.rename(id, 'alice', 'Numbers');
+    const titled = version('Hi again');
+    store.rename(id, 'alice', 'Letters');
+    const titles = [id, plain, titled].map((each) => store.snapshot(each, 'alice').title);
+    expect(titles).toEqual(['Letters', 'Hey', 'Numbers']);
+  });
+
   it('does not become older after a turn while the clock is set back, nor does a fork of it', () => {
     const harness = new StoreHarness();
     const { store, clock } = harness;
