@@ -72,7 +72,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_MAX_CONVERSATIONS: ['stored conversations, and stored responses; the least recently active one goes first'],
   MODEL_API_CONVERSATION_MEMORY_MB: [
-    'text of all conversations together, 8 MB at most for each; stored responses have a quarter of this beside it',
+    'text of all conversations together, 8 MB at most for each; stored responses may use a quarter of this in addition',
   ],
   MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
   MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],

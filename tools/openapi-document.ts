@@ -478,14 +478,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description: 'Needs an API key with the scope `metrics` if `MODEL_API_METRICS_AUTH` is true.',
     security: keyNeededIfConfigured,
     ok: 'text/plain',
-    okText: 'Text format 0.0.4, or OpenMetrics 1.0.0 for those who accept it; with gzip for those who accept that.',
+    okText:
+      'Text format 0.0.4, or OpenMetrics 1.0.0 for clients that accept it; with gzip for clients that accept gzip.',
     alsoAs: 'application/openmetrics-text',
   },
   'GET /keys': {
     id: 'listKeys',
     summary: 'List the keys',
     description:
-      'With the scope `admin` all keys, else those that you have made. The list never contains a key itself.',
+      'With the scope `admin` all keys, else the keys that you have made. The list never contains a key itself.',
     security: keyNeeded,
     ok: keyList,
     okText: 'The keys.',
@@ -494,7 +495,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'makeKey',
     summary: 'Make a key',
     description:
-      'Needs the scope `admin`, or a person signed on by the proxy with the option `own_keys`, whose keys may do at most what the person may do. The options are those of the keys file.',
+      'Needs the scope `admin`, or a person signed on by the proxy with the option `own_keys`, whose keys may do at most what the person may do. The options are the same as in the keys file.',
     requestBody: json(makeKeyRequest, { name: 'ada-laptop', rate: '60/60' }),
     security: keyNeeded,
     ok: newKey,

@@ -64,7 +64,7 @@ function answer(model: string, voice: Voice, names: KnownCalls, line: UserLine):
 }
 
 function seen({ media_type, data }: DemoImage): string {
-  return `I was given an image (${media_type}, ${Buffer.byteLength(data, 'base64')} bytes), which I can not see. `;
+  return `I was given an image (${media_type}, ${Buffer.byteLength(data, 'base64')} bytes), which I cannot see. `;
 }
 
 /** Writes the lines of a turn at once: a write for each word would cost more than the answer. */

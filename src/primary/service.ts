@@ -127,7 +127,7 @@ export class Service {
 
   /** Drains because the process that started the service has exited; has no effect during a drain. */
   async endWithStarter(): Promise<void> {
-    if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has gone');
+    if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has exited');
   }
 
   /** Replaces the workers, unless no record of this can be written. Jobs, the queue and conversations are unaffected. */

@@ -169,7 +169,7 @@ function checkedFaults({ command, faultsOf }: LineFile, before: string, edited: 
   const faults = faultsOf(edited);
   const known = new Set(faultsOf(before).map(withoutNumbers));
   const added = faults.find((fault) => !known.has(withoutNumbers(fault)));
-  if (added !== undefined) throw refused(command, `the file would have a new fault, so it stays as it is: ${added}`);
+  if (added !== undefined) throw refused(command, `the file would have a new fault, so it was not changed: ${added}`);
   return faults;
 }
 

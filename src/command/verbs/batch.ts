@@ -341,7 +341,7 @@ async function checkedTotal(input: string, defaults: LineDefaults, terminal: Ter
   }
   if (bad === 0) return total;
   const more = bad > maxNamed ? `, of which the first ${maxNamed} are shown` : '';
-  throw new CommandError(exitCodes.refused, `batch: ${formatCount(bad, 'bad line')}${more}: nothing was asked`);
+  throw new CommandError(exitCodes.refused, `batch: ${formatCount(bad, 'bad line')}${more}: no prompt was sent`);
 }
 
 function bytesOf(input: string, terminal: Terminal): AsyncIterable<Buffer> {

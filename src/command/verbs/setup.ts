@@ -82,7 +82,7 @@ async function change(
       throw new CommandError(exitCodes.output, `setup: ${fileFault(path, error as NodeJS.ErrnoException)}`);
     }
     const wayOut = 'add the settings of "--print" yourself';
-    throw new CommandError(exitCodes.config, `setup: ${path} stays as it is, because ${error.message}: ${wayOut}`);
+    throw new CommandError(exitCodes.config, `setup: ${path} was not changed, because ${error.message}: ${wayOut}`);
   }
 }
 

@@ -230,7 +230,7 @@ export class Webhooks {
     if (target === null) return { kind: 'failed', reason: 'no receiver is configured any more', isFinal: true };
     // On a host that has just started, the keys made over HTTP may not be known yet, so the attempt is repeated.
     if (url !== null && !this.#parts.mayCall(client, url))
-      return { kind: 'failed', reason: 'the key of this client allows this URL no more', isFinal: false };
+      return { kind: 'failed', reason: 'the key of this client no longer allows this URL', isFinal: false };
     const key = url === null ? this.#key : createHmac('sha256', this.#key).update(client).digest();
     const seconds = String(Math.floor(now / 1000));
     const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');

@@ -157,7 +157,7 @@ export class Batches {
     const { maxLines } = this.#limits;
     if (sum > maxLines) {
       const limit = `${maxLines} lines in unfinished batches (MODEL_API_MAX_BATCH_LINES)`;
-      throw invalid(field, `has ${lines} lines, and with those of its other batches a client may have ${limit}`);
+      throw invalid(field, `has ${lines} lines, and all unfinished batches of a client may have ${limit}`);
     }
     if (open.length >= maxOpenBatches)
       throw invalid(field, `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);

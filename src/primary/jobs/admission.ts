@@ -232,7 +232,7 @@ function isSupported(request: JobRequest, route: Route, relaySearches: boolean):
 }
 
 const cannotSearch = 'the model CLI of this service cannot search the web';
-const hasOwnTools = 'cannot be used with a model CLI that has tools of its own (MODEL_API_CLI_ARGS)';
+const hasOwnTools = 'cannot be used with a model CLI that has its own tools (MODEL_API_CLI_ARGS)';
 
 /**
  * Returns the effort to send to the program. Throws `validation_error` if the program does not support a field of the
@@ -246,6 +246,6 @@ function effortOf(request: JobRequest, { cli, adapterModel }: Route, relaySearch
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)
-    throw invalid('tools', `can not be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
+    throw invalid('tools', `cannot be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
   return fittingEffort(request.effort, extras, adapterModel);
 }

@@ -66,7 +66,7 @@ function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
   if (name === 'draft-07') return new Ajv(options).compile(schema);
   if (name === '2019-09') return new Ajv2019(options).compile(schema);
   if (name === '2020-12') return new Ajv2020(options).compile(schema);
-  throw new Error('its $schema is none of draft-07, 2019-09 and 2020-12');
+  throw new Error('its $schema must be draft-07, 2019-09 or 2020-12');
 }
 
 /** Describes an error. The text contains nothing of the schema except the place of the fault. */

@@ -53,7 +53,7 @@ export type ChatRequest = z.infer<typeof chatRequest>;
 
 const origins = z.array(z.strictObject({ conversation_id: z.string(), message_count: z.int().nonnegative() })).meta({
   description:
-    'The conversations that this one is a version of, by forks or `version_of`, oldest first: up to `message_count`, it has the same messages. Empty for a conversation of its own. An origin may be deleted.',
+    'The conversations that this one is a version of, by forks or `version_of`, oldest first: up to `message_count`, it has the same messages. Empty if it is no version. An origin may be deleted.',
 });
 
 /** Error message for a client that still sends the older payload. */

@@ -108,7 +108,7 @@ export const versionOfQuery = z
   .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
   .meta({
     description:
-      'Only this conversation and those that share an origin with it. A page may have fewer than `limit` then, even none, although others follow.',
+      'Only this conversation and the conversations that share an origin with it. A page may have fewer than `limit` then, even none, although others follow.',
   });
 export const formatQuery = z
   .enum(['json', 'markdown'], 'must be json or markdown')

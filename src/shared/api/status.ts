@@ -70,7 +70,7 @@ const minuteBody = z.strictObject({
   }),
   errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
   jobs: count.meta({ description: 'Jobs that have ended.' }),
-  failed_jobs: count.meta({ description: 'Those of them that ended with another outcome than `ok` and `cancelled`.' }),
+  failed_jobs: count.meta({ description: 'Jobs of these that ended with another outcome than `ok` and `cancelled`.' }),
   refused: count.meta({
     description: 'Requests refused because of the queue, the limits of a client or a drain.',
   }),
@@ -88,7 +88,7 @@ const totalsBody = z
     }),
     jobs: count.meta({ description: 'Jobs that have ended.' }),
     failed_jobs: count.meta({
-      description: 'Those of them that ended with another outcome than `ok` and `cancelled`.',
+      description: 'Jobs of these that ended with another outcome than `ok` and `cancelled`.',
     }),
     cancelled_jobs: count,
     refused: count.meta({ description: 'Jobs refused before they were admitted, and requests beyond a rate limit.' }),

@@ -123,7 +123,7 @@ export const usageReport = z
     usage: z.array(usageRow),
     budgets: z.array(budgetUse).optional().meta({
       description:
-        "Budgets with their use. With the scope `admin`, all of them; otherwise those of the caller's key and of its group.",
+        "Budgets with their use. With the scope `admin`, all of them; otherwise the budgets of the caller's key and of its group.",
     }),
   })
   .meta({ id: 'UsageReport' });

@@ -68,7 +68,7 @@ export const logEvents = {
   tree_unclear: 'processes that may belong to a job cannot be inspected, or change their id too fast',
   trace_export_failed: 'the collector does not accept all spans: error. Logged once, until trace_export_back',
   trace_export_back: 'the collector accepts spans again: spans lost since the start',
-  leaving_front: 'a signal has come; the drain begins within 3 s, so that the load balancer learns of it first',
+  leaving_front: 'a signal has arrived; the drain begins within 3 s, so that the load balancer learns of it first',
   handing_over: 'SIGUSR2 under systemd: new connections wait for the next service: signal, running and queued jobs',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',

@@ -110,7 +110,7 @@ function documentParts({ source, title }: DocumentBlock, at: string): ShownPart[
         { type: 'document', ...documentOf(source.media_type, source.data, `${path}.file_id`, title ?? source.name) },
       ];
     case 'url':
-      throw invalid(`${path}.url`, 'can not be used: the service does not fetch documents, so send it in base64');
+      throw invalid(`${path}.url`, 'cannot be used: the service does not fetch documents, so send it in base64');
   }
 }
 

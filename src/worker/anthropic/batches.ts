@@ -46,7 +46,8 @@ function* linesOf(requests: readonly object[]): Generator<string> {
 function refuseRepeated(ids: readonly string[]): void {
   const known = new Set<string>();
   for (const [index, id] of ids.entries()) {
-    if (known.has(id)) throw invalid(`requests.${index}.custom_id`, 'must differ from those of the other requests');
+    if (known.has(id))
+      throw invalid(`requests.${index}.custom_id`, 'must differ from the custom_id of every other request');
     known.add(id);
   }
 }

@@ -125,7 +125,7 @@ const supportedEndpoints = 'POST /api/chat, /api/generate and /api/show, and GET
 export const noSuchOllamaPath: Handler = ({ path }) => {
   const [, name = ''] = path.split('/');
   const what = unsupportedResources.has(name)
-    ? `this service has no ${name}: its models are those of its model CLIs`
+    ? `this service has no ${name}: its models come from its model CLIs`
     : 'no such path';
   throw new RelayError('not_found', `${what}; there are ${supportedEndpoints}`);
 };

@@ -131,7 +131,7 @@ function fileIn(file: unknown, at: string): ShownPart {
   if (typeof file !== 'object' || file === null) throw invalid(at, 'must be a file');
   const { file_data: data, filename: name, file_id: id, file_url: url } = file as Readonly<Record<string, unknown>>;
   if (url != null)
-    throw invalid(`${at}.file_url`, 'can not be used: the service does not fetch files, so send file_data or file_id');
+    throw invalid(`${at}.file_url`, 'cannot be used: the service does not fetch files, so send file_data or file_id');
   const path = `${at}.${id == null ? 'file_data' : 'file_id'}`;
   if (typeof data !== 'string') throw invalid(path, data == null ? 'must be sent' : 'must be a string');
   const found = dataUrlIn(data);

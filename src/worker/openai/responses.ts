@@ -285,7 +285,7 @@ export function getResponse(parts: ResponseStreamParts): AsyncHandler {
 }
 
 function streamable(job: JobView | null): JobView {
-  if (job === null) throw invalid('stream', 'is supported only for a background response, and this is none');
+  if (job === null) throw invalid('stream', 'is supported only for a background response, which this is not');
   if (job.form?.hasTools !== undefined) return job;
   throw invalid('stream', 'is not supported: an earlier version of the service has accepted this response');
 }

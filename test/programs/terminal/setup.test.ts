@@ -95,7 +95,7 @@ describe('setup', () => {
     const { code, stderr } = await setup('claude-code', '--yes');
     expect([code, stderr]).toEqual([
       78,
-      expect.stringContaining('stays as it is, because it is not JSON, or has comments'),
+      expect.stringContaining('was not changed, because it is not JSON, or has comments'),
     ]);
     expect(await readFile(path, 'utf8')).toBe('{ // mine\n}');
     await mkdir(join(folder.path, '.aider.conf.yml'));

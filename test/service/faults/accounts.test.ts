@@ -107,7 +107,7 @@ describe('Accounts', () => {
     );
     const { error } = await lab.service.log('accounts_rejected');
     expect(error).toBe(
-      'line 3: lost needs its model CLI, as in: lost claude; line 2: the model CLI gpt of eve is none of this service: command',
+      'line 3: lost needs its model CLI, as in: lost claude; line 2: the model CLI gpt of eve is not one of this service: command',
     );
     expect(responseOf(await lab.ask('ada', 'who'))).toBe('login of ada');
     expect((await lab.ask('eve', 'who')).status).toBe(403);

@@ -25,19 +25,19 @@ describe('A hostile PDF', () => {
   afterAll(() => service.stop());
 
   it.each<[string, () => Buffer, RegExp]>([
-    ['a page of 200 MB', () => pdfWith(words), /^the PDF a\.pdf can not be read: /],
+    ['a page of 200 MB', () => pdfWith(words), /^the PDF a\.pdf cannot be read: /],
     [
       'pages that contain each other',
       () => pdfWith(Buffer.from(line), '<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>'),
-      /can not be read: /,
+      /cannot be read: /,
     ],
     [
       'a page tree that claims a page and has none',
       () => pdfWith(Buffer.from(line), '<< /Type /Pages /Kids [9 0 R] /Count 1 >>'),
-      /can not be read: /,
+      /cannot be read: /,
     ],
     ['a million pages', () => pdfOf({ count: 1_000_000 }), /^files\.0\.data: has more than 100 pages$/],
-    ['garbage', () => Buffer.from('%PDF-1.7\n/Type /Pages /Count 1 startxref'), /can not be read: /],
+    ['garbage', () => Buffer.from('%PDF-1.7\n/Type /Pages /Count 1 startxref'), /cannot be read: /],
   ])('is refused with a reason, and fails no job of others: %s', async (_, file, message) => {
     const others = service.post('/ask', { prompt: 'hello', model: 'echo' });
     const { status, body } = await ask(service, file());

@@ -140,7 +140,7 @@ function findCli({ name, cli }: AccountLine, clis: AtLeastOne<NamedAdapter>): Na
   if (named !== undefined) return named;
   if (byKind !== undefined && second === undefined) return byKind;
   const known = clis.map((each) => each.name).join(', ');
-  throw new Error(`the model CLI ${cli} of ${name} is none of this service: ${known}`);
+  throw new Error(`the model CLI ${cli} of ${name} is not one of this service: ${known}`);
 }
 
 async function readToken(path: string): Promise<string> {

@@ -151,5 +151,5 @@ async function outputOf({ child }: ProcessTree, pdf: FileDocument): Promise<stri
 
 /** Makes the error for a PDF whose text cannot be used. */
 function unreadable({ name }: FileDocument, reason: string): RelayError {
-  return cliError('request_refused', `the PDF ${name === '' ? '' : `${name} `}can not be read: ${reason}`);
+  return cliError('request_refused', `the PDF ${name === '' ? '' : `${name} `}cannot be read: ${reason}`);
 }

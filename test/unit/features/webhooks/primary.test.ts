@@ -78,7 +78,7 @@ describe('The webhooks of a primary', () => {
     await host.clock.advance(86_400_000);
     await part.stop();
     expect(await deliveries()).toMatchObject([
-      { id: 'callback_j1', status: 'failed', error: 'the key of this client allows this URL no more' },
+      { id: 'callback_j1', status: 'failed', error: 'the key of this client no longer allows this URL' },
     ]);
   });
 });

@@ -214,7 +214,7 @@ describe('A search by the relay', () => {
     const limited = { search: { path: 'tools.0', allowedDomains: ['a.org'] } };
     expect(() => harness.run(limited)).toThrow('tools.0: cannot limit the search to domains');
     harness.extras = { tools: 'parallel', ownTools: new Set(['WebSearch']) };
-    expect(() => harness.run(asked)).toThrow('cannot be used with a model CLI that has tools of its own');
+    expect(() => harness.run(asked)).toThrow('cannot be used with a model CLI that has its own tools');
     harness.searchesPerDay = null;
     expect(() => harness.run(asked)).toThrow('needs an API key with the option search=on');
   });

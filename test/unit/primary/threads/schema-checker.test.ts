@@ -69,7 +69,7 @@ describe('A schema', () => {
     [
       'is of a draft that is not known',
       { $schema: 'http://json-schema.org/draft-04/schema#' },
-      'its $schema is none of draft-07, 2019-09 and 2020-12',
+      'its $schema must be draft-07, 2019-09 or 2020-12',
     ],
     ['is checked later', { ...person, $async: true }, '$async is not known'],
   ])('is rejected if it %s', async (_, schema, fault) => {

@@ -155,7 +155,7 @@ describe('The stream of a background response', () => {
     ['starting_after: must be the sequence_number of an event', '&starting_after=x', {}],
     ['starting_after: must be the sequence_number of an event', '&starting_after=-1', {}],
     ['starting_after: must be sent once', '&starting_after=1&starting_after=2', {}],
-    ['stream: is supported only for a background response, and this is none', '', { form: null }],
+    ['stream: is supported only for a background response, which this is not', '', { form: null }],
     [
       'stream: is not supported: an earlier version of the service has accepted this response',
       '',

@@ -137,7 +137,7 @@ describe('The accounts of a file', () => {
     const { faults } = await prepareAccounts(`${lines.join('\n')}\n`, await settingsIn(folder));
     const text = faults.join('\n');
     for (const fault of [
-      'line 1: the model CLI gpt of a is none of this service: claude, local, agent, google',
+      'line 1: the model CLI gpt of a is not one of this service: claude, local, agent, google',
       'line 2: the option token-file: ',
       `line 3: the option token-file: ${folder.path}/bad must contain only one token`,
       'line 4: local takes no token, so d needs home=',

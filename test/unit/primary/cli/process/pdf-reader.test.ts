@@ -81,7 +81,7 @@ describe('The reader of PDFs', () => {
   ])('refuses a PDF with the reason: %s', async (reason, commands) => {
     await install(commands);
     const reading = reader().readText(pdf('x'), 'key ada', never);
-    const message = `the PDF a.pdf can not be read: ${reason}`;
+    const message = `the PDF a.pdf cannot be read: ${reason}`;
     await expect(reading).rejects.toMatchObject({ code: 'cli_error', reason: 'request_refused', message });
   });
 
@@ -91,7 +91,7 @@ describe('The reader of PDFs', () => {
     const late = pdfs.readText(pdf('x', { name: '' }), 'key ada', never).catch((error: Error) => error.message);
     while (timer.pending === 0) await new Promise(setImmediate);
     await timer.advance(20_000);
-    expect(await late).toBe('the PDF can not be read: it takes longer than 20 s');
+    expect(await late).toBe('the PDF cannot be read: it takes longer than 20 s');
     const controller = new AbortController();
     const cut = pdfs.readText(pdf('y'), 'key ada', controller.signal);
     const gone = cancelled('the client has disconnected');
