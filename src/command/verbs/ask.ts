@@ -48,7 +48,7 @@ export const ask: Command = {
       type: 'string',
       placeholder: '<file|json>',
       values: 'file',
-      description: 'JSON Schema of the answer, which is then printed as JSON',
+      description: 'JSON Schema for the answer, which is then printed as JSON',
     },
     image: {
       type: 'string',

@@ -49,7 +49,12 @@ const batchFlags = {
   ordered: { type: 'boolean', description: 'write answers in the order of the prompts' },
   unordered: { type: 'boolean', description: 'write answers in the order in which they arrive (the default)' },
   ...modelFlag,
-  system: { type: 'string', short: 's', placeholder: '<text>', description: 'instructions for lines without any' },
+  system: {
+    type: 'string',
+    short: 's',
+    placeholder: '<text>',
+    description: 'instructions for lines without a system text',
+  },
   schema: {
     type: 'string',
     placeholder: '<file|json>',
@@ -68,7 +73,7 @@ export const batch: Command = {
   maxPositionals: 1,
   notes: [
     'A line is an object with prompt, or with messages as in the API of OpenAI; optionally with id, system, model, schema and effort, and for a prompt with images: paths, or objects as in POST /ask. All lines of a file are checked before the first prompt is sent.',
-    'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one from its number and text.',
+    'An answer is a line with id, line, response, structured, model, usage and request_id; a failure is a line with id, line and error. A line without an id gets one from its number and text.',
     'If the service stores files, a file of prompts runs in its batches, which continue without this command. Prompts of stdin, and all prompts of another service, are requests: twice as many at once as the service has slots.',
     'After Ctrl-C, a kill or a restart of the service, the same command continues. While the service is unreachable or refuses requests, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
   ],

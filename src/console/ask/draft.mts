@@ -79,7 +79,7 @@ export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: 
   if (!rest.images.every(isDocument) && !takesImages(model))
     return faultOf('images', `${noImages(model)} Remove them, or choose another model.`);
   if (rest.text.trim() === '') return faultOf('text', 'Write a message first.');
-  if (isReading) return faultOf('conversation', 'The conversation is still being read.');
+  if (isReading) return faultOf('conversation', 'The conversation is still loading.');
   const effort = takesEffort(model) ? rest.effort : null;
   return { kind: 'message', message: { ...rest, effort, schema: schema.kind === 'schema' ? schema.value : null } };
 }

@@ -293,7 +293,7 @@ function wordsOf(turn: ChatTurn, state: TurnState): string {
     sent: () => 'Sent.',
     queued: () => 'Waiting in the queue.',
     running: () => 'The model is answering.',
-    retrying: () => 'The queue is full. The message is sent again.',
+    retrying: () => 'The queue is full. The message will be sent again.',
     done: () => (isNew(state) ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
     stopped: () => 'Stopped.',
     unfinished: () => '',

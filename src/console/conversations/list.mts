@@ -219,6 +219,6 @@ function SearchField({ pages }: Pick<ConversationsProps, 'pages'>) {
  */
 function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): string | null {
   const error = typeof state === 'object' && state.failure instanceof ApiError ? state.failure : null;
-  if (error?.status === 401) return 'Your conversations appear here once you have entered your API key.';
+  if (error?.status === 401) return 'Sign in with your API key to see your conversations.';
   return error?.body?.error === 'forbidden' ? 'This service does not list conversations.' : null;
 }

@@ -47,7 +47,7 @@ export function JobsPage({ params }: PageProps) {
     <div class="shelf" data-open=${id !== undefined}>
       <${JobList} pages=${pages} view=${view} openId=${id} />
       ${id !== undefined && html`<${OpenJob} key=${id} id=${id} onChanged=${() => void pages.readFirst()} onForgotten=${leave} />`}
-      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">${isOfAll ? 'Only the client of a job can read it.' : 'Choose a background job to see it.'}</p>`}
+      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">${isOfAll ? 'Only the client of a job can read it.' : 'Choose a background job to see its answer.'}</p>`}
     </div>
   `;
 }

@@ -108,7 +108,7 @@ function Chooser({ choices, months, query }: ChooserProps) {
           ${!isMonth && html`<option value="">Month</option>`}
           ${months.toReversed().map((month) => html`<option key=${month} value=${month}>${timeText(month)}</option>`)}
         </select>
-        <select class="narrow" aria-label="Summed up by" value=${grouping.id} onChange=${({ currentTarget }: Changed) => go({ by: currentTarget.value })}>
+        <select class="narrow" aria-label="Group by" value=${grouping.id} onChange=${({ currentTarget }: Changed) => go({ by: currentTarget.value })}>
           ${groupings.map(({ id, title }) => html`<option key=${id} value=${id}>By ${title}</option>`)}
         </select>
         <button type="button" class="button small" disabled=${isRunning} onClick=${save}>Save as CSV</button>

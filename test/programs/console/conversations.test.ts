@@ -219,7 +219,7 @@ describe('Conversations', () => {
     const { body } = await service.post('/chat', { message: 'A secret of Alice', model: 'echo' }, headersOf('alice'));
     await service.post('/chat', { message: 'From Bob', model: 'echo' }, headersOf('bob'));
     await openConsole(browser, service, '/ask');
-    await browser.page.getByText('appear here once you have entered your API key').waitFor();
+    await browser.page.getByText('Sign in with your API key to see your conversations.').waitFor();
     await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
     await enterKey(browser.page, keyOf('bob'));
     await list().getByText('From Bob').waitFor();

@@ -61,7 +61,7 @@ describe('The page Usage', () => {
     await browser.page.getByRole('slider', { name: 'Tokens a day' }).focus();
     await browser.page.getByText(/tokens in, \d+ out$/).waitFor();
     await expectGoodLooks(browser.page, 'usage-days');
-    await browser.page.getByLabel('Summed up by').selectOption('By client and model');
+    await browser.page.getByLabel('Group by').selectOption('By client and model');
     await browser.page.getByRole('table', { name: 'Usage by client and model' }).waitFor();
     const [, most] = await cellsOf('Usage by client and model');
     expect(most?.slice(0, 3)).toEqual(['alice key', 'echo', '2']);

@@ -31,7 +31,7 @@ describe('The draft of a message', () => {
     [{ text: '', images: [image] }, {}, 'text', /^Write a message first\.$/],
     [{ schemaText: '{"type":' }, {}, 'schema', /^The JSON Schema cannot be used\. This is not JSON/],
     [{ text: '', schemaText: '[]' }, {}, 'schema', /is an object\.$/],
-    [{}, { isReading: true }, 'conversation', /still being read/],
+    [{}, { isReading: true }, 'conversation', /still loading/],
     [
       { images: [image] },
       { model: model({ images: false, effort: true }) },
