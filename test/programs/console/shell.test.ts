@@ -1,4 +1,4 @@
-import { startBrowser } from '../../support/clients/browser.js';
+import { itInChromium, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { startService } from '../../support/service/service.js';
 
@@ -64,7 +64,7 @@ describe('The console in a browser', () => {
     expectClean(browser, service);
   });
 
-  it('prints the text of a conversation alone, with wrapped code', async () => {
+  itInChromium()('prints the text of a conversation alone, with wrapped code', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     const message = `A line\n\n\`\`\`\n${'long '.repeat(80)}\n\`\`\``;

@@ -119,6 +119,7 @@ function qwenSettings(variables: GivenVariables) {
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false },
     mcp: { allowed: [] },
     skills: { ...skills, disabledLevels: ['bundled', 'extension', 'project', 'user'] },
+    ui: { enableFollowupSuggestions: false, enableSpeculation: false }, // both are requests to the API after an answer
     ...{ context, hooksConfig, privacy, telemetry },
   };
 }
