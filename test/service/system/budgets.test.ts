@@ -158,7 +158,7 @@ describe('A key with a budget', () => {
     expect((await ask('joe')).status).toBe(200);
     await key.change('tokens=6/day,subclients');
     await until(() => service.logs.filter(({ event }) => event === 'keys_loaded').length === 2, 'the second reload');
-    expect((await ask('joe')).body).toMatchObject({ error: { message: expect.stringContaining('of its 6 tokens') } });
+    expect((await ask('joe')).body).toMatchObject({ error: { message: expect.stringContaining('of 6 tokens') } });
   });
 
   it('is charged for each job that the model has started, however the job ends', async () => {

@@ -166,7 +166,7 @@ describe('The budget of a week or month', () => {
     );
     expect(usesOf(['ada'])[0]?.resets_at).toBe(end);
     await clock.advance(Date.parse(end) - clock.now() - 1);
-    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('refused until');
+    expect(() => budgets.checkBudget({ client: 'key ada' })).toThrow('is used up');
     await clock.advance(1);
     expect(used(usesOf)).toBe(0);
   });
