@@ -24,11 +24,11 @@ describe('The dashboard', () => {
     const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
     expect(rows.map((title) => title.replace(/:.*/, ''))).toEqual([
       'State',
-      'RED',
+      'Requests and jobs',
       'Queue',
       'Model CLI',
       'Conversations',
-      'USE',
+      'Resources',
     ]);
   });
 
