@@ -42,8 +42,8 @@ export function editKeysFile(
 /**
  * Atomically replaces the text of a file by the result of `edit`, and preserves its owner, group and mode.
  * Serializes the edits of several commands. Follows a symbolic link. Throws a CommandError and changes nothing if the
- * edit adds a fault. If `mayMake` is true, a missing file is created. Resolves with the faults of other lines: they must
- * not prevent that a key is revoked.
+ * edit adds a fault. If `mayMake` is true, a missing file is created. Resolves with the faults of other lines, which
+ * do not stop the edit: a key can be revoked whatever another line contains.
  */
 export async function editLines(
   kind: LineFile,

@@ -8,7 +8,7 @@ import { type AttachedFile, type ChosenEffort, chatBodyOf, isDocument, type User
 
 const maxSchemaBytes = 64 * 1024;
 
-/** Result of reading the schema field: nothing if it is empty, a schema to send, or a fault. */
+/** Result of reading the schema field: `none` if the field is empty, otherwise a schema to send, or a fault. */
 type PastedSchema =
   | { readonly kind: 'none' }
   | { readonly kind: 'schema'; readonly value: object }

@@ -265,7 +265,7 @@ interface ShownJob {
   readonly failure: Error | null;
 }
 
-/** Pause before the next stream of events. Without it, a stream that ends at once would be opened again in a tight loop. */
+/** Pause before the next stream of events, so that a stream that ends at once is not opened again in a tight loop. */
 const betweenStreamsMs = 250;
 
 /** Follows one background job until the user leaves it. */

@@ -167,7 +167,7 @@ function amountCell(amount: BudgetUse['tokens'], textOf: (value: number) => stri
   return used < max ? text : html`${text} <small class="fault">used up</small>`;
 }
 
-/** Shows the budgets; nothing if there is none. */
+/** Shows the budgets of the caller. Without a budget, the page has no such part. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`

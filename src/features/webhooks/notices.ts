@@ -60,7 +60,7 @@ const maxKnown = 2000;
 interface Condition {
   /** Identifies the condition in this service. */
   readonly key: string;
-  /** What the id of the notice is made of; null for a new id each time the condition begins. */
+  /** Text from which the id of the notice is made; null for a new id each time the condition begins. */
   readonly id: string | null;
   /** Client that the notice is about; empty if it is about a group or the service. */
   readonly client: string;

@@ -59,12 +59,15 @@ export class OpenRequests {
     const hasChanged = version !== this.#checkedVersion;
     this.#checkedVersion = version;
     let checked = 0;
-    for (const request of [...this.#open]) {
-      if (!hasChanged && !this.#isDue(request)) continue;
-      this.#endIfOver(request);
-      if (++checked % sliceRequests === 0) await yieldToEventLoop();
+    try {
+      for (const request of [...this.#open]) {
+        if (!hasChanged && !this.#isDue(request)) continue;
+        this.#endIfOver(request);
+        if (++checked % sliceRequests === 0) await yieldToEventLoop();
+      }
+    } finally {
+      this.#isChecking = false; // a defect in one check must not end all later ones
     }
-    this.#isChecking = false;
   }
 
   #isDue({ expiresAt, endedMs }: OpenRequest): boolean {

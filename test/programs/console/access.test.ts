@@ -103,7 +103,7 @@ describe('A service that stops and starts again', () => {
     await using browser = await startBrowser();
     const ask = new AskPage(browser.page);
     const env = { MODEL_API_PORT: String(await freePort()) };
-    const first = await startService({ env });
+    await using first = await startService({ env });
     await openConsole(browser, first);
     await ask.ask('Hello');
     await first.stop();

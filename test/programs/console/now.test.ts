@@ -127,7 +127,7 @@ describe('The page Now', () => {
   it('shows that the service drains, that its data is old, and updates when the service is back', async () => {
     await using gate = await createAnswerGate();
     const env = { MODEL_API_PORT: String(await freePort()), MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
-    const first = await startWithProgram(gate.command, env);
+    await using first = await startWithProgram(gate.command, env);
     await openConsole(browser, first, '/now');
     const job = first.post('/ask', { prompt: 'a' });
     await now.busySlots.waitFor();
