@@ -41,9 +41,9 @@ const openApi = globalThis.openApiOfProcess ?? (require('../documents/openapi.js
 /** The committed OpenAPI document. */
 export const document = JSON.parse(openApi.openApiJson()) as OpenApi;
 
-/** Answers that no operation documents: broken HTTP, unknown paths or methods, preflights. */
-const outside = /^(204 |400 validation_error|403 forbidden|404 not_found|405 method_not_allowed|431 validation_error)/;
-const outsideStatus = /^(204|400|403|404|405|431) /;
+/** Answers that no operation documents: broken HTTP, unknown paths or methods, WebSockets, preflights. */
+const outside = /^(204 |400 validation_error|403 forbidden|404 not_found|4(05|26) method_not_allowed|431 validation_error)/;
+const outsideStatus = /^(204|400|403|404|405|426|431) /;
 const jsonType = 'application/json';
 
 /** Checks answers against the committed OpenAPI document, and records which documented answers have occurred. */
