@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { accessSync, closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { optionalPackages, packages, type Suite, suites, type Variant } from './suites.js';
 import { cacheFor, installNode } from './support/agents/install-once.js';
 import { root } from './support/documents/sources.js';
@@ -23,13 +24,21 @@ const results = cacheFor('results');
 
 interface JestResults {
   readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    /** All messages of the file. */
+    readonly message: string;
     readonly assertionResults: readonly {
       readonly fullName: string;
       readonly status: string;
+      readonly failureMessages: readonly string[];
       readonly invocations?: number;
     }[];
   }[];
 }
+
+/** Lines of a message that the report at the end shows. */
+const maxLinesOfFailure = 12;
 
 export interface Outcome {
   readonly name: string;
@@ -37,6 +46,8 @@ export interface Outcome {
   readonly ms: number;
   /** The tests that passed at their second try. */
   readonly secondTries: readonly string[];
+  /** Name and beginning of the message of each failed test, or of a failed file without one. */
+  readonly failures: readonly string[];
 }
 
 type Output = number | 'inherit';
@@ -55,6 +66,7 @@ class Runner {
   async run(name: string, suite: Suite, args: readonly string[], output: Output): Promise<Outcome> {
     const begunMs = performance.now();
     const secondTries: string[] = [];
+    const failures: string[] = [];
     let isGreen = true;
     if ('command' in suite) isGreen = await this.#start([...suite.command, ...args], {}, output);
     else
@@ -62,9 +74,10 @@ class Runner {
         const part = await this.#jest(name, variant, args, output);
         isGreen &&= part.isGreen;
         secondTries.push(...part.secondTries);
+        failures.push(...part.failures);
       }
     isGreen &&= secondTries.length <= maxSecondTries;
-    return { name, isGreen, ms: performance.now() - begunMs, secondTries };
+    return { name, isGreen, ms: performance.now() - begunMs, secondTries, failures };
   }
 
   /** Its output goes to a file, which is printed in one piece at the end. */
@@ -76,7 +89,7 @@ class Runner {
       return await this.run(name, suite, [], output);
     } catch (error) {
       writeSync(output, `${String(error)}\n`);
-      return { name, isGreen: false, ms: 0, secondTries: [] };
+      return { name, isGreen: false, ms: 0, secondTries: [], failures: [String(error)] };
     } finally {
       closeSync(output);
       process.stdout.write(`\n${name}:\n${readFileSync(file, 'utf8')}\n`);
@@ -95,7 +108,8 @@ class Runner {
     const options = ['--json', `--outputFile=${file}`, ...(variant?.files === undefined ? [] : ['--passWithNoTests'])];
     if (variant !== undefined) writeSync(output === 'inherit' ? 1 : output, `\n${label}\n`);
     const isGreen = await this.#start([node, jestProgram, ...options, ...args], env, output);
-    return { isGreen, secondTries: await secondTriesIn(file) };
+    const { testResults } = await resultsIn(file);
+    return { isGreen, secondTries: secondTriesOf(testResults), failures: failuresOf(testResults) };
   }
 
   /** Resolves with whether the program has exited with 0. */
@@ -120,13 +134,33 @@ class Runner {
   }
 }
 
-async function secondTriesIn(file: string): Promise<string[]> {
+async function resultsIn(file: string): Promise<JestResults> {
   const text = await readFile(file, 'utf8').catch(() => '{"testResults":[]}'); // no results: Jest has not begun
-  const { testResults }: JestResults = JSON.parse(text);
-  return testResults
+  return JSON.parse(text);
+}
+
+function secondTriesOf(files: JestResults['testResults']): string[] {
+  return files
     .flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status, invocations = 1 }) => status === 'passed' && invocations > 1)
     .map(({ fullName }) => fullName);
+}
+
+/** Returns the name and the beginning of the message of each failed test, or of a failed file without a failed test. */
+export function failuresOf(files: JestResults['testResults']): string[] {
+  return files.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === 'failed');
+    if (failed.length > 0)
+      return failed.map(({ fullName, failureMessages }) => shownFailure(fullName, failureMessages.join('\n')));
+    return status === 'failed' ? [shownFailure(relative(root, name), message)] : [];
+  });
+}
+
+function shownFailure(title: string, message: string): string {
+  const lines = stripVTControlCharacters(message)
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  return [title, ...lines.slice(0, maxLinesOfFailure).map((line) => `    ${line.slice(0, 500)}`)].join('\n');
 }
 
 /** Runs all of them, in order, each as soon as there are processors for it. Resolves with the outcomes in order of their ends. */
@@ -159,7 +193,7 @@ export async function runBeside<Name extends string>(
   return outcomes;
 }
 
-/** How long each suite took, which ones have failed, and each second try with its number. */
+/** Returns how long each suite took, which ones have failed, each second try with its number, and each failure. */
 export function report(outcomes: readonly Outcome[]): string {
   const rows = outcomes.map(({ name, isGreen, ms, secondTries }) => {
     const seconds = Math.round(ms / 1000);
@@ -170,7 +204,8 @@ export function report(outcomes: readonly Outcome[]): string {
   const again = outcomes.flatMap(({ name, secondTries }) =>
     secondTries.map((test, index) => `  ${name}, second try ${index + 1} of at most ${maxSecondTries}: ${test}`),
   );
-  return `\n${['What each suite took:', ...rows, ...again].join('\n')}\n`;
+  const failed = outcomes.flatMap(({ name, failures }) => failures.map((failure) => `  ${name}, failed: ${failure}`));
+  return `\n${['What each suite took:', ...rows, ...again, ...failed].join('\n')}\n`;
 }
 
 function isOnPath(program: string): boolean {

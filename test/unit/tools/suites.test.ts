@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { missingLine, type Outcome, report, runBeside } from '../../run.js';
+import { failuresOf, missingLine, type Outcome, report, runBeside } from '../../run.js';
 import { type JestSuite, jestConfig, suites } from '../../suites.js';
 import { root } from '../../support/documents/sources.js';
+
+type JestFile = Parameters<typeof failuresOf>[0][number];
 
 const rows = Object.entries(suites);
 const ofJest = rows.filter((row): row is [string, JestSuite] => 'files' in row[1]);
@@ -51,7 +53,7 @@ describe('The table of suites', () => {
 });
 
 function outcomeOf(name: string, secondTries: readonly string[] = []): Outcome {
-  return { name, isGreen: true, ms: 1000, secondTries };
+  return { name, isGreen: true, ms: 1000, secondTries, failures: [] };
 }
 
 describe('Parallel suites', () => {
@@ -95,15 +97,26 @@ describe('Parallel suites', () => {
   });
 });
 
+function failedFile(name: string, message: string, tests: JestFile['assertionResults']): JestFile {
+  return { name: join(root, 'dist', 'test', name), status: 'failed', message, assertionResults: tests };
+}
+
 describe('The report of the runner', () => {
-  it('has the time of each suite, the failures, and each second try with its number', () => {
-    const text = report([
-      { name: 'faults', isGreen: false, ms: 725_400, secondTries: ['a test', 'another'] },
-      outcomeOf('proxy'),
+  it('has the time of each suite, each second try with its number, and each failure', () => {
+    const secondTries = ['a test', 'another'];
+    const failures = failuresOf([
+      failedFile('a.test.js', 'all messages', [
+        { fullName: 'A door opens', status: 'failed', failureMessages: ['\u001b[31mError: closed\u001b[0m\n\n  at x'] },
+        { fullName: 'A door closes', status: 'passed', failureMessages: [] },
+      ]),
+      failedFile('b.test.js', 'Cannot find module', []),
     ]);
+    const text = report([{ name: 'faults', isGreen: false, ms: 725_400, secondTries, failures }, outcomeOf('proxy')]);
     expect(text.trim().split('\n')).toEqual([
       ...['What each suite took:', '  faults         12:05  failed  2 at the second try', '  proxy           0:01'],
       ...['  faults, second try 1 of at most 1: a test', '  faults, second try 2 of at most 1: another'],
+      ...['  faults, failed: A door opens', '    Error: closed', '      at x'],
+      ...['  faults, failed: dist/test/b.test.js', '    Cannot find module'],
     ]);
   });
 });
