@@ -27,6 +27,8 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
   const holdTimes = histogram(registry, 'tool_hold_seconds', holds, holdBuckets, 'cli', 'account');
   const refusals = 'Refused requests of model CLIs, by the requested capability.';
   const refused = count('cli_requests_refused_total', refusals, 'request');
+  const late = "Messages that the model's API has begun after the end of an answer.";
+  const lateMessages = count('cli_late_messages_total', late);
   const startup = 'Time from the start of a process for a job to its first byte of output.';
   const startups = histogram(registry, 'cli_startup_seconds', startup, startupBuckets, 'cli', 'account');
   return (cliName, account = '') => {
@@ -42,6 +44,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
     for (const result of ['hit', 'miss']) standby.inc({ ...cli, result }, 0);
     for (const process of processSources) questions.inc({ ...cli, process }, 0);
     for (const result of ['hit', 'replay']) live.inc({ ...cli, result }, 0);
+    lateMessages.inc(cli, 0);
     orphans.inc(cli, 0);
     return {
       exited: (kind) => exits.inc({ ...cli, class: kind }),
@@ -55,6 +58,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
       toolsHeld: (ms) => holdTimes.observe(cli, ms / 1000),
       requestRefused: (request) => refused.inc({ ...cli, request }),
       textIgnored() {},
+      lateMessage: () => lateMessages.inc(cli),
       renewalsPaused() {},
       quotaReported() {}, // counted by the breaker, which knows at a scrape whether a report is still valid
     };

@@ -151,6 +151,7 @@ export const silentObserver: CliObserver = {
   quotaReported() {},
   requestRefused() {},
   textIgnored() {},
+  lateMessage() {},
   renewalsPaused() {},
 };
 

@@ -94,6 +94,7 @@ export const families: Readonly<Record<string, Family>> = {
   tool_hold_seconds: { type: 'histogram', labelSets: every({ cli }) },
   time_to_first_delta_seconds: { type: 'histogram', labelSets: every({ operation: ['ask', 'chat'] }) },
   standby_total: counter({ cli, result: ['hit', 'miss'] }),
+  cli_late_messages_total: counter({ cli }),
   cli_requests_refused_total: counter({ cli, request: ['permission', 'files', 'terminal', 'tool', 'other'] }),
   live_session_total: counter({ cli, result: ['hit', 'replay'] }),
   questions_total: counter({ cli, process: ['fresh', 'standby', 'renewed', 'live', 'rewound'] }),

@@ -231,8 +231,13 @@ export interface RequestRefused {
  */
 export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade | PassageCited;
 export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
+/** Event: the model's API has begun a message after the end of the answer, such as the rest of a cut one. */
+export interface LateMessage {
+  readonly type: 'late-message';
+}
+
 /** Events that may arrive at any time, in a turn or between turns. */
-export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
+export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored | LateMessage;
 export type DecoderEvent = TurnEvent | Aside;
 
 /** Exit code of a program, or the signal that killed it. */

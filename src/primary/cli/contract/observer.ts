@@ -38,6 +38,8 @@ export interface CliObserver {
   requestRefused(request: RequestKind): void;
   /** Called when a program writes a text that belongs to no turn. */
   textIgnored(): void;
+  /** Called when the model's API has begun a message after the end of the answer. */
+  lateMessage(): void;
   /** Called when no process is renewed for this client for an hour, because several programs did not prove it. */
   renewalsPaused(client: string): void;
 }
@@ -56,6 +58,7 @@ export const noObserver: CliObserver = {
   quotaReported: () => {},
   requestRefused: () => {},
   textIgnored: () => {},
+  lateMessage: () => {},
   renewalsPaused: () => {},
 };
 
@@ -65,7 +68,8 @@ export function endReasonOf({ code }: RelayError): EndReason {
 }
 
 /** Handles the asides of a program. */
-export interface AsideListener extends Pick<CliObserver, 'quotaReported' | 'requestRefused' | 'textIgnored'> {
+export interface AsideListener
+  extends Pick<CliObserver, 'quotaReported' | 'requestRefused' | 'textIgnored' | 'lateMessage'> {
   reply(text: string): void;
 }
 
@@ -75,6 +79,7 @@ export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideLis
     if (event.type === 'quota-report') listener.quotaReported(event.windows);
     else if (event.type === 'request-refused') listener.requestRefused(event.request);
     else if (event.type === 'text-ignored') listener.textIgnored();
+    else if (event.type === 'late-message') listener.lateMessage();
     else if (event.type === 'reply') listener.reply(event.text);
     else return true;
     return false;

@@ -12,6 +12,7 @@ import type {
 import { opening, turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected, waiting } from './failures.js';
+import { GrowingText } from './growing-text.js';
 import { isOfOtherTurn } from './line-ids.js';
 import {
   type ApiRetry,
@@ -33,6 +34,9 @@ import { isOfRewinding } from './rewinding.js';
 import { nameForClient } from './tool-server.js';
 import { added, noTokens, usageOf } from './usage.js';
 import { type ClaudeWriter, thoughtSettings } from './writer.js';
+
+/** Line with an event of a message. */
+type StreamLine = Extract<ClaudeLine, { readonly type: 'stream_event' }>;
 
 interface ClaudeAnswer {
   /** Sum of the deltas, except those after a broken message. */
@@ -100,6 +104,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #usedSoFar: Usage | null = null;
   /** Last report of the rate limits. The CLI reports only changes, so it may stem from an earlier turn. */
   #limits: RateLimits | null = null;
+  /** Whether the client's turn has ended before the CLI's turn, and no other has begun. */
+  #isAnswered = false;
   /** Whether the CLI has written a line, which it does before it requests the model. */
   #hasWritten = false;
   readonly #writer: WriterState;
@@ -143,6 +149,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (this.#loop !== 'waiting') this.#turn = turn;
     this.#loop = this.#loop === 'waiting' ? 'going' : 'none';
     this.#answer = emptyAnswer();
+    this.#isAnswered = false;
     this.#usedSoFar = null;
   }
 
@@ -172,6 +179,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'control_request')
       return this.#writer.searches.decide(line) ?? this.#writer.tools.requested(line);
     if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
+    const isStart = line.type === 'stream_event' && line.event.type === 'message_start';
+    const late: readonly DecoderEvent[] = isStart && this.#isAnswered ? [{ type: 'late-message' }] : [];
+    return [...late, ...this.#messageEvents(line)];
+  }
+
+  #messageEvents(line: StreamLine | AssistantLine | ResultLine): readonly DecoderEvent[] {
     // A whole message repeats the text that has already streamed.
     if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : unexpectedOutput;
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
@@ -359,6 +372,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #endTurn(): void {
     this.#habit.speaks = true;
     this.#habit.streams = true;
+    this.#isAnswered = true;
     this.#answer = emptyAnswer();
     this.#writer.answered();
   }
@@ -466,28 +480,4 @@ function sizesOf({ modelUsage }: ResultLine, model: string | null): Pick<TurnEnd
 /** Rounds a difference of two sums, whose last digits are meaningless. */
 function roundedUsd(usd: number): number {
   return Math.round(usd * 1e9) / 1e9;
-}
-
-/** Text that grows block by block, with a blank line between the text before and after a tool call. */
-class GrowingText {
-  #text = '';
-  #isAfterTool = false;
-
-  /** Returns the text by which the whole has grown. */
-  add(text: string): string {
-    if (text === '') return '';
-    const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
-    this.#isAfterTool = false;
-    this.#text += grown;
-    return grown;
-  }
-
-  /** Registers a block that is not text. */
-  pass(type: string): void {
-    if (type === 'tool_use') this.#isAfterTool = true;
-  }
-
-  toString(): string {
-    return this.#text;
-  }
 }

@@ -489,6 +489,19 @@ it('An answer that a limit cuts ends before the message has ended, because the C
   expect(textsOf(read(text(start, open('text'), delta('Once'), stop, whole)))).not.toContain('turn-end');
 });
 
+it('A message that the API begins after a cut answer is counted, until the next turn', () => {
+  const cut = stream({ type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage: { output_tokens: 9 } });
+  const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+  const isCounted = (...lines: readonly object[]) =>
+    [...decoder.read(text(...lines))].some(({ type }) => type === 'late-message');
+  decoder.begin(1);
+  expect(isCounted(start, open('text'), delta('Once'), stop, cut)).toBe(false);
+  expect(isCounted(stream({ type: 'message_stop' }))).toBe(false);
+  expect(isCounted(start)).toBe(true);
+  decoder.begin(2);
+  expect(isCounted(start)).toBe(false);
+});
+
 describe('A CLI that waits before it retries the API', () => {
   const retry = (more: object) => ({
     type: 'system',
