@@ -123,7 +123,16 @@ export function cliError(
   return new RelayError('cli_error', message, { reason, ...extras });
 }
 
-export function invalid(path: string, message: string, reason?: 'conversation_unknown'): RelayError {
+/** Longest path of a fault. A name in a path may be as long as a whole body. */
+const maxPathLength = 256;
+
+/** Returns a path that is not too long to be sent to the client, several times. */
+export function shortPath(path: string): string {
+  return path.length > maxPathLength ? `${path.slice(0, maxPathLength)}…` : path;
+}
+
+export function invalid(longPath: string, message: string, reason?: 'conversation_unknown'): RelayError {
+  const path = shortPath(longPath);
   return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
 import { invalid } from '../errors.js';
 import { efforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
+import { isLargeJson } from '../text/json-size.js';
 
 type ImageType = Image['mediaType'];
 
@@ -155,14 +156,16 @@ export function schemaText(schema: Readonly<Record<string, unknown>>, path: stri
 /** Returns a schema as JSON. Throws `validation_error` if it is too large to be translated and checked. */
 export function checkedJson(schema: object, path: string): string {
   const text = jsonOf(schema, path);
-  if (Buffer.byteLength(text) > maxSchemaBytes) throw invalid(path, `must be at most ${maxSchemaBytes} bytes of JSON`);
+  if (text === null || Buffer.byteLength(text) > maxSchemaBytes)
+    throw invalid(path, `must be at most ${maxSchemaBytes} bytes of JSON`);
   checkPatterns(text, path);
   return text;
 }
 
-function jsonOf(schema: object, path: string): string {
+/** Returns null for a schema that is much too large. */
+function jsonOf(schema: object, path: string): string | null {
   try {
-    return JSON.stringify(schema);
+    return isLargeJson(schema, maxSchemaBytes) ? null : JSON.stringify(schema);
   } catch {
     throw invalid(path, 'is nested too deeply');
   }

@@ -329,8 +329,12 @@ function lastProxyOf(req: Request): string {
 
 const withPort = /^(?:\[([^\]]*)\](?::\d+)?|((?:::ffff:)?\d+\.\d+\.\d+\.\d+):\d+)$/i;
 
-/** Removes a port, brackets and quotes, which some proxies add. */
+/** Longest address, with brackets, quotes, a zone and a port. Anything longer is no address. */
+const maxAddressLength = 256;
+
+/** Removes a port, brackets and quotes, which some proxies add. Returns '' for a text that is too long. */
 function bareAddress(named: string): string {
+  if (named.length > maxAddressLength) return ''; // the expression below takes long for many blanks
   const [, unquoted = named] = /^\s*"?([^"]*?)"?\s*$/.exec(named) ?? [];
   const [, bracketed, dotted] = withPort.exec(unquoted) ?? [];
   return bracketed ?? dotted ?? unquoted;

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { checkedJson } from '../../shared/api/ask.js';
 import type { JobRequest, PassageCited, ThoughtEnd } from '../../shared/job.js';
 import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
@@ -262,7 +263,10 @@ async function tokensOf(request: JobRequest, primary: JobParts['primary']): Prom
 /** Estimates the tokens of a prompt. The tokenizer would delay the answer. */
 function estimateOf({ schema, history = [], system, results, offer, ...job }: RequestedJob): number {
   const more = { ...(results && { results }), ...(offer && { offer }) };
-  const launch = { system: system ?? null, schema: schema === undefined ? null : JSON.stringify(schema.value) };
+  const launch = {
+    system: system ?? null,
+    schema: schema === undefined ? null : checkedJson(schema.value, schema.path),
+  };
   const texts = promptTexts({ ...job, ...more, ...launch, history });
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages({ ...job, results, history });

@@ -8,7 +8,7 @@ import { toolRoutes } from '../../shared/api/endpoints.js';
 import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
-import { cancelled, type Detail, invalid, RelayError, retryAfter } from '../../shared/errors.js';
+import { cancelled, type Detail, invalid, RelayError, retryAfter, shortPath } from '../../shared/errors.js';
 import { stopReads, stopReadsWhile } from '../../shared/node-internals/connections.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
@@ -268,7 +268,8 @@ function detailsOf(issue: z.core.$ZodIssue): Detail[] {
     return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: unknownField(key) }));
   }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
-  return [{ path: issue.path.join('.'), message: isMissing ? mustBeSent : issue.message }];
+  const path = issue.path.map((step) => shortPath(String(step))).join('.');
+  return [{ path: shortPath(path), message: isMissing ? mustBeSent : issue.message }];
 }
 
 /** Schema of a query parameter; the first issue's message becomes the error text. */

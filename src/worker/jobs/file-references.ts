@@ -131,32 +131,37 @@ interface FoundPart {
 }
 
 /**
- * Yields the objects in the lists of a body, and the parts of all messages. The messages of the model are skipped,
+ * Returns the objects in the lists of a body, and the parts of all messages. The messages of the model are skipped,
  * because their files are ignored.
  */
-function* partsIn(body: object): Generator<FoundPart> {
+function partsIn(body: object): FoundPart[] {
+  const found: FoundPart[] = [];
   for (const type of ['images', 'files'] as const)
-    for (const found of objectsIn((body as Reference)[type], type)) yield { ...found, type };
+    for (const { part, path } of objectsIn((body as Reference)[type], type)) found.push({ part, path, type });
   for (const field of ['messages', 'input'] as const) {
     for (const { part: message, path } of objectsIn((body as Reference)[field], field)) {
       if (message.role === 'assistant') continue;
-      yield* contentParts(message.content, `${path}.content`);
-      yield* contentParts(message.output, `${path}.output`);
+      addParts(found, message.content, `${path}.content`);
+      addParts(found, message.output, `${path}.output`);
     }
   }
+  return found;
 }
 
-/** Yields parts with the parts in them: results of tools, and documents that are lists of parts, contain others. */
-function* contentParts(content: unknown, path: string): ReturnType<typeof partsIn> {
-  for (const found of objectsIn(content, path)) {
-    yield found;
-    const { content: inner, source } = found.part;
-    yield* contentParts(inner, `${found.path}.content`);
-    if (isObject(source)) yield* contentParts(source.content, `${found.path}.source.content`);
+/**
+ * Adds parts with the parts in them: results of tools, and documents that are lists of parts, contain others. A generator
+ * would pass each part through all levels around it.
+ */
+function addParts(found: FoundPart[], content: unknown, path: string): void {
+  for (const each of objectsIn(content, path)) {
+    found.push(each);
+    const { content: inner, source } = each.part;
+    addParts(found, inner, `${each.path}.content`);
+    if (isObject(source)) addParts(found, source.content, `${each.path}.source.content`);
   }
 }
 
-function* objectsIn(list: unknown, path: string): ReturnType<typeof partsIn> {
+function* objectsIn(list: unknown, path: string): Generator<FoundPart> {
   if (!Array.isArray(list)) return;
   for (const [index, part] of list.entries()) if (isObject(part)) yield { part, path: `${path}.${index}` };
 }

@@ -299,7 +299,7 @@ export function sdkRequest({ body, known, conversation, tools, sampling, job, ..
     model: model ?? defaultModel,
     forms,
     droppedTools: dropped,
-    ignored,
+    ignored: ignored.slice(0, maxIgnored), // they are stored with a background job
   };
 }
 

@@ -208,15 +208,15 @@ export function checkCalls(messages: readonly Message[], field: string): void {
     checkIds(results, 'result', field);
     const [called, answered] = [countsOf(calls), countsOf(results)];
     const missing = calls.filter(({ id }) => (answered.get(id) ?? 0) < (called.get(id) ?? 0));
-    if (missing.length > 0) throw invalid(field, `must have a result for each call; missing for ${listed(missing)}`);
+    if (missing.length > 0) throw invalid(field, `must have a result for each call; missing for ${listedIds(missing)}`);
     const unknown = results.filter(({ id }) => !called.has(id));
-    if (unknown.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(unknown)}`);
+    if (unknown.length > 0) throw invalid(field, `must have a call for each result; missing for ${listedIds(unknown)}`);
     const twice = results.find(({ id }) => (answered.get(id) ?? 0) > (called.get(id) ?? 0));
     if (twice !== undefined) throw invalid(field, `must have only one result with the id ${twice.id}`);
     if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
   }
   const [{ results = [] } = {}] = messages;
-  if (results.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(results)}`);
+  if (results.length > 0) throw invalid(field, `must have a call for each result; missing for ${listedIds(results)}`);
 }
 
 function checkIds(parts: readonly { readonly id: string }[], what: string, field: string): void {
@@ -233,10 +233,15 @@ function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string
 
 const maxListed = 5;
 
-function listed(parts: readonly { readonly id: string }[]): string {
-  const ids = [...new Set(parts.map(({ id }) => id))];
-  const first = ids.slice(0, maxListed).map((id) => id.slice(0, 64));
-  return ids.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
+function listedIds(parts: readonly { readonly id: string }[]): string {
+  return listed(parts.map(({ id }) => id));
+}
+
+/** Returns the first of these names for a message, each once and shortened. */
+export function listed(all: readonly string[]): string {
+  const names = [...new Set(all)];
+  const first = names.slice(0, maxListed).map((name) => name.slice(0, 64));
+  return names.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
 }
 
 /** Piece of a request: an instruction of the client, or a message of the conversation. */

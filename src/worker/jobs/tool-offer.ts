@@ -19,8 +19,9 @@ import {
   needsWrapper,
   wrappedSchema,
 } from '../../shared/text/json-schema.js';
+import { isLargeJson } from '../../shared/text/json-size.js';
 import { mustBeSent } from '../http/body.js';
-import { typeForHeader } from './message-parts.js';
+import { listed, typeForHeader } from './message-parts.js';
 
 /** Tool as the client sent it. */
 export interface SentTool {
@@ -77,7 +78,7 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
     if (dropped.length > 0 && choice !== 'none')
       throw invalid(
         'tools',
-        `must have a tool of the client: ${dropped.join(', ')} can only run on the provider's servers`,
+        `must have a tool of the client: ${listed(dropped)} can only run on the provider's servers`,
       );
     if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
     return { offer: undefined, forms: {}, dropped };
@@ -149,8 +150,10 @@ export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: s
  */
 function checkSize(sent: readonly SentTool[]): void {
   if (sent.length > maxTools) throw invalid('tools', `must be at most ${maxTools} tools`);
-  const json = JSON.stringify(sent.map(({ name, description, schema }) => [name, description, schema]));
-  if (Buffer.byteLength(json) > maxToolBytes) throw invalid('tools', `must be at most ${maxToolBytes} bytes in total`);
+  const texts = sent.map(({ name, description, schema }) => [name, description, schema]);
+  const json = isLargeJson(texts, maxToolBytes) ? null : JSON.stringify(texts);
+  if (json === null || Buffer.byteLength(json) > maxToolBytes)
+    throw invalid('tools', `must be at most ${maxToolBytes} bytes in total`);
   checkPatterns(json, 'tools');
 }
 

@@ -1,3 +1,4 @@
+import { isLargeJson } from '../../shared/text/json-size.js';
 import type { ResponsesRequest } from './responses-input.js';
 
 /** Fields of a request that its response repeats. */
@@ -12,7 +13,8 @@ export const maxStoredLength = 1024;
 export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
   const { instructions, metadata, reasoning, safety_identifier: holder, prompt_cache_key: key, user } = body;
   const { tools, tool_choice: choice, parallel_tool_calls: isParallel } = body;
-  const short = <T>(value: T, otherwise: T): T => (JSON.stringify(value).length <= max ? value : otherwise);
+  const short = <T>(value: T, otherwise: T): T =>
+    !isLargeJson(value, max) && JSON.stringify(value).length <= max ? value : otherwise;
   const shortText = (value: unknown) => (typeof value === 'string' ? short<string | null>(value, null) : null);
   return {
     instructions: shortText(instructions),

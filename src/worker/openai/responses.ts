@@ -6,7 +6,7 @@ import { invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
-import { chained, chainStart } from '../../shared/text/chain.js';
+import { chainedInSlices, chainStartInSlices } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { checkJsonTexts, queryOf, readBody } from '../http/body.js';
@@ -207,8 +207,8 @@ async function storeResponse(
   const messages = [...history, question, { ...reply, ...(calls && { calls }) }];
   const head: ContinuedText = {
     id,
-    start: chainStart(request.system, request.schema, request.offer?.tools, request.search !== undefined),
-    hash: chained(chain?.asked ?? '', reply),
+    start: await chainStartInSlices(request.system, request.schema, request.offer?.tools, request.search !== undefined),
+    hash: await chainedInSlices(chain?.asked ?? '', [reply]),
     messageCount: messagesBefore(request) + 2,
     bytes: (earlier?.bytes ?? 0) + bytesOfMessages(messages),
     hasImages: earlier?.hasImages === true || haveImages(messages),

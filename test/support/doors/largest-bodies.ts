@@ -113,6 +113,15 @@ export function* largestBodies(): Generator<LargestBody> {
       if (door.isAnthropic) yield { path: `${door.path}/count_tokens`, field, body };
     }
   }
+  for (const [field, more] of Object.entries({
+    instructions: { instructions: filled(words) },
+    'instructions in the background': { instructions: filled(words), background: true },
+    metadata: { metadata: { a: filled(words) } },
+    'description of a format': {
+      text: { format: { type: 'json_schema', name: 'a', description: filled(words), schema: { type: 'object' } } },
+    },
+  }))
+    yield { path: '/v1/responses', field, body: JSON.stringify({ model: 'eliza', input: 'Hi', ...more }) };
   const messages = (content: string) => [user('Hi'), assistant(content), user('Hi')];
   for (const [name, content] of Object.entries(strings)) {
     yield { path: '/ask', field: `prompt: ${name}`, body: JSON.stringify({ prompt: content }) };

@@ -123,6 +123,14 @@ function kindsOfDoor(door: DoorShape): Kind[] {
           user('Hi'),
         ]),
     ],
+    [
+      'parts in parts',
+      maxValues,
+      (n) => {
+        const innermost = times(Math.floor(n / 2.2), () => ({ type: 'x' }));
+        return body([user(nested(Math.floor(n / 520), innermost, (content) => [{ type: 'x', content }]))]);
+      },
+    ],
     ['rounds with reminders', maxValues / 20, (n) => body([user('Hi'), ...rounds(n), user('Hi')], offer)],
     ['unknown fields', maxValues, (n) => ({ ...body([user('Hi')]), ...named(n, () => 1) })],
     ['unknown fields of a message', maxValues, (n) => body([{ ...user('Hi'), ...named(n, () => 1) }])],

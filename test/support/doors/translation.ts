@@ -20,6 +20,7 @@ import { LineCounter } from '../../../src/shared/text/line-counter.js';
 import { LineScanner } from '../../../src/shared/text/line-scanner.js';
 import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
 import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
+import { fileForms } from '../../../src/worker/anthropic/attachments.js';
 import { messageBatchRequest } from '../../../src/worker/anthropic/batches.js';
 import {
   messagesRequest,
@@ -28,14 +29,15 @@ import {
 } from '../../../src/worker/anthropic/messages-request.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { FormParts } from '../../../src/worker/http/form-parts.js';
+import { type FileForms, FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { message } from '../../../src/worker/mcp/messages.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/worker/ollama/generate-request.js';
 import { chatBatchLines } from '../../../src/worker/openai/batch-lines.js';
 import { batchCreateRequest } from '../../../src/worker/openai/batches.js';
-import { chatCompletionRequest, parseChat } from '../../../src/worker/openai/chat-request.js';
-import { responsesRequest } from '../../../src/worker/openai/responses-input.js';
+import { chatCompletionRequest, chatFiles, parseChat } from '../../../src/worker/openai/chat-request.js';
+import { responseFiles, responsesRequest } from '../../../src/worker/openai/responses-input.js';
 import { repeatedOf } from '../../../src/worker/openai/responses-repeated.js';
 import { parseResponses } from '../../../src/worker/openai/responses-request.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
@@ -43,22 +45,40 @@ import { FakePrimary } from '../jobs/fake-primary.js';
 /** Parses a body of one API. Returns null for a body that asks for no job. */
 type Parse = (bytes: Buffer) => Promise<ParsedRequest['job'] | null>;
 
-function parser<T>(schema: z.ZodType<T>, parse: (body: T) => Pick<ParsedRequest, 'job'> | null): Parse {
-  return async (bytes) => parse(await readJsonBytes(bytes, schema))?.job ?? null;
+function parser<T extends object>(
+  schema: z.ZodType<T>,
+  parse: (body: T) => Pick<ParsedRequest, 'job'> | null,
+  forms: FileForms = {},
+): Parse {
+  return async (bytes) => {
+    const body = await readJsonBytes(bytes, schema);
+    await files.fill(body, forms, { client: 'key a', bytes: bytes.length });
+    return parse(body)?.job ?? null;
+  };
 }
+
+const files = new FileReferences(new FakePrimary({}).asPrimary, () => Infinity);
 
 const native = { operation: 'ask', isEffortNeeded: true, stream: false } as const;
 
 const parsers: Readonly<Record<string, Parse>> = {
-  '/v1/chat/completions': parser(chatCompletionRequest, parseChat),
-  '/v1/responses': parser(responsesRequest, (body) => {
-    repeatedOf(body);
-    return parseResponses(body);
-  }),
-  '/v1/messages': parser(messagesRequest, (body) => {
-    parseCountedMessages(body);
-    return parseMessages(body);
-  }),
+  '/v1/chat/completions': parser(chatCompletionRequest, parseChat, chatFiles),
+  '/v1/responses': parser(
+    responsesRequest,
+    (body) => {
+      repeatedOf(body);
+      return parseResponses(body);
+    },
+    responseFiles,
+  ),
+  '/v1/messages': parser(
+    messagesRequest,
+    (body) => {
+      parseCountedMessages(body);
+      return parseMessages(body);
+    },
+    fileForms,
+  ),
   '/api/chat': parser(ollamaChatRequest, parseOllamaChat),
   '/api/generate': parser(ollamaGenerateRequest, parseOllamaGenerate),
   '/mcp': parser(message, () => null),

@@ -87,6 +87,15 @@ describe('A body', () => {
     expect(text).not.toContain('secret');
   });
 
+  it('is rejected with a short error if a name in it is as long as the body', async () => {
+    const named = z.strictObject({ metadata: z.record(z.string(), z.string()) });
+    const all: AsyncHandler = async (req, res) =>
+      void res.json(await readBody(req, res, new BodyMemory(1_000_000, systemClock), named));
+    const metadata = { ['.1'.repeat(200_000)]: 5, ['n'.repeat(200_000)]: { arguments: '['.repeat(300) } };
+    const { status, text } = await answerOf([all], jsonPost('/', JSON.stringify({ metadata })));
+    expect([status, text.length < 2000]).toEqual([400, true]);
+  });
+
   it('is rejected if it has too many values to check quickly', async () => {
     const list = z.object({ list: z.array(z.object({})) });
     const all: AsyncHandler = async (req, res) =>

@@ -190,3 +190,30 @@ describe('A file id in a request', () => {
     ]);
   });
 });
+
+describe('Parts in other parts', () => {
+  const parts = Array.from({ length: 20_000 }, () => ({ type: 'x' }));
+  const inside = (levels: number) => {
+    let content: object[] = parts;
+    for (let level = 0; level < levels; level++) content = [{ type: 'x', content }];
+    return { input: [{ role: 'user', content }] };
+  };
+
+  async function processorMs(body: object): Promise<number> {
+    const files = new FileReferences(new FakePrimary({}).asPrimary, () => 1);
+    const before = process.cpuUsage();
+    await files.fill(body, responseFiles, { client: 'key a', bytes: 1 });
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  }
+
+  it('take as long as parts beside each other, however many are around them', async () => {
+    const [flat, deep] = [inside(1), inside(90)];
+    let [flatMs, deepMs] = [Infinity, Infinity];
+    for (let attempt = 0; attempt < 6; attempt++) {
+      flatMs = Math.min(flatMs, await processorMs(flat));
+      deepMs = Math.min(deepMs, await processorMs(deep));
+    }
+    expect(deepMs).toBeLessThan(2 * flatMs + 10);
+  });
+});
