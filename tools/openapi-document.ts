@@ -65,7 +65,7 @@ import {
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
-import { type FeatureEndpoint, requestFieldsOf, withFields } from '../src/shared/features/feature.js';
+import { type FeatureEndpoint, keyFieldsOf, requestFieldsOf, withFields } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { message } from '../src/worker/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
@@ -107,6 +107,10 @@ const once = {
 };
 const featureHeaders = Object.assign({}, ...features.map(({ requestHeaders }) => requestHeaders));
 const featureFields = requestFieldsOf(features);
+const newKeyFields = keyFieldsOf(features, 'body');
+const keyAnswerFields = keyFieldsOf(features, 'view');
+const keyAnswer = withFields(keyView, keyAnswerFields).meta({ id: 'Key' });
+const newKeyAnswer = withFields(newKey, keyAnswerFields).meta({ id: 'NewKey' });
 const preferring = {
   header: once.header.extend({ Prefer: prefer.optional(), ...featureHeaders }),
 };
@@ -488,7 +492,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'With the scope `admin` all keys, else the keys that you have made. The list never contains a key itself.',
     security: keyNeeded,
-    ok: keyList,
+    ok: keyList.extend({ keys: z.array(keyAnswer) }).meta({ id: 'KeyList' }),
     okText: 'The keys.',
   },
   'POST /keys': {
@@ -496,9 +500,12 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'Make a key',
     description:
       'Needs the scope `admin`, or a person signed on by the proxy with the option `own_keys`, whose keys may do at most what the person may do. The options are the same as in the keys file.',
-    requestBody: json(makeKeyRequest, { name: 'ada-laptop', rate: '60/60' }),
+    requestBody: json(withFields(makeKeyRequest, newKeyFields).meta({ id: 'MakeKeyRequest' }), {
+      name: 'ada-laptop',
+      rate: '60/60',
+    }),
     security: keyNeeded,
-    ok: newKey,
+    ok: newKeyAnswer,
     okText: 'The key, which is not shown again, and its options.',
   },
   'PATCH /keys/{name}': {
@@ -506,9 +513,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'Change the options of a key',
     description: 'Options that are not named stay; null removes one. Keys of the operator cannot be changed.',
     requestParams: keyName,
-    requestBody: json(changeKeyRequest, { weight: 2 }),
+    requestBody: json(withFields(changeKeyRequest, newKeyFields).meta({ id: 'ChangeKeyRequest' }), { weight: 2 }),
     security: keyNeeded,
-    ok: keyView,
+    ok: keyAnswer,
     okText: 'The key with its options.',
   },
   'DELETE /keys/{name}': {
@@ -527,7 +534,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestParams: keyName,
     requestBody: json(rotateKeyRequest, {}),
     security: keyNeeded,
-    ok: newKey,
+    ok: newKeyAnswer,
     okText: 'The new key, which is not shown again.',
   },
   'GET /audit': {

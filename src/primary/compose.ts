@@ -411,11 +411,13 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
     for (const { pool } of parts.accounts.all) pool.forgetTenants();
     workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   };
-  const keysParts = { clients, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
+  const { keyOptions } = config;
+  const keysParts = { clients, keyOptions, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
   const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
-  const ownKeys = config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile, config.madeKeys !== null);
+  const ownKeys =
+    config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile, config.madeKeys !== null, keyOptions);
   const madeKeys = new MadeKeys({
-    ...{ store: store.madeKeys ?? ownKeys, clients, onChange: sendKeys, audit, fileFaults, clock, log },
+    ...{ store: store.madeKeys ?? ownKeys, clients, keyOptions, onChange: sendKeys, audit, fileFaults, clock, log },
     ...{ reportsCosts: names.reportCosts, ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock) },
   });
   return { workers, keysFile, madeKeys };

@@ -266,15 +266,15 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
   addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });
 }
 
-function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
+function addOperatorRoutes(app: Express, { primary, authority, bodies, features }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
   const mayManageKeys = authenticateOperator(authority, null);
   addRoute(app, '/keys', {
     get: [mayManageKeys, getKeys(primary)],
-    post: [mayManageKeys, postKey(primary, bodies)],
+    post: [mayManageKeys, postKey(primary, bodies, features.keyFields)],
   });
   addRoute(app, '/keys/{name}', {
-    patch: [mayManageKeys, patchKey(primary, bodies)],
+    patch: [mayManageKeys, patchKey(primary, bodies, features.keyFields)],
     delete: [mayManageKeys, deleteKey(primary)],
   });
   addRoute(app, '/keys/{name}/rotate', { post: [mayManageKeys, postRotate(primary, bodies)] });

@@ -2,7 +2,7 @@ import '../shared/node-version.js';
 
 import { features } from '../features.js';
 import { delay, systemClock } from '../shared/clock.js';
-import { primaryCallsWith, requestFieldsOf } from '../shared/features/feature.js';
+import { keyFieldsOf, primaryCallsWith, requestFieldsOf } from '../shared/features/feature.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
@@ -192,6 +192,7 @@ async function loadFeatures(core: WorkerCore): Promise<RequestHooks> {
   return new RequestHooks(
     modules.map((module) => module.createPart(core)),
     requestFieldsOf(features),
+    keyFieldsOf(features, 'body'),
   );
 }
 

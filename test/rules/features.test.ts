@@ -1,5 +1,6 @@
 import { features } from '../../src/features.js';
 import { endpoints } from '../../src/shared/api/endpoints.js';
+import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
 import { primaryCalls } from '../../src/shared/ipc/protocol.js';
 import { logEvents } from '../../src/shared/log/logger.js';
@@ -17,11 +18,7 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
 }
 
 const namedWebhooks = {
-  'src/shared/config/api-keys.ts': 'option of keys',
-  'src/shared/config/key-option-table.ts': 'option of keys',
-  'src/shared/config/key-values.ts': 'option of keys',
-  'src/primary/access/clients.ts': 'option of keys',
-  'src/primary/features/feature.ts': 'option of keys',
+  'src/primary/features/feature.ts': 'table of the store',
   'src/primary/hosts/hosts.ts': 'table of the store',
   'src/primary/hosts/redis-deliveries.ts': 'table of the store',
   'src/primary/hosts/redis-link.ts': 'table of the store',
@@ -46,9 +43,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
   };
 
 describe('A feature', () => {
-  it('is imported only by the list of features, and the list only by the two main files', () => {
+  it('is imported only by the list of features, and the list only by the two main files and by the command', () => {
     const outside = sources.filter(({ path }) => !path.startsWith('src/features'));
     expect(importsThat(outside, (target) => target.startsWith('src/features')).toSorted()).toEqual([
+      'src/command/base/key-options.ts imports src/features',
       'src/primary/main.ts imports src/features',
       'src/worker/main.ts imports src/features',
     ]);
@@ -94,15 +92,18 @@ describe('A feature', () => {
     expect(naming.toSorted()).toEqual(Object.keys(named).toSorted());
   });
 
-  it('has names of its own for its variables, calls, endpoints and events', () => {
+  it('has names of its own for its variables, calls, endpoints, events and options of keys', () => {
     const names = features.flatMap((feature) => [
       ...Object.keys(feature.variables),
       ...Object.keys(feature.calls),
       ...feature.endpoints.map(({ route }) => route),
       ...Object.keys(feature.logEvents),
+      ...Object.keys(feature.keyOptions),
     ]);
     const routes = endpoints.map(({ route }) => route);
-    const known = [...Object.keys(variables), ...Object.keys(primaryCalls), ...routes, ...Object.keys(logEvents)];
+    const known = [variables, primaryCalls, logEvents, keyOptions]
+      .flatMap((table) => Object.keys(table))
+      .concat(routes);
     expect(names.filter((name, index) => names.indexOf(name) < index || known.includes(name))).toEqual([]);
   });
 });

@@ -8,6 +8,7 @@ import { readKeysFile } from '../../shared/config/keys-file.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
 import { lockFor } from './file-lock.js';
+import { keyOptions } from './key-options.js';
 
 /**
  * Limit of attempts to lock the file. Other commands have the lock for milliseconds, but any local user can bind its
@@ -27,7 +28,7 @@ export interface LineFile {
   faultsOf(text: string): readonly string[];
 }
 
-const keysFile: LineFile = { command: 'keys', mode: 0o600, faultsOf: (text) => readKeysFile(text).faults };
+const keysFile: LineFile = { command: 'keys', mode: 0o600, faultsOf: (text) => readKeysFile(text, keyOptions).faults };
 
 /** Edits a keys file, see `editLines`. */
 export function editKeysFile(
@@ -189,7 +190,7 @@ export function withLines(text: string, lines: readonly string[]): string {
 
 /** Throws a CommandError if a key has this name already. */
 export function withNewKey(text: string, name: string, line: string): string {
-  if (!readKeysFile(text).keys.some((key) => key.name === name)) return withLines(text, [line]);
+  if (!readKeysFile(text, keyOptions).keys.some((key) => key.name === name)) return withLines(text, [line]);
   throw refused('keys', `the file already has a key of ${name}: "prompt-relay keys rotate ${name}" changes its value`);
 }
 
@@ -248,7 +249,7 @@ function withKeyLine(text: string, name: string, change: (line: string) => reado
 export function importedLines(text: string, options: readonly string[]): string[] {
   if (!/^\uFEFF?[^\s:#]+:sha256:/m.test(text)) return hashedLines(text, options);
   if (options.length > 0) throw new Error('lines of a keys file already contain their options');
-  const [fault] = readKeysFile(text).faults;
+  const [fault] = readKeysFile(text, keyOptions).faults;
   if (fault !== undefined) throw new Error(fault);
   const lines = text.replace(/^\uFEFF/, '').split('\n');
   return lines.map((line) => line.trimEnd()).filter((line) => !/^\s*(#|$)/.test(line));

@@ -8,8 +8,6 @@ import {
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
-import { keyOptions } from '../../shared/config/key-option-table.js';
-import { optionsView, optionTexts } from '../../shared/config/key-options.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
@@ -18,6 +16,7 @@ import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { keyOptions } from '../base/key-options.js';
 import {
   editKeysFile,
   importedLines,
@@ -31,7 +30,7 @@ import type { Terminal } from '../base/terminal.js';
 
 /** Options of a new key, with the names that the keys file uses. */
 const optionFlags: Readonly<Record<string, Flag>> = Object.fromEntries(
-  Object.entries(keyOptions).flatMap(([name, { flag }]) => (flag === null ? [] : [[name, flag]])),
+  keyOptions.entries.flatMap(([name, { flag }]) => (flag === null ? [] : [[name, flag]])),
 );
 
 const rotateFlags = {
@@ -150,7 +149,7 @@ const actions: Readonly<Record<string, Action>> = {
 
 /** Reads a keys file like the service, which cannot obey a budget in dollars if a model CLI reports no costs. */
 async function readFor(file: string | undefined, { readKeysFile: read, reportsCosts }: CommandContext) {
-  const content = readKeysFile(await read(file));
+  const content = readKeysFile(await read(file), keyOptions);
   const { faults } = refuseCosts(content);
   const hasCosts = faults.length > content.faults.length;
   return hasCosts && (await reportsCosts()) === false ? refuseCosts(content) : content;
@@ -171,7 +170,7 @@ function newKey(action: string, name: string | undefined, args: CommandArguments
   if (name === undefined) throw usageError('keys', `${action}: name the holder of the key`);
   const key = randomKey();
   const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
-  const { keys: made, faults } = readKeysFile(line);
+  const { keys: made, faults } = readKeysFile(line, keyOptions);
   const fault = faults[0] ?? (made[0]?.name === name ? undefined : badName);
   if (fault !== undefined) throw usageError('keys', `${action}: ${fault.replace(/^line 1: /, '')}`);
   return { key, line };
@@ -222,7 +221,7 @@ function optionsOf(args: CommandArguments): string[] {
 
 /** Returns a key for the JSON output, without digests. */
 function keyJson(key: KeyOptions & { readonly name: string }) {
-  const { tokens, cost, ...view } = optionsView(key);
+  const { tokens, cost, ...view } = keyOptions.viewOf(key);
   return {
     name: key.name,
     ...view,
@@ -270,6 +269,6 @@ function renderKeys(keys: readonly (KeyOptions & { readonly name: string })[], n
 
 /** Returns the limits of a key in the format of the keys file. */
 function limitsOf(key: KeyOptions): string[] {
-  const { scopes: _, ...texts } = optionTexts(key);
+  const { scopes: _, ...texts } = keyOptions.textsOf(key);
   return Object.entries(texts).map(([name, text]) => (text === true ? name : `${name}=${text}`));
 }

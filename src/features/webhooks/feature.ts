@@ -1,5 +1,6 @@
 import type { PrimaryFeature } from '../../primary/features/feature.js';
 import type { WorkerFeature } from '../../worker/features/feature.js';
+import { keyOptions } from './key-option.js';
 import {
   calls,
   endpoints,
@@ -15,7 +16,7 @@ import {
 /** Notices to the operator's receiver, and callbacks to the URLs that clients name for their background jobs. */
 export const webhooks = {
   name: 'webhooks',
-  ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, logEvents },
+  ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, keyOptions, logEvents },
   loadPrimary: async (values: WebhookValues) => {
     const { createWebhooks } = await import('./primary.js');
     // the code that sends needs memory

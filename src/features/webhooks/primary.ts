@@ -5,6 +5,7 @@ import { Callbacks } from './callbacks.js';
 import { maxShownDeliveries } from './deliveries-body.js';
 import { deliveryList } from './delivery-list.js';
 import { JobNotices } from './job-notices.js';
+import { callbackStart } from './key-option.js';
 import { callbackIn, Notices } from './notices.js';
 import type { PostNotice } from './post.js';
 import { isCallbackOf } from './receiver-url.js';
@@ -20,7 +21,7 @@ export function createWebhooks(
   return (core) => {
     const { host, store, clients } = core;
     const startOf = (client: string) =>
-      clients.hasAccess(client, host.clock.now()) ? clients.optionsOf(client).webhooks : null;
+      clients.hasAccess(client, host.clock.now()) ? callbackStart(clients.optionsOf(client).featureOptions) : null;
     const webhooks = createSender(values, makePoster, core, startOf);
     const callbacks = new Callbacks(webhooks, startOf);
     const notices = webhooks === null || receiver === null ? null : createNotices(webhooks, core);

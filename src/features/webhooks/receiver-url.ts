@@ -18,6 +18,16 @@ export function isCallbackOf(url: string, start: string | null): boolean {
   return origin === allowed.origin && pathname.startsWith(allowed.pathname);
 }
 
+const patternForm = /^https?:\/\/[^/\s*]+\/[^\s?#*]*\*$/i;
+
+/** Parses the start of URLs, such as `https://example.org/hooks/*`, without the star; null if it is wrong. */
+export function readUrlPattern(text: string): string | null {
+  const start = text.slice(0, -1);
+  if (!patternForm.test(text) || !isPlainUrl(start)) return null;
+  const { origin, pathname } = new URL(start);
+  return origin + pathname;
+}
+
 /** Schema of the receiver of notices. Faults do not show the value, because its path may be a secret. */
 export const webhookUrl = z
   .string()

@@ -31,7 +31,7 @@ export type ClientOptions = Pick<
   | 'accounts'
   | 'mayFallBack'
   | 'searchesPerDay'
-  | 'webhooks'
+  | 'featureOptions'
 >;
 
 export type ClientSettings = Pick<

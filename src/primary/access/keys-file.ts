@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { isRefused } from '../../shared/config/api-keys.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
 import { readKeysFileInSlices, refuseCosts } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Clients, sameKeys } from './clients.js';
@@ -10,6 +11,7 @@ import { type FileListener, WatchedFile } from './watched-file.js';
 /** Parts of the reload of the keys file. */
 export interface KeysFileParts {
   readonly clients: Clients;
+  readonly keyOptions: OptionTable;
   /** Called when the keys have changed. */
   readonly onChange: () => void;
   readonly fileFaults: FileFaults;
@@ -24,14 +26,15 @@ export function watchKeysFile(path: string | null, parts: KeysFileParts, clock: 
 }
 
 /** Applies the lines of the keys file. A line with a fault is refused, and does not change what the others mean. */
-export function keysListener({ clients, onChange, fileFaults, log, reportsCosts }: KeysFileParts): FileListener {
+export function keysListener(parts: KeysFileParts): FileListener {
+  const { clients, keyOptions, onChange, fileFaults, log, reportsCosts } = parts;
   const report = (faults: readonly string[]) => {
     if (fileFaults.replace('keys', faults) && faults.length > 0)
       log.error('keys_rejected', { error: shownFaults(faults) });
   };
   return {
     read: async (text): Promise<boolean> => {
-      const lines = await readKeysFileInSlices(text, clients.fixedKeys, yieldToEventLoop);
+      const lines = await readKeysFileInSlices(text, keyOptions, clients.fixedKeys, yieldToEventLoop);
       const content = reportsCosts ? lines : refuseCosts(lines);
       const { keys, budgets, personLines, faults } = content;
       const hasSameLines =

@@ -1,3 +1,4 @@
+import type { OptionTable } from '../../shared/config/key-options.js';
 import { madeKeysText, readMadeKeysAt } from '../../shared/config/made-keys.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { storeUnavailable } from '../../shared/errors.js';
@@ -11,18 +12,18 @@ const maxBytes = 16 * 1024 * 1024;
  * Stores the keys of the only host. No other process changes the file. `isRead`: whether the service has read the file
  * with its configuration. Otherwise, the keys are read as soon as that is possible, and no change replaces them before.
  */
-export function madeKeysFile(path: string, isRead: boolean): MadeKeyStore {
+export function madeKeysFile(path: string, isRead: boolean, table: OptionTable): MadeKeyStore {
   let hasRead = isRead;
   return {
     read: async () => {
       if (hasRead) return null;
-      const keys = await readMadeKeysAt(path, (each) => readSmallFile(each, maxBytes));
+      const keys = await readMadeKeysAt(path, (each) => readSmallFile(each, maxBytes), table);
       hasRead = true;
       return keys;
     },
     write: async (keys) => {
       try {
-        await replaceFile(path, madeKeysText(keys));
+        await replaceFile(path, madeKeysText(keys, table));
       } catch (error) {
         const { code = 'unknown' } = error as NodeJS.ErrnoException;
         throw storeUnavailable(`the keys cannot be written in the state folder (${code})`);

@@ -12,13 +12,7 @@ import {
   type MadeKey,
   plainOptions,
 } from '../../shared/config/api-keys.js';
-import {
-  exceededOption,
-  OptionFault,
-  optionsView,
-  optionTexts,
-  readOptionTexts,
-} from '../../shared/config/key-options.js';
+import { OptionFault, type OptionTable } from '../../shared/config/key-options.js';
 import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
@@ -36,6 +30,7 @@ export interface MadeKeysParts {
   /** Store of the keys; null if none can be made. */
   readonly store: MadeKeyStore | null;
   readonly clients: Clients;
+  readonly keyOptions: OptionTable;
   /** Sends the keys to the workers. */
   readonly onChange: () => void;
   readonly audit: Pick<AuditLog, 'record'>;
@@ -75,7 +70,7 @@ export class MadeKeys {
     this.#checkActor(by);
     const { clients } = this.#parts;
     const made = clients.madeKeys.filter(({ owner }) => by.isAdmin || owner === by.client);
-    return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map(viewOf);
+    return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map((key) => this.#viewOf(key));
   }
 
   /** Reads the keys that other hosts have changed. Never rejects. */
@@ -101,7 +96,7 @@ export class MadeKeys {
       const client = madeKeyClient(maker === null ? null : by.client, { name, id });
       const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
       const made = { name, client, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
-      return { client, keys: [...madeKeys, made], answer: { key, ...viewOf(made) } };
+      return { client, keys: [...madeKeys, made], answer: { key, ...this.#viewOf(made) } };
     });
   }
 
@@ -110,7 +105,7 @@ export class MadeKeys {
     return this.#update(by, 'key_changed', name, () => {
       const key = this.#findUsable(by, name);
       const changed = { ...key, ...this.#optionsOf(key, this.#makerOf(by), changes) };
-      return { client: key.client, keys: this.#keysWith(key, changed), answer: viewOf(changed) };
+      return { client: key.client, keys: this.#keysWith(key, changed), answer: this.#viewOf(changed) };
     });
   }
 
@@ -127,7 +122,7 @@ export class MadeKeys {
       const old = this.#findUsable(by, name);
       const key = randomKey();
       const rotated = { ...old, digest: digestOf(key), previous: this.#previousOf(old, oldUntil) };
-      return { client: old.client, keys: this.#keysWith(old, rotated), answer: { key, ...viewOf(rotated) } };
+      return { client: old.client, keys: this.#keysWith(old, rotated), answer: { key, ...this.#viewOf(rotated) } };
     });
   }
 
@@ -172,19 +167,20 @@ export class MadeKeys {
 
   /** Applies changes to options. A person gets the own options where a key would have none. */
   #optionsOf(old: KeyOptions, maker: KeyOptions | null, changes: OptionChanges): KeyOptions {
+    const { keyOptions: table } = this.#parts;
     const base = maker ?? plainOptions;
     const removed = Object.keys(changes).filter((name) => changes[name] === null);
     const texts = Object.entries(changes).filter((entry): entry is [string, string | true] => entry[1] !== null);
     try {
-      const oldTexts = optionTexts(old, true);
-      const defaults = optionTexts(base, true);
+      const oldTexts = table.textsOf(old, true);
+      const defaults = table.textsOf(base, true);
       const unchanged = Object.entries({ ...oldTexts, ...pick(defaults, removed) }).filter(
         ([name]) => name !== 'own_keys' && (!removed.includes(name) || name in defaults),
       );
-      const options = { ...plainOptions, ...readOptionTexts(Object.fromEntries([...unchanged, ...texts])) };
+      const options = { ...plainOptions, ...table.readTexts(Object.fromEntries([...unchanged, ...texts])) };
       if (options.costUsd !== null && !this.#parts.reportsCosts)
         throw new OptionFault('cost', 'not each model CLI reports what a job costs');
-      const exceeded = maker === null ? null : exceededOption(options, maker);
+      const exceeded = maker === null ? null : table.exceeded(options, maker);
       if (exceeded !== null) throw new OptionFault(exceeded, 'must not allow more than you may do');
       return options;
     } catch (error) {
@@ -255,6 +251,19 @@ export class MadeKeys {
       log.error('keys_rejected', { error: shownFaults(faults) });
   }
 
+  /** Returns a key for clients, without digests. */
+  #viewOf(key: ApiKey | MadeKey): KeyView {
+    return {
+      name: key.name,
+      client: clientOf(key),
+      source: 'owner' in key ? 'http' : 'operator',
+      owner: 'owner' in key ? key.owner : null,
+      made_at: 'owner' in key ? new Date(key.madeAt).toISOString() : null,
+      ...this.#parts.keyOptions.viewOf(key),
+      previous_expires: key.previous && dayText(key.previous.expiresAt),
+    };
+  }
+
   #activate(keys: readonly MadeKey[]): void {
     this.#parts.clients.replaceMadeKeys(keys);
     this.#parts.onChange();
@@ -276,17 +285,4 @@ function pick<T>(from: Readonly<Record<string, T>>, names: readonly string[]): R
 
 function randomKey(): string {
   return `pr_${randomBytes(24).toString('base64url')}`;
-}
-
-/** Returns a key for clients, without digests. */
-function viewOf(key: ApiKey | MadeKey): KeyView {
-  return {
-    name: key.name,
-    client: clientOf(key),
-    source: 'owner' in key ? 'http' : 'operator',
-    owner: 'owner' in key ? key.owner : null,
-    made_at: 'owner' in key ? new Date(key.madeAt).toISOString() : null,
-    ...optionsView(key),
-    previous_expires: key.previous && dayText(key.previous.expiresAt),
-  };
 }

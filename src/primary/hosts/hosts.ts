@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
 import type { RedisPlace } from '../../shared/config/values.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import { quarterOf } from '../access/clients.js';
@@ -87,7 +88,8 @@ export class RedisStore implements Store {
   readonly #redis: RedisConnection;
   #isClosed = false;
 
-  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisLimits, clock: Clock) {
+  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
+    const { keyOptions } = limits;
     this.#redis = redis;
     this.jobs = jobs;
     this.conversations = new RedisConversations(redis, limits, clock);
@@ -95,7 +97,7 @@ export class RedisStore implements Store {
     this.answers = new RedisAnswers(redis, clock);
     this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
-    this.madeKeys = new RedisMadeKeys(redis);
+    this.madeKeys = new RedisMadeKeys(redis, keyOptions);
     this.deliveries = new RedisDeliveries(redis);
     this.files = new RedisFiles(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
@@ -123,17 +125,18 @@ export class RedisStore implements Store {
   }
 }
 
-/** Limits that all hosts with the same store must agree on. */
+/** Limits and options that all hosts with the same store must agree on. */
 export interface RedisStoreLimits extends RedisLimits {
   readonly jobs: RedisJobLimits;
+  readonly keyOptions: OptionTable;
 }
 
 function sharedLimits(
-  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs'>,
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs' | 'keyOptions'>,
 ): RedisStoreLimits {
-  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs } = config;
+  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs, keyOptions } = config;
   const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
-  return { jobs, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
+  return { jobs, keyOptions, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
 }
 
 /** Connects to Redis. If Redis cannot be reached yet, the service starts with a store that is down. */

@@ -3,8 +3,10 @@ import { optionFields, viewFields } from '../config/key-option-table.js';
 
 const text = z.string().max(4096);
 
+/** Bodies about keys without the options of features, which `keyFieldsOf` returns. */
+
 const options = z.strictObject(optionFields);
-export type KeyOptionsBody = z.infer<typeof options>;
+export type ChangeKeyRequest = z.infer<typeof options>;
 
 export const makeKeyRequest = z
   .strictObject({
@@ -12,6 +14,7 @@ export const makeKeyRequest = z
     ...optionFields,
   })
   .meta({ id: 'MakeKeyRequest' });
+export type MakeKeyRequest = z.infer<typeof makeKeyRequest>;
 
 export const changeKeyRequest = options.meta({ id: 'ChangeKeyRequest' });
 
@@ -56,7 +59,7 @@ export const removedKey = z
   .meta({ id: 'RemovedKey' });
 
 /** Returns the texts of the options in a body; null for an option to remove. */
-export function textsIn(body: KeyOptionsBody): Record<string, string | true | null> {
+export function textsIn(body: ChangeKeyRequest): Record<string, string | true | null> {
   const texts = Object.entries(body).flatMap(([name, value]): [string, string | true | null][] => {
     if (value === undefined) return [];
     if (value === null || value === false) return [[name, null]];

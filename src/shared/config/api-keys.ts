@@ -56,8 +56,6 @@ export interface KeyOptions {
   readonly costUsd: PeriodLimit | null;
   /** Name of the group whose budget the key or the person shares. */
   readonly group: string | null;
-  /** Start of the URLs that may be called back when a background job has ended. */
-  readonly webhooks: string | null;
   /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
@@ -66,6 +64,8 @@ export interface KeyOptions {
   readonly maxOwnKeys: number | null;
   /** Old key after a rotation. */
   readonly previous: PreviousKey | null;
+  /** Texts of the options of features, by name. An option that is not set has none. */
+  readonly featureOptions: Readonly<Record<string, string>>;
 }
 
 /** Digest and expiry of an old key, in the formats of `ApiKey`. */
@@ -123,11 +123,11 @@ export const plainOptions: KeyOptions = {
   tokens: null,
   costUsd: null,
   group: null,
-  webhooks: null,
   hasSubclients: false,
   expiresAt: null,
   maxOwnKeys: null,
   previous: null,
+  featureOptions: {},
 };
 
 /** Expiry of a key or of people whose line in the keys file has a fault. No day begins at this time. */

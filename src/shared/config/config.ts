@@ -7,6 +7,7 @@ import { frontWarnings, isLoopback, isPrivateUrl, isWildcard, portFaults } from 
 import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
 import { type ConfiguredFeature, secretNames, variablesOf } from './feature-variables.js';
+import { OptionTable } from './key-options.js';
 import { spanExportOf } from './otlp.js';
 import {
   type KeyFiles,
@@ -51,7 +52,8 @@ export async function loadConfig(
   const parsed = parseVariables(env, ownVariables, faults) as Parsed;
   const { featureValues, unknown } = parseFeatures(env, features, faults);
   const files = { read, modeOf };
-  const keys = await loadKeysOf(env, parsed, files);
+  const keyOptions = new OptionTable(features);
+  const keys = await loadKeysOf(env, parsed, files, keyOptions);
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
@@ -71,9 +73,7 @@ export async function loadConfig(
     oauthToken,
     searchToken,
     spanExport: spanExportOf(values),
-    namedKeys,
-    sharedBudgets,
-    madeKeys,
+    ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
     madeKeysFile: madeKeysFileOf(env, values),
     featureValues,
     featureSecrets: secretsIn(featureValues, features),
@@ -161,13 +161,18 @@ function secretsIn(values: Readonly<Record<string, unknown>>, features: readonly
 }
 
 /** Loads the keys; null if their variables have faults. */
-async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Promise<LoadedKeys | null> {
+async function loadKeysOf(
+  env: Environment,
+  parsed: Parsed,
+  files: KeyFiles,
+  table: OptionTable,
+): Promise<LoadedKeys | null> {
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
   const credentials = env.CREDENTIALS_DIRECTORY;
   const isUsed = Boolean(key ?? keyFile ?? keysFile ?? credentials ?? parsed.MODEL_API_USER_HEADER);
   const madeKeysFile = isUsed ? madeKeysFileOf(env, parsed) : null;
-  return loadKeys({ key, keyFile, keysFile, madeKeysFile, credentials }, files);
+  return loadKeys({ key, keyFile, keysFile, madeKeysFile, credentials }, files, table);
 }
 
 /**

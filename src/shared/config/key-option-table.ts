@@ -13,7 +13,6 @@ import {
   readScopes,
   readSearches,
   readTokens,
-  readWebhooks,
   searchText,
 } from './key-values.js';
 
@@ -45,6 +44,19 @@ export interface KeyOption {
   readonly http: HttpOption | null;
 }
 
+/** Option of a key that belongs to a feature. The core knows only its text. */
+export interface FeatureKeyOption extends Pick<KeyOption, 'flag'> {
+  /** Returns the text in the form to store. Throws if the text is wrong; the message does not repeat it. */
+  read(text: string | null): string;
+  /** Null if requests cannot set the option. `isWithin` compares texts; null means that the option is not set. */
+  readonly http: {
+    readonly description: string;
+    isWithin(text: string | null, maker: string | null): boolean;
+  } | null;
+  /** Row of the table in the documents: the option with an example of its text, and what it does. */
+  readonly document: readonly [example: string, meaning: string];
+}
+
 type Within = HttpOption['isWithin'];
 type Text = (options: KeyOptions) => string | null;
 
@@ -74,7 +86,6 @@ const rateText: Text = ({ rate }) => rate && `${rate.maxRequests}/${rate.windowM
 const tokensText: Text = ({ tokens }) => tokens && `${tokens.max}/${tokens.period}`;
 const costText: Text = ({ costUsd }) => costUsd && `${costUsd.max}/${costUsd.period}`;
 const webSearchText: Text = ({ searchesPerDay }) => (searchesPerDay === null ? null : searchText(searchesPerDay));
-const webhooksText: Text = ({ webhooks }) => webhooks && `${webhooks}*`;
 const expiresText: Text = ({ expiresAt }) => (expiresAt === null ? null : dayText(expiresAt));
 
 /** Options of keys by name, in the order in which the service shows them. */
@@ -194,19 +205,6 @@ export const keyOptions = {
       (options, maker) => options.group === maker.group,
     ),
   },
-  webhooks: {
-    read: (value) => ({ webhooks: readWebhooks(value ?? '') }),
-    text: webhooksText,
-    flag: {
-      ...{ type: 'string', placeholder: '<url>' },
-      description: 'jobs may call back URLs, such as https://a.example/*',
-    },
-    http: httpText(
-      'URLs that may be called back, ending in `*`.',
-      webhooksText,
-      (options, maker) => options.webhooks === null || options.webhooks === maker.webhooks,
-    ),
-  },
   subclients: {
     read: (value) => {
       if (value !== null) throw new Error('takes no value');
@@ -242,25 +240,35 @@ export const keyOptions = {
   },
 } as const satisfies Readonly<Record<string, KeyOption>>;
 
+/** Returns an option of a feature in the form of an option of the core. */
+export function featureOption(name: string, { read, flag, http }: FeatureKeyOption): KeyOption {
+  const textOf: Text = ({ featureOptions }) => featureOptions[name] ?? null;
+  const isWithin: Within = (options, maker) => http?.isWithin(textOf(options), textOf(maker)) ?? true;
+  return {
+    read: (text) => ({ featureOptions: { [name]: read(text) } }),
+    text: textOf,
+    ...{ flag, http: http && httpText(http.description, textOf, isWithin) },
+  };
+}
+
 type Table = typeof keyOptions;
 type HttpName = { [N in keyof Table]: Table[N]['http'] extends null ? never : N }[keyof Table];
 type HttpFields<Part extends 'body' | 'view'> = {
   readonly [N in HttpName]: NonNullable<Table[N]['http']>[Part];
 };
 
-/** Options that requests can set. */
-export const httpOptions: readonly (readonly [name: HttpName, option: HttpOption])[] = Object.entries(
-  keyOptions,
-).flatMap(([name, { http }]) => (http === null ? [] : [[name as HttpName, http] as const]));
+/** Options of the core in the bodies of requests, in the spelling of the keys file. null removes an option. */
+export const optionFields = fieldsOf(Object.entries(keyOptions), 'body') as HttpFields<'body'>;
 
-/** Options in the bodies of requests, in the spelling of the keys file. null removes an option. */
-export const optionFields = fromHttpOptions(({ body }) => body) as HttpFields<'body'>;
+/** Options of the core in answers. */
+export const viewFields = fieldsOf(Object.entries(keyOptions), 'view') as HttpFields<'view'>;
 
-/** Options in answers. */
-export const viewFields = fromHttpOptions(({ view }) => view) as HttpFields<'view'>;
-
-function fromHttpOptions(partOf: (option: HttpOption) => z.ZodType): object {
-  return Object.fromEntries(httpOptions.map(([name, option]) => [name, partOf(option)]));
+/** Returns the schemas of the options that requests can set: in their bodies, or in answers. */
+export function fieldsOf(
+  options: readonly (readonly [name: string, option: KeyOption])[],
+  part: 'body' | 'view',
+): Readonly<Record<string, z.ZodType>> {
+  return Object.fromEntries(options.flatMap(([name, { http }]) => (http === null ? [] : [[name, http[part]]])));
 }
 
 /** Compares two limits; null means unlimited. */

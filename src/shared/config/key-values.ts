@@ -1,7 +1,6 @@
 import { budgetPeriods } from '../days.js';
 import { accountNamePattern } from './accounts-file.js';
 import { type PeriodLimit, type Rate, type Scope, scopes } from './api-keys.js';
-import { readUrlPattern } from './urls.js';
 import { modelNamePattern } from './values.js';
 
 /** Parsers of the values of options. Each throws an error whose message does not repeat the value. */
@@ -66,14 +65,6 @@ function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
   const period = budgetPeriods.find((each) => each === named);
   const isRight = period !== undefined && rest.length === 0 && amountForm.test(amount) && Number(amount) > 0;
   return isRight ? { max: Number(amount), period } : null;
-}
-
-export function readWebhooks(text: string): string {
-  const start = readUrlPattern(text);
-  if (start !== null) return start;
-  throw new Error(
-    'must be an https:// or http:// URL without a user that ends with *, such as https://example.org/hooks/*',
-  );
 }
 
 export function readGroup(text: string): string {

@@ -8,7 +8,7 @@ import {
   refusedOptions,
   type SharedBudget,
 } from './api-keys.js';
-import { optionsIn, readOptions } from './key-options.js';
+import type { OptionTable } from './key-options.js';
 import { digestPattern, keyNamePattern, nameForm } from './key-values.js';
 import { groupName, personName } from './people.js';
 
@@ -31,8 +31,8 @@ export interface KeysFileContent {
  * a group, or with `@*`, is a shared budget. Blank lines and lines that begin with `#` are ignored. `otherKeys` are keys
  * from other sources: names and keys must be unique.
  */
-export function readKeysFile(text: string, otherKeys: readonly ApiKey[] = []): KeysFileContent {
-  const reading = keysFileReader(text, otherKeys);
+export function readKeysFile(text: string, table: OptionTable, otherKeys: readonly ApiKey[] = []): KeysFileContent {
+  const reading = keysFileReader(text, table, otherKeys);
   for (;;) {
     const { done, value } = reading.next();
     if (done) return value;
@@ -45,10 +45,11 @@ const sliceLines = 250;
 /** Parses keys like `readKeysFile`, and awaits `pause` after each slice of lines. */
 export async function readKeysFileInSlices(
   text: string,
+  table: OptionTable,
   otherKeys: readonly ApiKey[],
   pause: () => Promise<void>,
 ): Promise<KeysFileContent> {
-  const reading = keysFileReader(text, otherKeys);
+  const reading = keysFileReader(text, table, otherKeys);
   for (let lines = 1; ; lines++) {
     const { done, value } = reading.next();
     if (done) return value;
@@ -57,8 +58,12 @@ export async function readKeysFileInSlices(
 }
 
 /** Parses keys, and yields once for each line. */
-function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<void, KeysFileContent, void> {
-  const lines = new LinesRead(others);
+function* keysFileReader(
+  text: string,
+  table: OptionTable,
+  others: readonly ApiKey[],
+): Generator<void, KeysFileContent, void> {
+  const lines = new LinesRead(table, others);
   for (const line of text.replace(/^\uFEFF/, '').split('\n')) {
     lines.add(line);
     yield;
@@ -76,8 +81,10 @@ class LinesRead {
   /** Lines for people, and budgets, whose name has a fault. */
   readonly #nameless: string[] = [];
   #number = 0;
+  readonly #table: OptionTable;
 
-  constructor(others: readonly ApiKey[]) {
+  constructor(table: OptionTable, others: readonly ApiKey[]) {
+    this.#table = table;
     this.#taken = new TakenKeys(others);
   }
 
@@ -104,15 +111,15 @@ class LinesRead {
 
   #read(line: string): void {
     if (line.startsWith('@')) {
-      const budget = readSharedBudget(line);
+      const budget = readSharedBudget(line, this.#table);
       if (this.#budgets.has(budget.name)) throw new Error('another line already has this budget');
       this.#budgets.set(budget.name, budget);
     } else if (isForPeople(line)) {
-      const read = readPersonLine(line);
+      const read = readPersonLine(line, this.#table);
       if (this.#personLines.has(read.name)) throw new Error(`another line already begins with sso:${read.name}`);
       this.#personLines.set(read.name, read);
     } else {
-      const key = readKey(line);
+      const key = readKey(line, this.#table);
       this.#taken.addUnique(key);
       this.#keys.set(key.name, key);
     }
@@ -212,14 +219,14 @@ class TakenKeys {
 
 const emptyDigest = digestOf('');
 
-function readKey(line: string): ApiKey {
+function readKey(line: string, table: OptionTable): ApiKey {
   const [name = '', method, digest = '', ...rest] = line.split(':');
   if (method !== 'sha256') throw new Error('must begin with name:sha256:');
   if (!keyNamePattern.test(name)) throw new Error(`the name ${nameForm}`);
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
   // The name of a model may contain colons.
-  const options = rest.length > 0 ? readOptions(rest.join(':')) : plainOptions;
+  const options = rest.length > 0 ? table.readLine(rest.join(':')) : plainOptions;
   if (options.maxOwnKeys !== null) throw new Error('the option own_keys is only for people');
   return { name, digest: digest.toLowerCase(), ...options };
 }
@@ -229,10 +236,10 @@ function isForPeople(line: string): boolean {
   return line.startsWith('sso:') && !line.startsWith('sso:sha256:');
 }
 
-function readPersonLine(line: string): PersonLine {
+function readPersonLine(line: string, table: OptionTable): PersonLine {
   const { name, rest, fault } = personWords(line);
   if (fault !== null) throw new Error(fault);
-  const options = rest.length > 0 ? readOptions(rest.join(':')) : plainOptions;
+  const options = rest.length > 0 ? table.readLine(rest.join(':')) : plainOptions;
   if (options.hasSubclients || options.previous !== null)
     throw new Error('the options subclients and previous are only for keys');
   return { name, ...options };
@@ -255,11 +262,11 @@ const wrongPerson =
   'after sso: there must be *, group: and a group, or a person of 1 to 120 small letters, digits and . _ @ + -';
 
 /** Parses a line such as `@biology tokens=1000000/day,cost=200/month`. */
-function readSharedBudget(line: string): SharedBudget {
+function readSharedBudget(line: string, table: OptionTable): SharedBudget {
   const { name, options } = budgetWords(line);
   if (!isBudgetName(name))
     throw new Error('after @ there must be * or the name of a group, in printable ASCII without blanks and commas');
-  const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : optionsIn(options.split(/[\s,]+/));
+  const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : table.readSome(options.split(/[\s,]+/));
   const isBudget = Object.keys(rest).length === 0 && (tokens !== null || costUsd !== null);
   if (!isBudget)
     throw new Error('after the name and a blank there must be tokens=, cost= or both, and no other option');

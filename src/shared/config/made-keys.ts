@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { madeKeyClient, readClientId } from '../client.js';
 import { meaningOf } from '../text/system-error.js';
 import { digestsOf, type MadeKey, plainOptions, refusedOptions } from './api-keys.js';
-import { optionTexts, readOptionTexts } from './key-options.js';
+import type { OptionTable } from './key-options.js';
 import { keyNamePattern } from './key-values.js';
 
 const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });
@@ -25,21 +25,25 @@ const record = z.strictObject({
  * Parses the file of keys that were made over HTTP. A record with a fault is refused alone: its name and its digest stay
  * taken, and it stays in the file. Throws for any other fault of the file. No message contains a digest.
  */
-export function readMadeKeys(text: string): MadeKey[] {
+export function readMadeKeys(text: string, table: OptionTable): MadeKey[] {
   const parsed = content.safeParse(parseJson(text));
   if (!parsed.success) throw new Error('is damaged');
-  const records = new MadeRecords();
+  const records = new MadeRecords(table);
   for (const each of parsed.data.keys) records.add(each);
   return records.keys;
 }
 
 /** Reads this file, which may be missing. Throws if it is unreadable or damaged; the message is the end of a sentence. */
-export async function readMadeKeysAt(path: string, read: (path: string) => Promise<string>): Promise<MadeKey[]> {
+export async function readMadeKeysAt(
+  path: string,
+  read: (path: string) => Promise<string>,
+  table: OptionTable,
+): Promise<MadeKey[]> {
   const text = await read(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw new Error(`cannot be read (${meaningOf(error)})`);
   });
-  return text === null ? [] : readMadeKeys(text);
+  return text === null ? [] : readMadeKeys(text, table);
 }
 
 /** Owns the records of a file, with the names, digests and clients in use. Of two records with one of these, the first counts. */
@@ -47,6 +51,11 @@ class MadeRecords {
   readonly #keys: MadeKey[] = [];
   readonly #names = new Set<string>();
   readonly #taken = new Set<string>();
+  readonly #table: OptionTable;
+
+  constructor(table: OptionTable) {
+    this.#table = table;
+  }
 
   get keys(): MadeKey[] {
     return this.#keys;
@@ -61,7 +70,7 @@ class MadeRecords {
 
   #keyOf(each: unknown): MadeKey {
     try {
-      const key = keyOf(record.parse(each));
+      const key = keyOf(record.parse(each), this.#table);
       if (this.#names.has(key.name)) throw new Error('another key already has its name');
       if ([key.client, ...digestsOf(key)].some((part) => this.#taken.has(part)))
         throw new Error('another key already has its client or its value');
@@ -97,14 +106,14 @@ class MadeRecords {
 }
 
 /** Throws an OptionFault for an option that cannot be read. */
-function keyOf({ made_at, groups = [], options, ...key }: z.output<typeof record>): MadeKey {
+function keyOf({ made_at, groups = [], options, ...key }: z.output<typeof record>, table: OptionTable): MadeKey {
   return {
     ...key,
     client: key.client ?? firstClient(key, Date.parse(made_at)),
     madeAt: Date.parse(made_at),
     groups,
     ...plainOptions,
-    ...readOptionTexts(options),
+    ...table.readTexts(options),
   };
 }
 
@@ -123,13 +132,13 @@ function parseJson(text: string): unknown {
 }
 
 /** Returns the text of this file. Damaged records are unchanged. */
-export function madeKeysText(keys: readonly MadeKey[]): string {
+export function madeKeysText(keys: readonly MadeKey[], table: OptionTable): string {
   const rows = keys.map(({ name, client, digest, owner, madeAt, groups, damage, ...options }) =>
     damage === undefined
       ? {
           ...{ name, client, digest, owner, made_at: new Date(madeAt).toISOString() },
           ...(groups.length > 0 && { groups }),
-          options: optionTexts(options, true),
+          options: table.textsOf(options, true),
         }
       : damage.record,
   );

@@ -13,6 +13,7 @@ import {
   type SharedBudget,
 } from './api-keys.js';
 import type { Environment } from './config.js';
+import type { OptionTable } from './key-options.js';
 import { readKeysFile } from './keys-file.js';
 import { readMadeKeysAt } from './made-keys.js';
 
@@ -60,7 +61,7 @@ export interface LoadedKeys {
 }
 
 /** Reads all keys. Faults and warnings never contain a key. */
-export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
+export async function loadKeys(variables: KeyVariables, files: KeyFiles, table: OptionTable): Promise<LoadedKeys> {
   const source = sourceOf(variables);
   const hasOthers = variables.keysFile !== null;
   const {
@@ -69,8 +70,9 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
     warnings,
     tooShort,
   } = source === null ? nothing : await loadFrom(source, files, hasOthers);
-  const made = await loadMade(variables.madeKeysFile, files);
-  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, apiKeys, files);
+  const made = await loadMade(variables.madeKeysFile, files, table);
+  const { keysFile } = variables;
+  const named = keysFile === null ? nothing : await loadNamed(keysFile, apiKeys, files, table);
   const isUseless =
     variables.keysFile !== null &&
     named.faults.length + named.lineFaults.length === 0 &&
@@ -153,10 +155,11 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
 async function loadMade(
   path: string | null,
   files: KeyFiles,
+  table: OptionTable,
 ): Promise<{ readonly keys: readonly MadeKey[] | null; readonly warnings: readonly string[] }> {
   if (path === null) return { keys: [], warnings: [] };
   try {
-    return { keys: await readMadeKeysAt(path, files.read), warnings: [] };
+    return { keys: await readMadeKeysAt(path, files.read, table), warnings: [] };
   } catch (error) {
     return {
       keys: null,
@@ -165,10 +168,15 @@ async function loadMade(
   }
 }
 
-async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
+async function loadNamed(
+  path: string,
+  otherKeys: readonly ApiKey[],
+  files: KeyFiles,
+  table: OptionTable,
+): Promise<Loaded> {
   const name = 'MODEL_API_KEYS_FILE';
   try {
-    const { faults: lineFaults, ...content } = readKeysFile(await files.read(path), otherKeys);
+    const { faults: lineFaults, ...content } = readKeysFile(await files.read(path), table, otherKeys);
     const warnings = await openOnes(name, path, files);
     return { ...nothing, ...content, lineFaults, warnings };
   } catch (error) {

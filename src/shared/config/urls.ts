@@ -4,13 +4,3 @@ export function isPlainUrl(value: string): boolean {
   const { username, password, hash } = new URL(value);
   return username === '' && password === '' && hash === '';
 }
-
-const patternForm = /^https?:\/\/[^/\s*]+\/[^\s?#*]*\*$/i;
-
-/** Parses the start of URLs, such as `https://example.org/hooks/*`, without the star; null if it is wrong. */
-export function readUrlPattern(text: string): string | null {
-  const start = text.slice(0, -1);
-  if (!patternForm.test(text) || !isPlainUrl(start)) return null;
-  const { origin, pathname } = new URL(start);
-  return origin + pathname;
-}

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { ConfiguredFeature, FeatureVariables } from '../config/feature-variables.js';
+import { featureOption, fieldsOf } from '../config/key-option-table.js';
 import type { PublicCode } from '../errors.js';
 import type { Calls } from '../ipc/peer.js';
 import { type PrimaryCalls, primaryCalls } from '../ipc/protocol.js';
@@ -42,6 +43,18 @@ export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>
 /** Returns the fields that all features add to POST /ask and POST /chat. */
 export function requestFieldsOf(features: readonly Pick<SharedFeature, 'requestFields'>[]): RequestFields {
   return Object.assign({}, ...features.map(({ requestFields }) => requestFields)) as RequestFields;
+}
+
+/** Returns the options of all features that requests about keys can set: in their bodies, or in answers. */
+export function keyFieldsOf(
+  features: readonly Pick<SharedFeature, 'keyOptions'>[],
+  part: 'body' | 'view',
+): RequestFields {
+  const options = features.flatMap(({ keyOptions }) => Object.entries(keyOptions));
+  return fieldsOf(
+    options.map(([name, option]) => [name, featureOption(name, option)]),
+    part,
+  );
 }
 
 /** Returns the schema of a body with further fields. */

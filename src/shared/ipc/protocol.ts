@@ -420,13 +420,13 @@ export const primaryCalls = {
   backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
   purgeClient: { request: z.object({ client: z.string(), by: actor }), answer: purgeReport },
-  /** `options`: texts to set, true for an option without a value, null to remove one. */
-  makeKey: { request: keyOrder.extend({ options: optionChanges }), answer: newKey },
-  changeKey: { request: keyOrder.extend({ options: optionChanges }), answer: keyView },
+  /** `options`: texts to set, true for an option without a value, null to remove one. Answers also have those of features. */
+  makeKey: { request: keyOrder.extend({ options: optionChanges }), answer: newKey.loose() },
+  changeKey: { request: keyOrder.extend({ options: optionChanges }), answer: keyView.loose() },
   removeKey: { request: keyOrder, answer: nothing },
   /** `oldUntil`: day until which the old value works; null if it stops at once. */
-  rotateKey: { request: keyOrder.extend({ oldUntil: z.string().nullable() }), answer: newKey },
-  listKeys: { request: z.object({ by: actor }), answer: z.object({ keys: z.array(keyView) }) },
+  rotateKey: { request: keyOrder.extend({ oldUntil: z.string().nullable() }), answer: newKey.loose() },
+  listKeys: { request: z.object({ by: actor }), answer: z.object({ keys: z.array(keyView.loose()) }) },
   audit: { request: z.object({ limit: z.int() }), answer: z.object({ records: z.array(auditRecord) }) },
   /**
    * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days

@@ -1,5 +1,13 @@
 import { auditLimitQuery } from '../../shared/api/audit.js';
-import { changeKeyRequest, makeKeyRequest, rotateKeyRequest, textsIn } from '../../shared/api/keys.js';
+import {
+  type ChangeKeyRequest,
+  changeKeyRequest,
+  type MakeKeyRequest,
+  makeKeyRequest,
+  rotateKeyRequest,
+  textsIn,
+} from '../../shared/api/keys.js';
+import { type RequestFields, withFields } from '../../shared/features/feature.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import { isAdmin } from '../access/authenticate.js';
 import { queryOf, readBody } from '../http/body.js';
@@ -15,9 +23,11 @@ export function actorOf(res: Reply): Actor {
   return { client, isAdmin: isAdmin(res), requestId };
 }
 
-export function postKey(primary: Primary, bodies: BodyMemory): AsyncHandler {
+/** `fields`: options of features. */
+export function postKey(primary: Primary, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
+  const schema = withFields<MakeKeyRequest>(makeKeyRequest, fields);
   return async (req, res) => {
-    const { name, ...options } = await readBody(req, res, bodies, makeKeyRequest);
+    const { name, ...options } = await readBody(req, res, bodies, schema);
     const made = await primary.call('makeKey', { name, options: textsIn(options), by: actorOf(res) });
     sendJson(res, made, 201);
   };
@@ -30,9 +40,11 @@ export function getKeys(primary: Primary): AsyncHandler {
   };
 }
 
-export function patchKey(primary: Primary, bodies: BodyMemory): AsyncHandler {
+/** `fields`: options of features. */
+export function patchKey(primary: Primary, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
+  const schema = withFields<ChangeKeyRequest>(changeKeyRequest, fields);
   return async (req, res) => {
-    const options = textsIn(await readBody(req, res, bodies, changeKeyRequest));
+    const options = textsIn(await readBody(req, res, bodies, schema));
     sendJson(res, await primary.call('changeKey', { name: String(req.params.name), options, by: actorOf(res) }));
   };
 }

@@ -5,11 +5,14 @@ import type { FeatureRoute, JobOfRequest, WorkerPart } from './feature.js';
 export class RequestHooks {
   /** Fields of the native API that belong to features. */
   readonly fields: RequestFields;
+  /** Options of keys that belong to features, in the bodies of requests. */
+  readonly keyFields: RequestFields;
   readonly #parts: readonly WorkerPart[];
 
-  constructor(parts: readonly WorkerPart[], fields: RequestFields) {
+  constructor(parts: readonly WorkerPart[], fields: RequestFields, keyFields: RequestFields) {
     this.#parts = parts;
     this.fields = fields;
+    this.keyFields = keyFields;
   }
 
   get routes(): readonly FeatureRoute[] {

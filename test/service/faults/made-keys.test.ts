@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readMadeKeys } from '../../../src/shared/config/made-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { keyOptions } from '../../support/basics/key-options.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { type Service, startService } from '../../support/service/service.js';
 
@@ -42,7 +43,7 @@ describe('kill -9 while keys are written', () => {
       const writers = [0, 1, 2, 3].map(writer);
       await Promise.all(writers);
       await service.stop();
-      const stored = readMadeKeys(await readFile(join(folder.path, 'state', 'made-keys.json'), 'utf8'));
+      const stored = readMadeKeys(await readFile(join(folder.path, 'state', 'made-keys.json'), 'utf8'), keyOptions);
       expect(stored.map(({ name }) => name)).toEqual(expect.arrayContaining([...answered.keys()]));
     }
     expect(answered.size).toBeGreaterThan(rounds);

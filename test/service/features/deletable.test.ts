@@ -80,13 +80,18 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
     expect(text).toContain(`${metricPrefix}jobs_active`);
   });
 
-  it('has neither the endpoints nor the fields nor the variables of the feature', async () => {
+  it('has neither the endpoints nor the fields nor the variables nor the options of keys of the feature', async () => {
     for (const { route } of gone.flatMap((feature) => feature.endpoints)) {
       expect([route, await statusOf(service, route)]).toEqual([route, 404]);
     }
     for (const field of gone.flatMap((feature) => Object.keys(feature.requestFields))) {
       const { status, body } = await service.post('/ask', { prompt: 'Hello', [field]: 'https://example.org/' });
       expect([status, body.message]).toEqual([400, expect.stringContaining(`${field}: unknown field`)]);
+    }
+    const command = join(folder.path, 'dist', 'src', 'command', 'main.js');
+    for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
+      const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
+      await expect(made).rejects.toThrow(`unknown option '--${name}'`);
     }
     const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
     for (const name of variables)

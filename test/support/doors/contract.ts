@@ -42,7 +42,8 @@ const openApi = globalThis.openApiOfProcess ?? (require('../documents/openapi.js
 export const document = JSON.parse(openApi.openApiJson()) as OpenApi;
 
 /** Answers that no operation documents: broken HTTP, unknown paths or methods, WebSockets, preflights. */
-const outside = /^(204 |400 validation_error|403 forbidden|404 not_found|4(05|26) method_not_allowed|431 validation_error)/;
+const outside =
+  /^(204 |400 validation_error|403 forbidden|404 not_found|4(05|26) method_not_allowed|431 validation_error)/;
 const outsideStatus = /^(204|400|403|404|405|426|431) /;
 const jsonType = 'application/json';
 

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../../src/shared/config/values.js';
 import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 import { freePort } from '../basics/free-port.js';
+import { keyOptions } from '../basics/key-options.js';
 import { until } from '../basics/until.js';
 
 export const redisServer = '/usr/bin/redis-server';
@@ -105,5 +106,5 @@ const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttl
 
 /** Opens the store of one host. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
-  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs });
+  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs, keyOptions });
 }

@@ -23,7 +23,7 @@ function createPart(receiver: string | null, secret: string | null) {
   const create = createWebhooks(values, secret === null ? null : noticePoster);
   const store = { deliveries: new MemoryDeliveries(), jobs: { isShared: false, isDurable: false } };
   const host = { clock: new FakeClock(), log: new LogBook(), random: () => 0, product: { version: '1.2.3' } };
-  const optionsOf = (client: string) => ({ webhooks: client === 'key ada' ? allowed : null });
+  const optionsOf = (client: string) => ({ featureOptions: client === 'key ada' ? { webhooks: `${allowed}*` } : {} });
   const revoked = new Set<string>();
   const clients = { optionsOf, budgets: [], hasAccess: (client: string) => !revoked.has(client) };
   const core = { host, store, clients, budgets: { usesOf: () => [] }, clis: [] };

@@ -3,6 +3,7 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
 import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 
 const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
@@ -12,7 +13,7 @@ function createListener(reportsCosts = true) {
   const clients = new Clients({
     ...uncapped,
     apiKeys: [],
-    namedKeys: readKeysFile(lineOf('ada')).keys,
+    namedKeys: readKeysFile(lineOf('ada'), keyOptions).keys,
     sharedBudgets: [],
     madeKeys: [],
     personLines: [],
@@ -23,7 +24,7 @@ function createListener(reportsCosts = true) {
   const names = () => clients.workerKeys.keys?.filter((key) => !isRefused(key)).map(({ name }) => name);
   const fileFaults = new FileFaults();
   const onChange = () => void told.push(names());
-  const listener = keysListener({ clients, onChange, fileFaults, log, reportsCosts });
+  const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log, reportsCosts });
   return { listener, log, told, names, fileFaults };
 }
 

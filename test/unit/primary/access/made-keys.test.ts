@@ -14,6 +14,7 @@ import { madeKeysText, readMadeKeys } from '../../../../src/shared/config/made-k
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 
 const root = { client: 'key root', isAdmin: true, requestId: 'request-1' };
@@ -52,7 +53,7 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       madeKeysFile: file.path,
       needsKey: true,
     },
-    personLines: readKeysFile(lines).personLines,
+    personLines: readKeysFile(lines, keyOptions).personLines,
   });
   const [records, fileFaults]: [AuditEntry[], FileFaults] = [[], new FileFaults()];
   const sent: string[][] = [];
@@ -62,8 +63,9 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
   };
   const keys = new MadeKeys({
     ...{
-      store: store ?? madeKeysFile(file.path, isRead),
+      store: store ?? madeKeysFile(file.path, isRead, keyOptions),
       clients,
+      keyOptions,
       audit: { record },
       fileFaults,
       reportsCosts,
@@ -73,7 +75,7 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
     },
     onChange: () => void sent.push(clients.keyNames),
   });
-  const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'));
+  const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'), keyOptions);
   return { keys, clients, records, sent, stored, path: file.path, log, clock, fileFaults };
 }
 
@@ -262,7 +264,7 @@ describe('A person with the option own_keys', () => {
 
   it('makes keys that count for the budgets of the own groups, if these have one', async () => {
     const { keys, clients, stored } = createKeys(line);
-    clients.replaceNamedKeys({ ...readKeysFile(`${line}\n@biology tokens=9/day`), keys: [] });
+    clients.replaceNamedKeys({ ...readKeysFile(`${line}\n@biology tokens=9/day`, keyOptions), keys: [] });
     clients.recordPerson('sso ada', ['lab', 'biology']);
     await keys.make(ada, 'laptop', {});
     await keys.make(root, 'lab', {});
@@ -438,7 +440,7 @@ describe('A key whose record is damaged', () => {
   it('can only be deleted, and its record stays in the file while other keys change', async () => {
     const damaged = rowOf('lab', { options: { colour: 'red' } });
     const { keys, clients, log, stored, path } = createKeys();
-    clients.replaceMadeKeys(readMadeKeys(textOf(damaged, rowOf('desk'), 7)));
+    clients.replaceMadeKeys(readMadeKeys(textOf(damaged, rowOf('desk'), 7), keyOptions));
     await keys.refresh();
     expect([log.events, keys.list(root).map(({ name }) => name)]).toEqual([
       ['keys_rejected'],
@@ -460,7 +462,7 @@ describe('A key whose record is damaged', () => {
       rowOf('desk', { client: 'made lab~1' }),
       rowOf('ci', { digest: digestOf('lab') }),
     ];
-    const read = readMadeKeys(textOf(rowOf('lab'), ...twins));
+    const read = readMadeKeys(textOf(rowOf('lab'), ...twins), keyOptions);
     expect(read.map(({ name, damage }) => [name, damage?.fault ?? null])).toEqual([
       ['lab', null],
       ['damaged-2', 'record 2 (damaged-2): another key already has its name'],
@@ -493,16 +495,18 @@ describe('The file of made keys', () => {
       { name: 'laptop', owner: 'sso ada', ...row },
       { name: 'ci', owner: 'key root', ...row },
     ];
-    const clientsIn = (text: string) => readMadeKeys(text).map(({ client }) => client);
+    const clientsIn = (text: string) => readMadeKeys(text, keyOptions).map(({ client }) => client);
     const read = clientsIn(JSON.stringify({ version: 1, keys: rows }));
     expect(read).toEqual([expect.stringMatching(/^sso ada\/laptop~\w+$/), expect.stringMatching(/^made ci~\w+$/)]);
-    expect(clientsIn(madeKeysText(readMadeKeys(JSON.stringify({ version: 1, keys: rows }))))).toEqual(read);
+    expect(
+      clientsIn(madeKeysText(readMadeKeys(JSON.stringify({ version: 1, keys: rows }), keyOptions), keyOptions)),
+    ).toEqual(read);
   });
 
   it.each(['', '{"version":1,"ke', '{"version":2,"keys":[]}', '[]', '{"version":1,"keys":{}}'])(
     'is reported as damaged: %j',
     (text) => {
-      expect(() => readMadeKeys(text)).toThrow('is damaged');
+      expect(() => readMadeKeys(text, keyOptions)).toThrow('is damaged');
     },
   );
 });

@@ -6,6 +6,7 @@ import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 
 const digest = digestOf('another');
@@ -53,7 +54,7 @@ async function createService(reportsCosts = true) {
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const fileFaults = new FileFaults();
   const onChange = () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
-  const listener = keysListener({ clients, onChange, fileFaults, log: new LogBook(), reportsCosts });
+  const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log: new LogBook(), reportsCosts });
   const hasBudget = (client: string) => {
     try {
       budgets.checkBudget({ client });
@@ -168,7 +169,7 @@ describe('After a change of the keys made over HTTP', () => {
       const { listener, clients, ring } = await createService();
       const shown = () => [...names, 'removed'].filter((name) => isValid(ring.find(name)));
       const read = (rows: readonly unknown[]) => {
-        const keys = readMadeKeys(JSON.stringify({ version: 1, keys: rows }));
+        const keys = readMadeKeys(JSON.stringify({ version: 1, keys: rows }), keyOptions);
         clients.replaceMadeKeys(keys);
         ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
         return keys.filter((key) => key.damage !== undefined).length;

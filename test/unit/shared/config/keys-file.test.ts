@@ -1,6 +1,6 @@
 import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
-import { optionNames } from '../../../../src/shared/config/key-options.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 
 const digest = 'ab'.repeat(32);
 const plain = {
@@ -18,22 +18,22 @@ const plain = {
   group: null,
   mayFallBack: true,
   searchesPerDay: null,
-  webhooks: null,
   hasSubclients: false,
   expiresAt: null,
   maxOwnKeys: null,
   previous: null,
+  featureOptions: {},
 };
 
 function optionsOf(options: string) {
-  const { keys, faults } = readKeysFile(`ada:sha256:${digest}:${options}`);
+  const { keys, faults } = readKeysFile(`ada:sha256:${digest}:${options}`, keyOptions);
   expect(faults).toEqual([]);
   return keys[0];
 }
 
 describe('A line of a keys file', () => {
   it('has a name and a digest, and needs nothing else', () => {
-    const { keys, faults } = readKeysFile(`# people\r\n\n  \nada:sha256:${digest.toUpperCase()}\r\n`);
+    const { keys, faults } = readKeysFile(`# people\r\n\n  \nada:sha256:${digest.toUpperCase()}\r\n`, keyOptions);
     expect({ keys, faults }).toEqual({ keys: [plain], faults: [] });
   });
 
@@ -77,7 +77,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, webhooks, subclients, expires, own_keys, previous',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, subclients, expires, own_keys, previous, webhooks',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
@@ -140,7 +140,7 @@ describe('A line of a keys file', () => {
     ],
     ['@é tokens=5/day', 'after @ there must be'],
   ])('is faulty: %s', (line, fault) => {
-    const { keys, faults } = readKeysFile(line);
+    const { keys, faults } = readKeysFile(line, keyOptions);
     expect(keys.every(isRefused)).toBe(true);
     expect(faults).toHaveLength(1);
     expect(faults[0]).toMatch(`line 1: ${fault}`);
@@ -148,14 +148,16 @@ describe('A line of a keys file', () => {
 });
 
 describe('A keys file', () => {
+  const names = keyOptions.entries.map(([name]) => name).join(', ');
+
   it.each([
     ['concurent=2', ' "concurent"; did you mean concurrent?'],
     ['Rate=1/1', ' "Rate"; did you mean rate?'],
-    ['colour=red', ` "colour"; the options are ${optionNames.join(', ')}`],
-    [digest, `; the options are ${optionNames.join(', ')}`],
-    ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', `; the options are ${optionNames.join(', ')}`],
+    ['colour=red', ` "colour"; the options are ${names}`],
+    [digest, `; the options are ${names}`],
+    ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', `; the options are ${names}`],
   ])('reports an unknown option, but never a possible key: %s', (option, shown) => {
-    const { faults } = readKeysFile(`ada:sha256:${digest}:${option}`);
+    const { faults } = readKeysFile(`ada:sha256:${digest}:${option}`, keyOptions);
     expect(faults).toEqual([`line 1: unknown option${shown}`]);
   });
 
@@ -165,7 +167,9 @@ describe('A keys file', () => {
       [`ada:sha256:${digest}`, other],
       [other, `ada:sha256:${digest}`],
     ]) {
-      expect(readKeysFile(lines.join('\n')).faults).toEqual([expect.stringContaining('has the same key as')]);
+      expect(readKeysFile(lines.join('\n'), keyOptions).faults).toEqual([
+        expect.stringContaining('has the same key as'),
+      ]);
     }
   });
 
@@ -181,6 +185,7 @@ describe('A keys file', () => {
         `ada:sha256:${digestOf('other')}`,
         `eve:sha256:${digest}`,
       ].join('\n'),
+      keyOptions,
     );
     expect(faults.map((fault) => Number(/^line (\d+): /.exec(fault)?.[1]))).toEqual([2, 4, 5, 6, 7]);
     expect(faults.slice(3)).toEqual([
@@ -196,24 +201,29 @@ describe('A keys file', () => {
       `ada:sha256:${digest}:group=biology`,
       '@*  cost=0.5/week\r',
     ];
-    const { keys, budgets, faults } = readKeysFile(lines.join('\n'));
+    const { keys, budgets, faults } = readKeysFile(lines.join('\n'), keyOptions);
     expect([keys[0]?.group, faults]).toEqual(['biology', []]);
     expect(budgets).toEqual([
       { name: '/biology:lab', tokens: { max: 5, period: 'day' }, costUsd: { max: 200, period: 'month' } },
       { name: '*', tokens: null, costUsd: { max: 0.5, period: 'week' } },
     ]);
-    expect(readKeysFile('@a tokens=1/day\n@a cost=1/day').faults).toEqual([
+    expect(readKeysFile('@a tokens=1/day\n@a cost=1/day', keyOptions).faults).toEqual([
       'line 2: another line already has this budget',
     ]);
   });
 
   it('may be empty', () => {
-    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], budgets: [], personLines: [], faults: [] });
+    expect(readKeysFile('\ufeff\n# nobody\n', keyOptions)).toEqual({
+      keys: [],
+      budgets: [],
+      personLines: [],
+      faults: [],
+    });
   });
 
   it('must not repeat a name or a key from another source', () => {
-    const others = readKeysFile(`default:sha256:${digestOf('other')}`).keys;
-    expect(readKeysFile(`default:sha256:${digest}`, others).faults).toHaveLength(1);
-    expect(readKeysFile(`ada:sha256:${digestOf('other')}`, others).faults).toHaveLength(1);
+    const others = readKeysFile(`default:sha256:${digestOf('other')}`, keyOptions).keys;
+    expect(readKeysFile(`default:sha256:${digest}`, keyOptions, others).faults).toHaveLength(1);
+    expect(readKeysFile(`ada:sha256:${digestOf('other')}`, keyOptions, others).faults).toHaveLength(1);
   });
 });

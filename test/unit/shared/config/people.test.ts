@@ -1,6 +1,7 @@
 import { isRefused, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile, refuseCosts } from '../../../../src/shared/config/keys-file.js';
 import { PersonLines } from '../../../../src/shared/config/people.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 
 const digest = 'a'.repeat(64);
 
@@ -8,7 +9,7 @@ describe('A line of the keys file for people', () => {
   it('is for everybody, for a group or for a person, with the options of a key', () => {
     const text =
       'sso:*\nsso:group:Lab Users:weight=2,scopes=ask\r\nsso:ada@example.org:models=ollama:llama,scopes=admin\n';
-    expect(readKeysFile(text)).toEqual({
+    expect(readKeysFile(text, keyOptions)).toEqual({
       keys: [],
       budgets: [],
       personLines: [
@@ -21,7 +22,10 @@ describe('A line of the keys file for people', () => {
   });
 
   it('does not change the meaning of a key with the name sso', () => {
-    const { keys, personLines } = readKeysFile(`sso:sha256:${digest}\nada:sha256:${'b'.repeat(64)}\nsso:ada`);
+    const { keys, personLines } = readKeysFile(
+      `sso:sha256:${digest}\nada:sha256:${'b'.repeat(64)}\nsso:ada`,
+      keyOptions,
+    );
     expect([keys.map(({ name }) => name), personLines.map(({ name }) => name)]).toEqual([['sso', 'ada'], ['ada']]);
   });
 
@@ -47,12 +51,12 @@ describe('A line of the keys file for people', () => {
     `sso:ada:previous=${digest}/2030-01-01`,
     'sso:ada:unknown=1',
   ])('is refused with the number of the line: %s', (line) => {
-    const { personLines, faults } = readKeysFile(`\n${line}`);
+    const { personLines, faults } = readKeysFile(`\n${line}`, keyOptions);
     expect([personLines.every(isRefused), faults]).toEqual([true, [expect.stringMatching(/^line 2: /)]]);
   });
 
   it('may exist once for each name', () => {
-    const { personLines, faults } = readKeysFile('sso:ada\nsso:ada:weight=2\nsso:group:ada\nsso:*\nsso:*');
+    const { personLines, faults } = readKeysFile('sso:ada\nsso:ada:weight=2\nsso:group:ada\nsso:*\nsso:*', keyOptions);
     expect(personLines.map(({ name }) => name)).toEqual(['ada', 'group:ada', '*']);
     expect(faults).toEqual([
       'line 2: another line already begins with sso:ada',
@@ -61,7 +65,7 @@ describe('A line of the keys file for people', () => {
   });
 
   it('may not have a budget in dollars if a model CLI reports no cost', () => {
-    const content = readKeysFile('sso:*:cost=5/day\nsso:ada:tokens=5/day');
+    const content = readKeysFile('sso:*:cost=5/day\nsso:ada:tokens=5/day', keyOptions);
     const { personLines, faults } = refuseCosts(content);
     expect(faults).toEqual([expect.stringMatching(/^the line sso:\* has the option cost/)]);
     expect(personLines.map((line) => [line.name, isRefused(line)])).toEqual([
