@@ -219,9 +219,11 @@ async function openStoreOf(
   end: ProcessEnd,
 ): Promise<Pick<StartInput, 'store' | 'hosts'>> {
   const { store: place } = config;
-  if (place.kind !== 'redis') return { store: await openStore(place, clock, () => end.killOnExit()), hosts: null };
+  const tables = features.flatMap((feature) => feature.tables);
+  if (place.kind !== 'redis')
+    return { store: await openStore(place, tables, clock, () => end.killOnExit()), hosts: null };
   const { Hosts } = await import('./hosts/hosts.js');
-  const hosts = await Hosts.open(place, config, clock);
+  const hosts = await Hosts.open(place, config, tables, clock);
   return { store: hosts.store, hosts };
 }
 

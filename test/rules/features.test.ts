@@ -1,10 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { features } from '../../src/features.js';
+import { migrations } from '../../src/primary/store/sqlite/schema.js';
 import { endpoints } from '../../src/shared/api/endpoints.js';
 import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
 import { primaryCalls } from '../../src/shared/ipc/protocol.js';
 import { logEvents } from '../../src/shared/log/logger.js';
-import { readSources, type Source } from '../support/documents/sources.js';
+import { readSources, root, type Source } from '../support/documents/sources.js';
 
 const sources = readSources('src');
 const core = sources.filter(({ path }) => /^src\/(primary|worker|shared)\//.test(path));
@@ -17,29 +20,13 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
   );
 }
 
-const namedWebhooks = {
-  'src/primary/features/feature.ts': 'table of the store',
-  'src/primary/hosts/hosts.ts': 'table of the store',
-  'src/primary/hosts/redis-deliveries.ts': 'table of the store',
-  'src/primary/hosts/redis-link.ts': 'table of the store',
-  'src/primary/store/contract/deliveries.ts': 'table of the store',
-  'src/primary/store/contract/store.ts': 'table of the store',
-  'src/primary/store/memory/memory-deliveries.ts': 'table of the store',
-  'src/primary/store/memory/memory-store.ts': 'table of the store',
-  'src/primary/store/sqlite/calls.ts': 'table of the store',
-  'src/primary/store/sqlite/database.ts': 'table of the store',
-  'src/primary/store/sqlite/delivery-table.ts': 'table of the store',
-  'src/primary/store/sqlite/schema.ts': 'table of the store',
-  'src/primary/store/sqlite/sqlite-store.ts': 'table of the store',
-};
-
 /**
  * Words that belong to a feature, and the files of the core that have them nevertheless, with the reason. A file that no
  * longer has one must leave this list.
  */
 const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named: Readonly<Record<string, string>> }>> =
   {
-    webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: namedWebhooks },
+    webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
 
 describe('A feature', () => {
@@ -105,5 +92,15 @@ describe('A feature', () => {
       .flatMap((table) => Object.keys(table))
       .concat(routes);
     expect(names.filter((name, index) => names.indexOf(name) < index || known.includes(name))).toEqual([]);
+  });
+
+  it('has names of its own for its tables and their rows, which no store uses for anything else', () => {
+    const names = features.flatMap(({ tables }) => tables.flatMap(({ name, rowName }) => [name, rowName]));
+    const inSql = migrations.flatMap((step) => [...step.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name));
+    const upkeep = readFileSync(join(root, 'src/primary/hosts/scripts/upkeep.lua'), 'utf8');
+    const inRedis = [...upkeep.matchAll(/([\w-]+)(?:'\])? = '(?:hash|zset|string|list|set)'/g)].map(([, name]) => name);
+    expect([inSql, inRedis].map((known) => known.length > 5)).toEqual([true, true]);
+    expect(names.filter((name, index) => names.indexOf(name) < index || !/^[a-z_]+$/.test(name))).toEqual([]);
+    expect(names.filter((name) => inSql.includes(name) || inRedis.includes(name))).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
-import type { Delivery } from '../../primary/store/contract/deliveries.js';
 import { timestamp } from '../../shared/clock.js';
+import type { Delivery } from './deliveries.js';
 import type { DeliveryList } from './deliveries-body.js';
 import { originOf } from './webhooks.js';
 

@@ -1,5 +1,6 @@
 import type { PrimaryFeature } from '../../primary/features/feature.js';
 import type { WorkerFeature } from '../../worker/features/feature.js';
+import { deliveryTable } from './deliveries.js';
 import { keyOptions } from './key-option.js';
 import {
   calls,
@@ -17,6 +18,7 @@ import {
 export const webhooks = {
   name: 'webhooks',
   ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, keyOptions, logEvents },
+  tables: [deliveryTable],
   loadPrimary: async (values: WebhookValues) => {
     const { createWebhooks } = await import('./primary.js');
     // the code that sends needs memory

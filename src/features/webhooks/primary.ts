@@ -1,7 +1,9 @@
 import { hostname } from 'node:os';
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import { openTable, type TableStore } from '../../primary/store/contract/tables.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { Callbacks } from './callbacks.js';
+import { type Delivery, deliveryTable } from './deliveries.js';
 import { maxShownDeliveries } from './deliveries-body.js';
 import { deliveryList } from './delivery-list.js';
 import { JobNotices } from './job-notices.js';
@@ -20,14 +22,15 @@ export function createWebhooks(
   const { MODEL_API_WEBHOOK_URL: receiver } = values;
   return (core) => {
     const { host, store, clients } = core;
+    const deliveries = openTable<Delivery>(store.tables, deliveryTable);
     const startOf = (client: string) =>
       clients.hasAccess(client, host.clock.now()) ? callbackStart(clients.optionsOf(client).featureOptions) : null;
-    const webhooks = createSender(values, makePoster, core, startOf);
+    const webhooks = createSender(values, makePoster, core, deliveries, startOf);
     const callbacks = new Callbacks(webhooks, startOf);
     const notices = webhooks === null || receiver === null ? null : createNotices(webhooks, core);
     const jobNotices = new JobNotices(notices, callbacks);
     const handlers: Handlers<typeof calls> = {
-      deliveries: async () => deliveryList(await store.deliveries.list(maxShownDeliveries), receiver),
+      deliveries: async () => deliveryList(await deliveries.list(maxShownDeliveries), receiver),
     };
     return {
       job: {
@@ -58,13 +61,14 @@ function createSender(
   { MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: secret }: WebhookValues,
   makePoster: ((version: string) => PostNotice) | null,
   { host, store }: PrimaryCore,
+  deliveries: TableStore<Delivery>,
   startOf: (client: string) => string | null,
 ): Webhooks | null {
   if (secret === null || makePoster === null) return null;
   const { clock, log, random, product } = host;
   return new Webhooks({
     ...{ receiver, secret, post: makePoster(product.version), clock, log, random },
-    ...{ store: store.deliveries, isShared: store.jobs.isShared },
+    ...{ store: deliveries, isShared: store.jobs.isShared },
     mayCall: (client, url) => isCallbackOf(url, startOf(client)),
   });
 }

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
-import type { Delivery, DeliveryStore } from '../../primary/store/contract/deliveries.js';
+import type { TableStore } from '../../primary/store/contract/tables.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { isDefect } from '../../shared/errors.js';
 import { describeError } from '../../shared/log/logger.js';
+import type { Delivery } from './deliveries.js';
 import type { AttemptResult, PostNotice } from './post.js';
 import type { WebhookLogger } from './shared.js';
 
@@ -23,7 +24,7 @@ export interface WebhookParts {
   readonly receiver: string | null;
   /** Secret of the configuration, in the form of Standard Webhooks. */
   readonly secret: string;
-  readonly store: DeliveryStore;
+  readonly store: TableStore<Delivery>;
   /** Whether other hosts make attempts for the same store. */
   readonly isShared: boolean;
   /** Whether the client may still name this URL. Its key may have changed since the notice was stored. */

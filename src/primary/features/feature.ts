@@ -8,11 +8,12 @@ import type { Clients } from '../access/clients.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
+import type { StoreTable } from '../store/contract/tables.js';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'deliveries' | 'jobs'>;
+  readonly store: Pick<Store, 'tables' | 'jobs'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
@@ -60,6 +61,8 @@ export type CreatePrimaryPart = (core: PrimaryCore) => PrimaryPart;
 
 /** Feature as the primary sees it. */
 export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables> extends SharedFeature<V> {
+  /** Tables of the feature in the store. A name must never change, and never have another meaning: a store has old rows. */
+  readonly tables: readonly StoreTable[];
   /** Loads the code that these values need. */
   loadPrimary(values: ValuesOf<V>): Promise<CreatePrimaryPart>;
 }

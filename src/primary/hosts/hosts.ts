@@ -9,6 +9,7 @@ import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import { maxWaitingBytes } from '../store/contract/jobs.js';
 import type { Store, StoreObserver } from '../store/contract/store.js';
+import type { StoreTable, StoreTables } from '../store/contract/tables.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobMessages } from './job-messages.js';
 import { JobPuller } from './job-puller.js';
@@ -17,11 +18,11 @@ import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
 import { RedisWindows } from './redis-counters.js';
-import { RedisDeliveries } from './redis-deliveries.js';
 import { RedisFiles } from './redis-files.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
 import { RedisMadeKeys } from './redis-made-keys.js';
+import { RedisTable } from './redis-table.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisUsage } from './redis-usage.js';
 import { RemoteJobs, type WaitingJobListener } from './remote-jobs.js';
@@ -36,8 +37,9 @@ export class Hosts {
   readonly store: RedisStore;
   readonly #clock: Clock;
 
-  static async open(place: RedisPlace, config: Config, clock: Clock): Promise<Hosts> {
-    return new Hosts(await openRedis(place, clock, sharedLimits(config)), clock);
+  /** `tables`: of features. */
+  static async open(place: RedisPlace, config: Config, tables: readonly StoreTable[], clock: Clock): Promise<Hosts> {
+    return new Hosts(await openRedis(place, clock, { ...sharedLimits(config), tables }), clock);
   }
 
   private constructor(store: RedisStore, clock: Clock) {
@@ -82,14 +84,14 @@ export class RedisStore implements Store {
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
   readonly madeKeys: RedisMadeKeys;
-  readonly deliveries: RedisDeliveries;
+  readonly tables: StoreTables;
   readonly files: RedisFiles;
   readonly upkeep: RedisUpkeep;
   readonly #redis: RedisConnection;
   #isClosed = false;
 
   constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
-    const { keyOptions } = limits;
+    const { keyOptions, tables } = limits;
     this.#redis = redis;
     this.jobs = jobs;
     this.conversations = new RedisConversations(redis, limits, clock);
@@ -98,9 +100,9 @@ export class RedisStore implements Store {
     this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
     this.madeKeys = new RedisMadeKeys(redis, keyOptions);
-    this.deliveries = new RedisDeliveries(redis);
+    this.tables = new Map(tables.map((table) => [table.name, new RedisTable(redis, table)]));
     this.files = new RedisFiles(redis);
-    this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
+    this.upkeep = new RedisUpkeep(redis, limits.ttlMs, tables);
   }
 
   get isUp(): boolean {
@@ -129,11 +131,12 @@ export class RedisStore implements Store {
 export interface RedisStoreLimits extends RedisLimits {
   readonly jobs: RedisJobLimits;
   readonly keyOptions: OptionTable;
+  readonly tables: readonly StoreTable[];
 }
 
 function sharedLimits(
   config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs' | 'keyOptions'>,
-): RedisStoreLimits {
+): Omit<RedisStoreLimits, 'tables'> {
   const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs, keyOptions } = config;
   const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
   return { jobs, keyOptions, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };

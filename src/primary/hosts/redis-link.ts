@@ -10,8 +10,8 @@ export type ScriptArguments = Readonly<Record<string, RedisArgument>>;
 
 /** Script files in scripts/. The text of common.lua precedes each of them. */
 const scriptFiles = [
-  ...(['access', 'answers', 'conversations', 'counters', 'deliveries', 'files'] as const),
-  ...(['jobs', 'responses', 'upkeep'] as const),
+  ...(['access', 'answers', 'conversations', 'counters', 'files'] as const),
+  ...(['jobs', 'responses', 'tables', 'upkeep'] as const),
 ] as const;
 export type ScriptFile = (typeof scriptFiles)[number];
 

@@ -3,6 +3,7 @@ import { inLine } from '../../shared/async.js';
 import { invalid } from '../../shared/errors.js';
 import { answerTtlMs } from '../store/contract/answers.js';
 import type { Counts, StoreUpkeep } from '../store/contract/store.js';
+import type { StoreTable } from '../store/contract/tables.js';
 import type { RedisConnection } from './redis-connection.js';
 import { usedThings } from './redis-usage.js';
 
@@ -15,12 +16,15 @@ const maxFaults = 20;
 export class RedisUpkeep implements StoreUpkeep {
   readonly #redis: RedisConnection;
   readonly #ttlMs: number;
+  /** Names of the declared tables and of their rows, for the scripts. */
+  readonly #tables: string;
   readonly #line = inLine();
 
   /** `ttlMs` is the time to live of conversations and responses. */
-  constructor(redis: RedisConnection, ttlMs: number) {
+  constructor(redis: RedisConnection, ttlMs: number, tables: readonly StoreTable[]) {
     this.#redis = redis;
     this.#ttlMs = ttlMs;
+    this.#tables = tables.map(({ name, rowName }) => `${name} ${rowName}`).join(',');
   }
 
   async backup(): Promise<StoreBackup> {
@@ -28,7 +32,7 @@ export class RedisUpkeep implements StoreUpkeep {
   }
 
   verify(): Promise<StoreReport> {
-    return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs).report());
+    return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs, this.#tables).report());
   }
 
   /** Removes the data of a client except background jobs, which may be running. */
@@ -36,7 +40,7 @@ export class RedisUpkeep implements StoreUpkeep {
     return this.#line(async () => {
       const counts: Record<string, number> = { conversations: await this.#purgeList(client) };
       for (let cursor: string | null = '0'; cursor !== null; ) {
-        const args = { client, cursor, count, things: usedThings.join(' ') };
+        const args = { client, cursor, count, things: usedThings.join(' '), tables: this.#tables };
         const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.purgePage', args);
         addTo(counts, rest[1]);
         cursor = nextCursor(rest[0]);
@@ -79,14 +83,16 @@ interface ListedKind {
 class RedisCheck {
   readonly #redis: RedisConnection;
   readonly #conversationTtlMs: number;
+  readonly #tables: string;
   readonly #faults: string[] = [];
   #moreFaults = 0;
   readonly #rows: Record<string, number> = {};
   readonly #expired: Record<string, number> = {};
   readonly #lists = new Set<string>();
 
-  constructor(redis: RedisConnection, conversationTtlMs: number) {
+  constructor(redis: RedisConnection, conversationTtlMs: number, tables: string) {
     this.#redis = redis;
+    this.#tables = tables;
     this.#conversationTtlMs = conversationTtlMs;
   }
 
@@ -102,7 +108,11 @@ class RedisCheck {
 
   async #checkKeys(): Promise<void> {
     for (let cursor: string | null = '0'; cursor !== null; ) {
-      const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.checkPage', { cursor, count });
+      const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.checkPage', {
+        cursor,
+        count,
+        tables: this.#tables,
+      });
       const [next, counts, faults, lists] = rest as [unknown, unknown, readonly unknown[], readonly unknown[]];
       addTo(this.#rows, counts);
       for (const sentence of faults) this.#fault(String(sentence));

@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.js';
 import { ConfigFault } from '../../shared/config/config.js';
 import type { StorePlace } from '../../shared/config/values.js';
 import { HeldFault, type Store, StoreFault } from './contract/store.js';
+import type { StoreTable } from './contract/tables.js';
 import { memoryStore } from './memory/memory-store.js';
 import { SqliteClient } from './sqlite/client.js';
 import { checkFile, prepareFile } from './sqlite/files.js';
@@ -27,14 +28,24 @@ export function checkEngine({ kind }: Pick<StorePlace, 'kind'>, hasSqlite = isSq
  * Opens the store of one host. If the file cannot be opened yet, the store starts as down. `onHang`: see `SqliteStore`.
  * Throws a ConfigFault for a problem that the operator must fix.
  */
-export async function openStore(place: LocalPlace, clock: Clock, onHang: () => void): Promise<Store> {
+export async function openStore(
+  place: LocalPlace,
+  tables: readonly StoreTable[],
+  clock: Clock,
+  onHang: () => void,
+): Promise<Store> {
   checkEngine(place);
-  return place.kind === 'memory' ? memoryStore() : openSqlite(place.path, clock, onHang);
+  return place.kind === 'memory' ? memoryStore(tables) : openSqlite(place.path, tables, clock, onHang);
 }
 
-async function openSqlite(path: string, clock: Clock, onHang: () => void): Promise<Store> {
-  const thread = new SqliteThread(path);
-  const store = new SqliteStore(path, thread, clock, onHang);
+async function openSqlite(
+  path: string,
+  tables: readonly StoreTable[],
+  clock: Clock,
+  onHang: () => void,
+): Promise<Store> {
+  const thread = new SqliteThread(path, tables);
+  const store = new SqliteStore(path, thread, tables, clock, onHang);
   try {
     await store.open(async () => {
       await prepareFile(path);
@@ -60,7 +71,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
   checkEngine({ kind: 'sqlite' });
   try {
     await checkThere(path);
-    const thread = new SqliteThread(path, null);
+    const thread = new SqliteThread(path, [], null);
     await thread.start();
     const client = new SqliteClient(thread, clock);
     const store = { upkeep: new SqliteUpkeep(path, client), close: () => client.close() };

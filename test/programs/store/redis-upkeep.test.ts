@@ -115,7 +115,7 @@ async function upkeepOf(redis: RedisServer) {
     systemClock,
   );
   await connection.opened(2000);
-  return { upkeep: new RedisUpkeep(connection, ttlMs), [Symbol.dispose]: () => connection.close() };
+  return { upkeep: new RedisUpkeep(connection, ttlMs, []), [Symbol.dispose]: () => connection.close() };
 }
 
 /**

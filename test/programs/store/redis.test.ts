@@ -7,7 +7,7 @@ import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { jobRequest, plainForm } from '../../support/jobs/job-records.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
-import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
+import { deliveriesIn, deliveryOf, describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../support/stores/file-store-contract.js';
 import { describeIdentities } from '../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
@@ -44,6 +44,20 @@ describeDeliveryStore('Redis', true, emptied);
 describeFileStore('Redis', true, emptied);
 describeSearchQuota('Redis', { isDurable: true, isShared: true }, emptied);
 describeIdentities('Redis', emptied);
+
+it('Rows of the table of deliveries have the keys that hosts of earlier versions read', async () => {
+  await server.ask('FLUSHALL');
+  const store = await openAt(server.url);
+  const delivery = deliveryOf('a', { client: 'key ada/eve' });
+  await deliveriesIn(store).add(delivery);
+  await store.close();
+  const keys = ['deliveries', 'deliveries:due', 'deliveries:of:key ada', 'delivery:a'];
+  expect((await server.ask('KEYS', '*deliver*')) as string[]).toEqual(
+    expect.arrayContaining(keys.map((key) => `prompt-relay:${key}`)),
+  );
+  const fields = await server.ask('HMGET', 'prompt-relay:delivery:a', 'client', 'share', 'record');
+  expect(fields).toEqual(['key ada/eve', 'key ada', JSON.stringify(delivery)]);
+});
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

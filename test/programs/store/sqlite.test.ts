@@ -1,5 +1,6 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
 import { prepareFile } from '../../../src/primary/store/sqlite/files.js';
@@ -13,7 +14,7 @@ import { type TemporaryFolder, temporaryFolder } from '../../support/basics/fold
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
-import { describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
+import { deliveriesIn, deliveryOf, describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../support/stores/file-store-contract.js';
 import { describeIdentities } from '../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
@@ -24,9 +25,9 @@ import { describeStore, type StorePlaceForTests } from '../../support/stores/sto
 
 async function openAt(path: string, steps = migrations, clock = systemClock): Promise<Store> {
   await prepareFile(path);
-  const thread = new SqliteThread(path, steps);
+  const thread = new SqliteThread(path, [deliveryTable], steps);
   await thread.start();
-  return new SqliteStore(path, thread, clock);
+  return new SqliteStore(path, thread, [deliveryTable], clock);
 }
 
 function fileIn(folder: TemporaryFolder): string {
@@ -91,6 +92,33 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
 });
 
 describe('The files of SQLite', () => {
+  it('may have a declared table that a migration of an earlier version has created, with its rows', async () => {
+    await using folder = await temporaryFolder();
+    await (await openAt(fileIn(folder))).close();
+    const sql = connectTo(fileIn(folder));
+    sql.exec(`DROP TABLE deliveries;
+      CREATE TABLE deliveries (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     next_at INTEGER,
+     record TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX deliveries_due ON deliveries (next_at) WHERE next_at IS NOT NULL;`);
+    const { id, client, createdAt, nextAt, ...rest } = deliveryOf('old', { client: 'key ada' });
+    const row = [id, client, createdAt, nextAt, JSON.stringify({ id, client, createdAt, nextAt, ...rest })];
+    sql.prepare('INSERT INTO deliveries VALUES (1, ?, ?, ?, ?, ?)').run(...row);
+    sql.close();
+    const store = await openAt(fileIn(folder));
+    const deliveries = deliveriesIn(store);
+    const [taken] = await deliveries.take(nextAt ?? 0, createdAt + 1, 9);
+    await deliveries.add(deliveryOf('new', { client: 'key ada' }));
+    const ids = (await deliveries.list(9)).map((each) => each.id);
+    await store.close();
+    expect([taken, ids]).toEqual([deliveryOf('old', { client: 'key ada' }), ['new', 'old']]);
+  });
+
   it('are accessible only to their owner', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
@@ -104,7 +132,7 @@ describe('The files of SQLite', () => {
 
   it('are not created by SQLite itself, which would make them readable for others', async () => {
     await using folder = await temporaryFolder();
-    await expect(new SqliteThread(fileIn(folder)).start()).rejects.toThrow('cannot be opened: ENOENT');
+    await expect(new SqliteThread(fileIn(folder), []).start()).rejects.toThrow('cannot be opened: ENOENT');
     expect(await readdir(folder.path)).toEqual([]);
   });
 

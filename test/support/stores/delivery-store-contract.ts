@@ -1,15 +1,11 @@
-import {
-  type Delivery,
-  type DeliveryStore,
-  deliveryTtlMs,
-  maxJobNotices,
-  maxOfClient,
-  maxOperatorNotices,
-} from '../../../src/primary/store/contract/deliveries.js';
+import { type Delivery, deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
+import { openTable, type TableStore } from '../../../src/primary/store/contract/tables.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
 const now = Date.UTC(2026, 0, 1);
+const { keepMs, maxOthers } = deliveryTable;
+const { max, maxOfHolder } = deliveryTable.byClients;
 
 export function deliveryOf(id: string, more: Partial<Delivery> = {}): Delivery {
   const pending = { status: 'pending', attempts: 0, attemptedAt: null, nextAt: now, error: null } as const;
@@ -23,8 +19,17 @@ function ended(delivery: Delivery): Delivery {
 
 const ids = (deliveries: readonly Delivery[]) => deliveries.map(({ id }) => id);
 
-async function addAll(deliveries: DeliveryStore, count: number, make: (index: number) => Delivery): Promise<void> {
+async function addAll(
+  deliveries: TableStore<Delivery>,
+  count: number,
+  make: (index: number) => Delivery,
+): Promise<void> {
   for (let index = 0; index < count; index++) await deliveries.add(make(index));
+}
+
+/** Returns the deliveries in a store. */
+export function deliveriesIn({ tables }: Pick<Store, 'tables'>): TableStore<Delivery> {
+  return openTable(tables, deliveryTable);
 }
 
 type StoreTest = (store: Store, next: () => Promise<Store>) => Promise<void>;
@@ -46,17 +51,19 @@ export function withStoresOf(place: () => Promise<StorePlaceForTests>): (test: S
   };
 }
 
-/** Tests the contract of all stores for deliveries of notices. `isDurable`: deliveries survive a restart. */
+/** Tests the contract of all stores for declared tables, with the table of deliveries. `isDurable`: rows survive a restart. */
 export function describeDeliveryStore(
   name: string,
   isDurable: boolean,
   place: () => Promise<StorePlaceForTests>,
 ): void {
   const withStore = withStoresOf(place);
+  const withDeliveries = (test: (deliveries: TableStore<Delivery>) => Promise<void>) =>
+    withStore((store) => test(deliveriesIn(store)));
 
   describe(`Deliveries in ${name}`, () => {
     it('are added once for each id, and listed with the newest first', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         expect(await deliveries.add(deliveryOf('a'))).toEqual({ isNew: true, dropped: 0 });
         expect(await deliveries.add(deliveryOf('b', { createdAt: now + 1 }))).toEqual({ isNew: true, dropped: 0 });
         expect(await deliveries.add(deliveryOf('a', { body: '{}' }))).toEqual({ isNew: false, dropped: 0 });
@@ -65,7 +72,7 @@ export function describeDeliveryStore(
       }));
 
     it('are taken when they are due, and again only if their host does not report an attempt in time', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         await deliveries.add(deliveryOf('later', { nextAt: now + 5 }));
         await deliveries.add(deliveryOf('first', { nextAt: now - 5 }));
         await deliveries.add(deliveryOf('second'));
@@ -87,17 +94,17 @@ export function describeDeliveryStore(
 
     it(`${isDurable ? 'survive' : 'do not survive'} a restart`, () =>
       withStore(async (store, next) => {
-        await store.deliveries.add(deliveryOf('a'));
-        const { deliveries } = await next();
+        await deliveriesIn(store).add(deliveryOf('a'));
+        const deliveries = deliveriesIn(await next());
         expect(ids(await deliveries.take(now, now + 1, 9))).toEqual(isDurable ? ['a'] : []);
       }));
 
     it('are removed after a while once they have ended', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         await deliveries.add(deliveryOf('a'));
         await deliveries.add(deliveryOf('b'));
         await deliveries.update(ended(deliveryOf('a')));
-        await deliveries.add(deliveryOf('c', { createdAt: now + deliveryTtlMs + 1 }));
+        await deliveries.add(deliveryOf('c', { createdAt: now + keepMs + 1 }));
         expect(ids(await deliveries.list(9)).toSorted()).toEqual(expect.arrayContaining(['c']));
         expect(ids(await deliveries.list(9))).not.toContain('a');
         await deliveries.update(ended(deliveryOf('a'))); // has no effect
@@ -105,15 +112,15 @@ export function describeDeliveryStore(
       }));
 
     it('are limited for each client: the oldest is removed, first one that has ended', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         const client = 'key ada';
-        await addAll(deliveries, maxOfClient, (index) => deliveryOf(`${index}`, { client, createdAt: now + index }));
+        await addAll(deliveries, maxOfHolder, (index) => deliveryOf(`${index}`, { client, createdAt: now + index }));
         await deliveries.add(deliveryOf('of the service', { type: 'login.needed' }));
         await deliveries.update(ended(deliveryOf('7', { client })));
         expect(await deliveries.add(deliveryOf('x', { client }))).toEqual({ isNew: true, dropped: 0 });
         expect(await deliveries.add(deliveryOf('y', { client }))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOfClient));
-        expect(left).toHaveLength(maxOfClient + 1);
+        const left = ids(await deliveries.list(2 * maxOfHolder));
+        expect(left).toHaveLength(maxOfHolder + 1);
         for (const gone of ['0', '7']) expect(left).not.toContain(gone);
         expect(left).toContain('of the service');
       }));
@@ -123,23 +130,23 @@ export function describeDeliveryStore(
       ['key bot/', 'key bot', 'key bot0'],
       ['made ci~1/', 'made ci~1', 'made ci~10'],
     ])('are limited for all clients of one holder together: %s', (prefix, holder, other) =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         await deliveries.add(deliveryOf('other', { client: other }));
         await deliveries.add(deliveryOf('user', { client: `user ${holder}/1` }));
         const each = (index: number) => {
           const client = index === 0 ? holder : `${prefix}${index}`;
           return deliveryOf(`${index}`, { client, createdAt: now + index });
         };
-        await addAll(deliveries, maxOfClient, each);
-        expect(await deliveries.add(each(maxOfClient))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOfClient));
+        await addAll(deliveries, maxOfHolder, each);
+        expect(await deliveries.add(each(maxOfHolder))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.list(2 * maxOfHolder));
         expect(left).toEqual(expect.arrayContaining(['other', 'user', '1']));
-        expect([left.length, left.includes('0')]).toEqual([maxOfClient + 2, false]);
+        expect([left.length, left.includes('0')]).toEqual([maxOfHolder + 2, false]);
       }),
     );
 
     it('about jobs take no place of other notices, whose clients and ends do not matter', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         const others = [
           deliveryOf('login', { type: 'login.needed' }),
           deliveryOf('budget', { type: 'budget.used_up', client: 'key 1' }),
@@ -149,32 +156,33 @@ export function describeDeliveryStore(
         await deliveries.update(ended(deliveryOf('quota', { type: 'quota.nearly_used' })));
         const each = (index: number) =>
           deliveryOf(`${index}`, { client: `key ${index % 20}`, createdAt: now + 1 + index });
-        await addAll(deliveries, maxJobNotices, each);
+        await addAll(deliveries, max, each);
         const last = deliveryOf('last', { client: 'key 1', createdAt: now + 5000 });
         expect(await deliveries.add(last)).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxJobNotices));
-        expect(left).toHaveLength(maxJobNotices + others.length);
+        const left = ids(await deliveries.list(2 * max));
+        expect(left).toHaveLength(max + others.length);
         expect(left).toEqual(expect.arrayContaining(['login', 'budget', 'quota', 'last', '1']));
         expect(left).not.toContain('0');
       }));
 
     it('about budgets, quotas and logins are limited: those about clients go before those about the service', () =>
-      withStore(async ({ deliveries }) => {
+      withDeliveries(async (deliveries) => {
         const type = 'budget.used_up';
         const client = (index: number) => (index === 0 ? '' : `key ${index % 20}`);
         const each = (index: number) => deliveryOf(`${index}`, { type, client: client(index), createdAt: now + index });
         await deliveries.add(deliveryOf('job', { client: 'key 1' }));
-        await addAll(deliveries, maxOperatorNotices, each);
+        await addAll(deliveries, maxOthers, each);
         expect(await deliveries.add(deliveryOf('new', { type }))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOperatorNotices));
-        expect(left).toHaveLength(maxOperatorNotices + 1);
+        const left = ids(await deliveries.list(2 * maxOthers));
+        expect(left).toHaveLength(maxOthers + 1);
         expect(left).toEqual(expect.arrayContaining(['0', 'job', 'new']));
         expect(left).not.toContain('1');
       }));
 
     it('are removed with their client', () =>
       withStore(async (store) => {
-        const { deliveries, upkeep } = store;
+        const { upkeep } = store;
+        const deliveries = deliveriesIn(store);
         await deliveries.add(deliveryOf('a', { client: 'key ada' }));
         await deliveries.add(deliveryOf('b', { client: 'key bob' }));
         expect(await upkeep.purge('key ada')).toMatchObject({ deliveries: 1 });

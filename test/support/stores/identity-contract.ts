@@ -6,7 +6,7 @@ import { holderOf } from '../../../src/shared/client.js';
 import { sameNames } from '../basics/identities.js';
 import { recordedAnswer } from '../jobs/claims.js';
 import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';
-import { deliveryOf, withStoresOf } from './delivery-store-contract.js';
+import { deliveriesIn, deliveryOf, withStoresOf } from './delivery-store-contract.js';
 import { batchOf, fileOf } from './file-store-contract.js';
 import { nodeOf } from './response-store-contract.js';
 import type { StorePlaceForTests } from './store-contract.js';
@@ -22,7 +22,7 @@ function usageOf(client: string): UsageDelta {
 
 /** Stores one of each thing for a client, all with ids that contain `id`. */
 async function fill(store: Store, client: string, id: string, at: number): Promise<void> {
-  const { files, jobs, answers, responses, deliveries } = store;
+  const { files, jobs, answers, responses } = store;
   const owner = { client, holder: holderOf(client) };
   await files.create(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
   const whole = { purpose: 'batch', lines: 1, expiresAt: at + 60_000 } as const;
@@ -36,7 +36,7 @@ async function fill(store: Store, client: string, id: string, at: number): Promi
   await answers.claimOrFind({ client, key: 'same' }, digest, at);
   await answers.keep({ client, key: 'same' }, { digest, answer: recordedAnswer(id) }, at);
   await responses.put(nodeOf(`response-${id}`, null, { client, createdAt: at }), limits);
-  await deliveries.add(deliveryOf(`delivery-${id}`, { client, createdAt: at, nextAt: at + 60_000 }));
+  await deliveriesIn(store).add(deliveryOf(`delivery-${id}`, { client, createdAt: at, nextAt: at + 60_000 }));
 }
 
 /** Returns the ids of the things in the store that this client can read. */
@@ -100,7 +100,7 @@ export function describeIdentities(name: string, place: () => Promise<StorePlace
           expect(await seenBy(store, client, at)).toEqual([]);
           const next = clients[index + 1];
           if (next !== undefined) expect(await seenBy(store, next, at)).toEqual(thingsOf(String(index + 1)));
-          const left = (await store.deliveries.list(100)).map((delivery) => delivery.client);
+          const left = (await deliveriesIn(store).list(100)).map((delivery) => delivery.client);
           expect(left.toSorted()).toEqual(clients.slice(index + 1).toSorted());
         }
       }));

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { features } from '../../../src/features.js';
 import { openRedis, type RedisStore } from '../../../src/primary/hosts/hosts.js';
 import type { RedisLimits } from '../../../src/primary/hosts/redis-conversations.js';
 import type { RedisJobLimits } from '../../../src/primary/hosts/redis-jobs.js';
@@ -104,7 +105,9 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
 
 const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttlMs: 3_600_000 };
 
-/** Opens the store of one host. */
+const tables = features.flatMap((feature) => feature.tables);
+
+/** Opens the store of one host, with the tables of all features. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
-  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs, keyOptions });
+  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs, keyOptions, tables });
 }

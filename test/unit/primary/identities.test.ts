@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { Notices } from '../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../src/features/webhooks/webhooks.js';
 import { Budgets } from '../../../src/primary/access/budgets.js';
@@ -15,10 +16,9 @@ import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { tenantOf } from '../../../src/primary/jobs/job-processes.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
-import { maxOfClient } from '../../../src/primary/store/contract/deliveries.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
-import { MemoryDeliveries } from '../../../src/primary/store/memory/memory-deliveries.js';
 import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
+import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { holderOf, readClientId, spendersOf, writeClientId } from '../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { chainId } from '../../../src/shared/text/chain.js';
@@ -141,7 +141,7 @@ describe('Clients with equal names', () => {
   it('share the quota of files only with their holder, and see no file of another one', async () => {
     const settings = { files: 'memory', fileBytes: 9, maxFiles: 1, fileTtlMs: 1000 } as const;
     const upload = async (one: KnownIdentity, other: KnownIdentity) => {
-      const files = new StoredFiles(memoryStore().files, settings, new FakeClock());
+      const files = new StoredFiles(memoryStore([]).files, settings, new FakeClock());
       const file = { purpose: 'user_data', name: 'notes', mediaType: 'text/plain' } as const;
       const id = await files.create({ ...file, client: one.client });
       await files.complete({ id, client: one.client, purpose: 'user_data', lines: 0, ttlMs: null });
@@ -205,8 +205,8 @@ describe('Clients with equal names', () => {
 
   it('share the places for pending notices only with their holder', async () => {
     const fill = async (one: KnownIdentity, other: KnownIdentity) => {
-      const deliveries = new MemoryDeliveries();
-      for (let index = 0; index < maxOfClient; index++)
+      const deliveries = new MemoryTable(deliveryTable);
+      for (let index = 0; index < deliveryTable.byClients.maxOfHolder; index++)
         await deliveries.add(deliveryOf(`${index}`, { client: one.client }));
       return (await deliveries.add(deliveryOf('new', { client: other.client }))).dropped > 0;
     };

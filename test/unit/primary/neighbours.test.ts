@@ -1,9 +1,9 @@
+import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import type { CliHealth } from '../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';
-import { maxOfClient } from '../../../src/primary/store/contract/deliveries.js';
-import { MemoryDeliveries } from '../../../src/primary/store/memory/memory-deliveries.js';
+import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { type CliReason, cliError, cliReasons, errorCodes } from '../../../src/shared/errors.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { healthOf } from '../../support/agents/cli-health.js';
@@ -91,13 +91,16 @@ describe('The jobs of one neighbour that fail', () => {
   });
 
   it.each(kinds)('take no place of the notices of others, with the clients of one %s', async (kind) => {
-    const deliveries = new MemoryDeliveries();
+    const deliveries = new MemoryTable(deliveryTable);
     await deliveries.add(deliveryOf('mine', { client: alice }));
-    for (let index = 0; index < 20 * maxOfClient; index++) {
+    for (let index = 0; index < 20 * deliveryTable.byClients.maxOfHolder; index++) {
       const client = neighbours[kind][index % neighbours[kind].length] ?? '';
       await deliveries.add(deliveryOf(`${index}`, { client, createdAt: 1e12 + index }));
     }
     const left = await deliveries.list(9999);
-    expect([left.length, left.some(({ id }) => id === 'mine')]).toEqual([maxOfClient + 1, true]);
+    expect([left.length, left.some(({ id }) => id === 'mine')]).toEqual([
+      deliveryTable.byClients.maxOfHolder + 1,
+      true,
+    ]);
   });
 });

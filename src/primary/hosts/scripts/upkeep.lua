@@ -1,4 +1,4 @@
--- with: conversations answers responses deliveries files
+-- with: conversations answers responses tables files
 -- Checks and purges everything under the prefix in pieces, because a script blocks all hosts.
 
 -- Redis types of the keys, by the first word after the prefix.
@@ -6,8 +6,7 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-models'] = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
-  ['job-text'] = 'string', ['job-answer'] = 'string', delivery = 'hash', deliveries = 'zset',
-  ['made-keys'] = 'hash', file = 'hash', ['file-data'] = 'string', batch = 'hash', batches = 'zset'}
+  ['job-text'] = 'string', ['job-answer'] = 'string', ['made-keys'] = 'hash', file = 'hash', ['file-data'] = 'string', batch = 'hash', batches = 'zset'}
 local typesOfFiles = {of = 'zset', ends = 'zset', broken = 'zset', used = 'hash', number = 'string'}
 local typesOfJobs = {of = 'zset', all = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
@@ -78,11 +77,6 @@ function purges.response(key)
   if known[2] then dropResponse(known[2]) else redis.call('UNLINK', key) end
   count('responses')
 end
-function purges.delivery(key, id)
-  if redis.call('HGET', key, 'client') ~= args.client then return end
-  dropDelivery(id)
-  count('deliveries')
-end
 function purges.file(key, id)
   if redis.call('HGET', key, 'client') ~= args.client then return end
   dropFile(id)
@@ -109,11 +103,29 @@ function purges.rate(key, name)
   if string.sub(name, -#args.client - 1) == ':' .. args.client then count('rate_windows', redis.call('UNLINK', key)) end
 end
 
+-- Returns the tables that features declare. args.tables: names of a table and of its rows, separated by commas.
+local function declaredTables()
+  local found = {}
+  for name, row in string.gmatch(args.tables, '([^%s,]+) ([^%s,]+)') do
+    types[name], types[row] = 'zset', 'hash'
+    found[#found + 1] = tableOf(name, row)
+  end
+  return found
+end
+
 -- Removes the data of a client in one page of keys. things: names of the usage amounts. Returns the next cursor, and
 -- the number of removed keys by kind.
 function scripts.purgePage()
   local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
-    or checkResponseLists() or checkDeliveryLists() or checkFileLists()
+    or checkResponseLists() or checkFileLists()
+  for _, tbl in ipairs(declaredTables()) do
+    fault = fault or checkRowLists(tbl)
+    purges[tbl.row] = function(key, id)
+      if redis.call('HGET', key, 'client') ~= args.client then return end
+      dropRow(tbl, id)
+      count(tbl.name)
+    end
+  end
   if fault then return fault end
   local cursor = visitPage(function(key, kind, rest, found)
     if purges[kind] and found == typeOf(kind, rest) then purges[kind](key, rest) end
@@ -158,7 +170,6 @@ checks.responses = checks.answers
 function checks.usage() count('usage_days') end
 checks['usage-models'] = function(_, day) if #day == 7 then count('usage_months') end end
 function checks.rate() count('rate_windows') end
-function checks.delivery() count('deliveries') end
 function checks.file() count('files') end
 function checks.batch() count('batches') end
 checks['file-data'] = function(key, rest)
@@ -177,6 +188,7 @@ function checks.jobs(key, rest) if rest == 'waiting' then addList(key) end end
 -- Checks one page of keys without a change. Returns the next cursor, the number of keys by kind, the faults, and the
 -- lists for checkList.
 function scripts.checkPage()
+  for _, tbl in ipairs(declaredTables()) do checks[tbl.row] = function() count(tbl.name) end end
   local cursor = visitPage(function(key, kind, rest, found)
     local wanted = typeOf(kind, rest)
     if wanted and found ~= wanted then

@@ -3,19 +3,15 @@ import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
-import type { DeliveryStore } from './deliveries.js';
 import type { FileStore } from './files.js';
 import type { JobRecord, JobStore } from './jobs.js';
 import type { MadeKeyStore } from './made-keys.js';
 import type { ResponseStore } from './responses.js';
+import type { StoreTables } from './tables.js';
 import type { UsageStore } from './usage.js';
 
-/** Names of the operations in the metrics of the store. */
-const storeOperations = [
-  ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
-  ...(['job', 'usage', 'answer', 'response', 'delivery', 'file', 'upkeep'] as const),
-] as const;
-export type StoreOperation = (typeof storeOperations)[number];
+/** Name of an operation in the metrics of the store: one of the core, such as `commit`, or the `rowName` of a table. */
+export type StoreOperation = string;
 
 export interface StoreObserver {
   /** Called after each operation, also after a failed one. */
@@ -51,8 +47,8 @@ export interface Store {
   readonly answers: IdempotencyStore;
   /** Stored responses of the Responses API. */
   readonly responses: ResponseStore;
-  /** Notices on their way to a receiver. */
-  readonly deliveries: DeliveryStore;
+  /** Tables that features have declared. */
+  readonly tables: StoreTables;
   /** Files and batches of clients. */
   readonly files: FileStore;
   readonly upkeep: StoreUpkeep;

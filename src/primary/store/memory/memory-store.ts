@@ -26,17 +26,18 @@ import {
   writtenInTurns,
 } from '../contract/responses.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
+import type { StoreTable } from '../contract/tables.js';
 import type { UsageStore } from '../contract/usage.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
-import { MemoryDeliveries } from './memory-deliveries.js';
 import { MemoryFiles } from './memory-files.js';
+import { MemoryTable } from './memory-table.js';
 
 /** Makes a store in memory: a restart loses everything. */
-export function memoryStore(): Store {
+export function memoryStore(declared: readonly StoreTable[]): Store {
   const answers = new MemoryAnswers();
   const responses = new MemoryResponses();
-  const deliveries = new MemoryDeliveries();
+  const tables = new Map(declared.map((table) => [table.name, new MemoryTable(table)]));
   const files = new MemoryFiles();
   return {
     kind: 'memory',
@@ -45,10 +46,10 @@ export function memoryStore(): Store {
     madeKeys: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep({ idempotency: answers, responses, deliveries, files }),
+    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }),
     answers,
     responses,
-    deliveries,
+    tables,
     files,
     isUp: true,
     observe: () => {},

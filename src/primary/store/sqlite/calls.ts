@@ -1,6 +1,7 @@
+import type { StoreTable } from '../contract/tables.js';
 import type { AnswerTable } from './answer-table.js';
 import type { ConversationTable } from './conversation-table.js';
-import type { DeliveryTable } from './delivery-table.js';
+import type { DeclaredTables } from './declared-tables.js';
 import type { FileTable } from './file-table.js';
 import type { JobTable } from './job-table.js';
 import type { ResponseTable } from './response-table.js';
@@ -16,7 +17,7 @@ export interface Tables {
   readonly usage: UsageTable;
   readonly answers: AnswerTable;
   readonly responses: ResponseTable;
-  readonly deliveries: DeliveryTable;
+  readonly declared: DeclaredTables;
   readonly files: FileTable;
   readonly file: WholeFile;
 }
@@ -64,5 +65,7 @@ export type SqliteMessage = TableCall | typeof closeMessage;
  */
 export interface SqliteSettings {
   readonly path: string;
+  /** Tables to create unless the file has them. */
+  readonly tables: readonly StoreTable[];
   readonly migrations: readonly string[] | null;
 }

@@ -3,7 +3,7 @@ import { StoreFault } from '../contract/store.js';
 import { AnswerTable } from './answer-table.js';
 import { NoSuchConversation, type SqliteAnswer, type TableCall, type Tables } from './calls.js';
 import { ConversationTable } from './conversation-table.js';
-import { DeliveryTable } from './delivery-table.js';
+import { DeclaredTables } from './declared-tables.js';
 import { FileTable } from './file-table.js';
 import { JobTable } from './job-table.js';
 import { type SqlConnection, Statements } from './node-sqlite.js';
@@ -38,7 +38,7 @@ export class Database {
       usage: new UsageTable(statements),
       answers,
       responses,
-      deliveries: new DeliveryTable(statements),
+      declared: new DeclaredTables(statements),
       files: new FileTable(statements),
       file: new WholeFile(sql, () => {
         for (const table of [answers, responses]) table.recount();

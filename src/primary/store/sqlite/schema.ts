@@ -12,9 +12,9 @@ import type { SqlConnection } from './node-sqlite.js';
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
  * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
  * earlier versions of the service. The `record` of a file or a batch is its JSON as it was created; the columns have
- * what changes. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if none is known, as for usage of earlier versions. A delivery has no `next_at` when it has
- * ended. Data of a client is in tables with a
- * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client.
+ * what changes. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if none is known, as for usage of earlier versions. Data of a client is in tables with a
+ * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client. The tables that
+ * features declare are created without a migration.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE conversations (
@@ -124,15 +124,7 @@ export const migrations: readonly string[] = [
      SELECT day, client, '', '', jobs, refused, input_tokens, 0, output_tokens, cost_usd, model_ms FROM usage;
    DROP TABLE usage;
    ALTER TABLE usage_by_model RENAME TO usage;`,
-  `CREATE TABLE deliveries (
-     number INTEGER PRIMARY KEY AUTOINCREMENT,
-     id TEXT NOT NULL UNIQUE,
-     client TEXT NOT NULL,
-     created_at INTEGER NOT NULL,
-     next_at INTEGER,
-     record TEXT NOT NULL
-   ) STRICT;
-   CREATE INDEX deliveries_due ON deliveries (next_at) WHERE next_at IS NOT NULL;`,
+  '', // earlier versions have created a table here that a feature declares now
   `CREATE TABLE files (
      number INTEGER PRIMARY KEY AUTOINCREMENT,
      id TEXT NOT NULL UNIQUE,

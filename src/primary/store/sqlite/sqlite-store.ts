@@ -6,7 +6,6 @@ import { newId } from '../../../shared/ids.js';
 import type { Message } from '../../../shared/job.js';
 import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../contract/answers.js';
 import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
-import type { AddedDelivery, Delivery, DeliveryStore } from '../contract/deliveries.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type {
   BodyPiece,
@@ -19,6 +18,7 @@ import type {
 } from '../contract/responses.js';
 import type { Store, StoreObserver } from '../contract/store.js';
 import type { StoredText } from '../contract/stored-text.js';
+import type { AddedRow, StoreTable, StoreTables, TableRow, TableStore } from '../contract/tables.js';
 import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../contract/usage.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
@@ -41,7 +41,7 @@ export class SqliteStore implements Store {
   readonly usage: SqliteUsage;
   readonly answers: SqliteAnswers;
   readonly responses: SqliteResponses;
-  readonly deliveries: SqliteDeliveries;
+  readonly tables: StoreTables;
   readonly files: SqliteFiles;
   readonly upkeep: SqliteUpkeep;
   readonly #client: SqliteClient;
@@ -49,7 +49,13 @@ export class SqliteStore implements Store {
   #isClosed = false;
 
   /** Calls `onHang` if the file could not be closed: the process must then be killed. */
-  constructor(path: string, thread: StoreThread, clock: Clock, onHang: () => void = () => {}) {
+  constructor(
+    path: string,
+    thread: StoreThread,
+    tables: readonly StoreTable[],
+    clock: Clock,
+    onHang: () => void = () => {},
+  ) {
     this.#onHang = onHang;
     this.#client = new SqliteClient(thread, clock, () => void this.conversations.forgetAll());
     this.conversations = new SqliteConversations(this.#client);
@@ -57,7 +63,7 @@ export class SqliteStore implements Store {
     this.usage = new SqliteUsage(this.#client);
     this.answers = new SqliteAnswers(this.#client);
     this.responses = new SqliteResponses(this.#client);
-    this.deliveries = new SqliteDeliveries(this.#client);
+    this.tables = new Map(tables.map((table) => [table.name, new SqliteTable(this.#client, table)]));
     this.files = new SqliteFiles(this.#client);
     this.upkeep = new SqliteUpkeep(path, this.#client);
   }
@@ -353,28 +359,34 @@ class SqliteResponses implements ResponseStore {
   }
 }
 
-/** Deliveries in the file. With an unknown outcome a notice may remain, and its receiver gets it twice. */
-class SqliteDeliveries implements DeliveryStore {
+/** Rows of a declared table in the file. With an unknown outcome, a row may remain although its caller got an error. */
+class SqliteTable implements TableStore {
   readonly #client: SqliteClient;
+  readonly #table: StoreTable;
 
-  constructor(client: SqliteClient) {
+  constructor(client: SqliteClient, table: StoreTable) {
     this.#client = client;
+    this.#table = table;
   }
 
-  add(delivery: Delivery): Promise<AddedDelivery> {
-    return this.#client.ask('delivery', call('deliveries', 'add', delivery));
+  add(row: TableRow): Promise<AddedRow> {
+    return this.#ask(call('declared', 'add', this.#table, row));
   }
 
-  take(now: number, until: number, limit: number): Promise<readonly Delivery[]> {
-    return this.#client.ask('delivery', call('deliveries', 'take', now, until, limit));
+  take(now: number, until: number, limit: number): Promise<readonly TableRow[]> {
+    return this.#ask(call('declared', 'take', this.#table, now, until, limit));
   }
 
-  update(delivery: Delivery): Promise<void> {
-    return this.#client.ask('delivery', call('deliveries', 'update', delivery));
+  update(row: TableRow): Promise<void> {
+    return this.#ask(call('declared', 'update', this.#table, row));
   }
 
-  list(limit: number): Promise<readonly Delivery[]> {
-    return this.#client.ask('delivery', call('deliveries', 'list', limit));
+  list(limit: number): Promise<readonly TableRow[]> {
+    return this.#ask(call('declared', 'list', this.#table, limit));
+  }
+
+  #ask<R>(tableCall: TableCall<R>): Promise<R> {
+    return this.#client.ask(this.#table.rowName, tableCall);
   }
 }
 

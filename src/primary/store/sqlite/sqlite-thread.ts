@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/async.js';
 import { HeldFault, PassingFault, StoreFault } from '../contract/store.js';
+import type { StoreTable } from '../contract/tables.js';
 import {
   closeMessage,
   NoSuchConversation,
@@ -31,9 +32,14 @@ export class SqliteThread {
   #worker: Promise<Worker> | null = null;
   #isClosed = false;
 
-  constructor(path: string, steps: readonly string[] | null = migrations, program = join(__dirname, 'thread.js')) {
+  constructor(
+    path: string,
+    tables: readonly StoreTable[],
+    steps: readonly string[] | null = migrations,
+    program = join(__dirname, 'thread.js'),
+  ) {
     this.#program = program;
-    this.#settings = { path, migrations: steps };
+    this.#settings = { path, tables, migrations: steps };
   }
 
   /** Opens the file. Rejects with a StoreFault. */

@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { PassingFault, StoreFault } from '../contract/store.js';
 import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './calls.js';
 import { Database, OpenFiles } from './database.js';
+import { creationOf } from './declared-tables.js';
 import { codesOfDisk, connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 import { checkVersion, migrate } from './schema.js';
 
@@ -21,7 +22,7 @@ const pragmas = ['locking_mode = EXCLUSIVE', 'secure_delete = ON', 'temp_store =
 /** Settings for a service. A file that is only read is left unchanged. */
 const servicePragmas = ['auto_vacuum = INCREMENTAL', 'journal_mode = WAL', 'synchronous = FULL'];
 
-async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
+async function openFile({ path, tables, migrations }: SqliteSettings): Promise<SqlConnection> {
   new OpenFiles([path]).check(); // SQLite would create a missing file, readable by everyone
   const sql = connectTo(path);
   try {
@@ -29,7 +30,10 @@ async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnec
     for (const pragma of wanted) sql.exec(`PRAGMA ${pragma}`);
     sql.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock, and fails if the file is not writable
     if (migrations === null) checkVersion(sql, path);
-    else await migrate(sql, path, migrations);
+    else {
+      await migrate(sql, path, migrations);
+      sql.exec(`BEGIN IMMEDIATE; ${tables.map(creationOf).join('\n')} COMMIT`);
+    }
     return sql;
   } catch (error) {
     sql.close();

@@ -1,8 +1,9 @@
+import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import type { DeliveryList } from '../../../../src/features/webhooks/deliveries-body.js';
 import { noticePoster } from '../../../../src/features/webhooks/post.js';
 import { createWebhooks } from '../../../../src/features/webhooks/primary.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
+import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -21,7 +22,10 @@ const allowed = 'https://example.org/hooks/';
 function createPart(receiver: string | null, secret: string | null) {
   const values = { MODEL_API_WEBHOOK_URL: receiver, MODEL_API_WEBHOOK_SECRET: secret };
   const create = createWebhooks(values, secret === null ? null : noticePoster);
-  const store = { deliveries: new MemoryDeliveries(), jobs: { isShared: false, isDurable: false } };
+  const store = {
+    tables: new Map([[deliveryTable.name, new MemoryTable(deliveryTable)]]),
+    jobs: { isShared: false, isDurable: false },
+  };
   const host = { clock: new FakeClock(), log: new LogBook(), random: () => 0, product: { version: '1.2.3' } };
   const optionsOf = (client: string) => ({ featureOptions: client === 'key ada' ? { webhooks: `${allowed}*` } : {} });
   const revoked = new Set<string>();

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { type Delivery, deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import type { AttemptResult } from '../../../../src/features/webhooks/post.js';
 import { type Notice, Webhooks } from '../../../../src/features/webhooks/webhooks.js';
-import { MemoryDeliveries } from '../../../../src/primary/store/memory/memory-deliveries.js';
+import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -21,7 +22,7 @@ type Sent = { readonly url: string; readonly headers: Readonly<Record<string, st
 /** Creates webhooks whose receiver gives these answers in order, then accepts everything. */
 function webhooksFor(...answers: readonly (AttemptResult | typeof hangs)[]) {
   const left = [...answers];
-  const [clock, log, store] = [new FakeClock(), new LogBook(), new MemoryDeliveries()];
+  const [clock, log, store] = [new FakeClock(), new LogBook(), new MemoryTable<Delivery>(deliveryTable)];
   const sent: Sent[] = [];
   const post = (url: string, headers: Sent['headers'], body: string, signal: AbortSignal): Promise<AttemptResult> => {
     sent.push({ url, headers, body });

@@ -9,11 +9,14 @@ function hung(): never {
 
 describe('The store of a service', () => {
   it('is in memory by default', async () => {
-    expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({ kind: 'memory', isUp: true });
+    expect(await openStore({ kind: 'memory' }, [], new FakeClock(), hung)).toMatchObject({
+      kind: 'memory',
+      isUp: true,
+    });
   });
 
   it('causes a configuration fault if it cannot be opened, also on an old Node', async () => {
-    const opened = openStore({ kind: 'sqlite', path: '/proc/version/store.db' }, new FakeClock(), hung);
+    const opened = openStore({ kind: 'sqlite', path: '/proc/version/store.db' }, [], new FakeClock(), hung);
     await expect(opened).rejects.toBeInstanceOf(ConfigFault);
     await expect(opened).rejects.toThrow(
       /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/version\/store\.db cannot be made)/,

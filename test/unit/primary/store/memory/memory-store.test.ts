@@ -1,3 +1,4 @@
+import { deliveryTable } from '../../../../../src/features/webhooks/deliveries.js';
 import { memoryStore } from '../../../../../src/primary/store/memory/memory-store.js';
 import { describeAnswerStore } from '../../../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../../../support/stores/delivery-store-contract.js';
@@ -9,7 +10,7 @@ import { describeSearchQuota } from '../../../../support/stores/search-quota-con
 import { describeStore, type StorePlaceForTests } from '../../../../support/stores/store-contract.js';
 
 async function inMemory(): Promise<StorePlaceForTests> {
-  return { open: async () => memoryStore(), [Symbol.asyncDispose]: async () => {} };
+  return { open: async () => memoryStore([deliveryTable]), [Symbol.asyncDispose]: async () => {} };
 }
 
 describeStore('memory', false, inMemory);

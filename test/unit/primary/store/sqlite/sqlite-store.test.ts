@@ -63,7 +63,7 @@ function createStore() {
   const clock = new FakeClock();
   const thread = new FakeThread();
   const told: string[] = [];
-  const store = new SqliteStore('/store.db', thread, clock, () => told.push('hangs'));
+  const store = new SqliteStore('/store.db', thread, [], clock, () => told.push('hangs'));
   store.observe({
     done: (operation) => told.push(operation),
     down: (reason) => told.push(`down: ${reason}`),

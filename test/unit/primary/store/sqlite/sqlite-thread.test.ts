@@ -10,7 +10,7 @@ const file = join(root, 'test', 'support', 'fixtures', 'threads', 'store.js');
 describe('The store thread', () => {
   it('is restarted by the next call after it has died, and fails the current calls', async () => {
     await using folder = await temporaryFolder();
-    const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [], [], file);
     await thread.start();
     const doomed = [thread.ask(call('file', 'tidy')), thread.ask(call('file', 'probe', 0))];
     expect((await Promise.allSettled(doomed)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -24,7 +24,7 @@ describe('The store thread', () => {
 
   it('accepts no call once it is closed, and leaves no file', async () => {
     await using folder = await temporaryFolder();
-    const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [], [], file);
     await thread.start();
     expect(await readdir(folder.path)).toEqual(['store.db.pid']);
     await thread.close();
@@ -38,13 +38,13 @@ describe('The store thread', () => {
     ['broken', 'it is broken'],
   ])('reports why it cannot open the file: %s', async (state, sentence) => {
     await using folder = await temporaryFolder();
-    const thread = new SqliteThread(join(folder.path, 'store.db'), [state], file);
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [], [state], file);
     await expect(thread.start()).rejects.toThrow(sentence);
     await thread.close();
   });
 
   it('fails to start if its program is missing', async () => {
-    const thread = new SqliteThread('/store.db', [], '/no/such/thread.js');
+    const thread = new SqliteThread('/store.db', [], [], '/no/such/thread.js');
     await expect(thread.start()).rejects.toThrow();
   });
 });

@@ -1,0 +1,71 @@
+/** Row of a declared table, as JSON. Times are in milliseconds since the epoch. */
+export interface TableRow {
+  /** Id of the row. A row with the same id is stored once, whichever host adds it. */
+  readonly id: string;
+  /** Client that the row is about; empty if it is about none. */
+  readonly client: string;
+  readonly createdAt: number;
+  /** Time from which a host may take the row; null when the row has ended. */
+  readonly nextAt: number | null;
+}
+
+/** Table that a feature declares, and that each store implements. The declaration is plain data, because the thread of SQLite gets it, too. */
+export interface StoreTable {
+  /** Name in SQL, in Redis and in reports, of small letters and `_`. */
+  readonly name: string;
+  /** Name of one row, in Redis and in metrics. No other table has it. */
+  readonly rowName: string;
+  /** Time after which an ended row is removed. */
+  readonly keepMs: number;
+  /**
+   * Rows that clients cause have this value in this field. `max`: limit of all of them, `maxOfHolder`: limit for the
+   * clients of one holder.
+   */
+  readonly byClients: {
+    readonly field: string;
+    readonly value: string;
+    readonly max: number;
+    readonly maxOfHolder: number;
+  };
+  /** Limit of other rows. No row that a client causes takes their places. */
+  readonly maxOthers: number;
+}
+
+/** Whether an added row was new, and the number of rows that were removed for it before they had ended. */
+export interface AddedRow {
+  readonly isNew: boolean;
+  readonly dropped: number;
+}
+
+/** Stores the rows of one table until they have ended, and a while longer. All methods reject with `store_unavailable`. */
+export interface TableStore<R extends TableRow = TableRow> {
+  /**
+   * Adds a row that has not ended, unless one with its id is known. Beyond the limits, the oldest one with the same limit
+   * is removed: first one that has ended, then one about a client.
+   */
+  add(row: R): Promise<AddedRow>;
+  /**
+   * Returns rows that are due, the longest due first. No host gets them again until the time `until`, so that the work of
+   * a host that dies is done again.
+   */
+  take(now: number, until: number, limit: number): Promise<readonly R[]>;
+  /** Replaces a row. Has no effect if it was removed. */
+  update(row: R): Promise<void>;
+  /** Returns the newest rows, the newest first. */
+  list(limit: number): Promise<readonly R[]>;
+}
+
+/** Tables of a store by name. */
+export type StoreTables = ReadonlyMap<string, TableStore>;
+
+/** Returns a table that a feature has declared. The declaration says which rows the table has. */
+export function openTable<R extends TableRow>(tables: StoreTables, { name }: StoreTable): TableStore<R> {
+  const table = tables.get(name);
+  if (table === undefined) throw new Error(`the table ${name} is not declared`);
+  return table as TableStore as TableStore<R>;
+}
+
+/** Whether a row counts for its client. */
+export function isByClient({ byClients: { field, value } }: StoreTable, row: TableRow): boolean {
+  return (row as TableRow & Readonly<Record<string, unknown>>)[field] === value;
+}
