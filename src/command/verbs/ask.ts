@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { basename } from 'node:path';
 import { askResult, imageFault } from '../../shared/api/ask.js';
 import { acceptedBody } from '../../shared/api/jobs.js';
-import { type Effort, efforts, type Image, imageTypes } from '../../shared/job.js';
+import { allEfforts, type Effort, type Image, imageTypes } from '../../shared/job.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import {
@@ -41,8 +41,8 @@ export const ask: Command = {
     effort: {
       type: 'string',
       placeholder: '<level>',
-      values: efforts,
-      description: `reasoning effort of the model: ${efforts.join(', ')}`,
+      values: allEfforts,
+      description: `reasoning effort of the model: ${allEfforts.join(', ')}`,
     },
     schema: {
       type: 'string',
@@ -140,9 +140,9 @@ async function insertStdin(positionals: readonly string[], terminal: Terminal): 
 
 export function readEffort(value: string | undefined): Effort | undefined {
   if (value === undefined) return undefined;
-  const known = efforts.find((effort) => effort === value);
+  const known = allEfforts.find((effort) => effort === value);
   if (known !== undefined) return known;
-  throw usageError(`--effort: must be ${efforts.slice(0, -1).join(', ')} or ${efforts.at(-1)}`);
+  throw usageError(`--effort: must be ${allEfforts.slice(0, -1).join(', ')} or ${allEfforts.at(-1)}`);
 }
 
 /** Parses a schema. Text that begins with a brace is JSON, any other text is the path of a file. */

@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import {
+  allEfforts,
   type Effort,
   efforts,
   isDocument,
@@ -128,8 +129,8 @@ export function needsPdfText(extras: Capabilities, request: JobRequest): boolean
 }
 
 /**
- * Returns the effort that the program gets: levels above `high` only if it lists them for the model, else `high`.
- * Returns null if the program supports no effort.
+ * Returns the effort that the program gets: the requested one if the model has it, else the next lower one, else its
+ * lowest. Returns null if the program or the model has none.
  */
 export function fittingEffort(
   effort: Effort | null,
@@ -137,8 +138,9 @@ export function fittingEffort(
   model: string | null,
 ): Effort | null {
   if (effort === null || encode === undefined) return null;
-  const isUsual = (efforts as readonly Effort[]).includes(effort);
-  return isUsual || rulesOf?.(model).efforts?.includes(effort) === true ? effort : 'high';
+  const levels: readonly Effort[] = rulesOf?.(model).efforts ?? efforts;
+  const lower = allEfforts.slice(0, allEfforts.indexOf(effort) + 1);
+  return levels.findLast((level) => lower.includes(level)) ?? levels[0] ?? null;
 }
 
 /**

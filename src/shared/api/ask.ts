@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
 import { invalid } from '../errors.js';
-import { efforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
+import { allEfforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
 import { isLargeJson } from '../text/json-size.js';
 
 type ImageType = Image['mediaType'];
@@ -142,8 +142,9 @@ export const answerSchema = z.record(z.string(), z.unknown(), 'must be a JSON Sc
   examples: [{ type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }],
 });
 
-export const effort = z.enum(efforts, `must be one of ${efforts.join(', ')}`).meta({
-  description: 'Reasoning effort of the model. 400 if the model CLI has no such option.',
+export const effort = z.enum(allEfforts, `must be one of ${allEfforts.join(', ')}`).meta({
+  description:
+    'Reasoning effort of the model. 400 if the model CLI has no such option. If the model does not have this effort, it gets the next lower one, and `X-Ignored-Parameters` has `effort`.',
 });
 
 /** Returns the schema as JSON for a job. `path`: its path in the request. Throws `validation_error`. */

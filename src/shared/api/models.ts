@@ -28,7 +28,8 @@ const modelCapabilities = z
         "Types of thinking that the API of the model accepts, in the words of Anthropic's API. Missing if unknown.",
     }),
     efforts: z.array(z.enum(allEfforts)).optional().meta({
-      description: 'Efforts of the model. A higher one counts as `high`. Missing if unknown.',
+      description:
+        'Efforts of the model. Any other counts as the next lower one. Missing if unknown; `xhigh` and `max` then count as `high`.',
     }),
   })
   .meta({

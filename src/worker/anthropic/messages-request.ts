@@ -19,6 +19,7 @@ import {
   callsOfResults,
   foreignParts,
   foreignTypes,
+  idAt,
   instructed,
   joined,
   lastOfUser,
@@ -315,10 +316,10 @@ function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
 const asCalls: CallForm<Block> = {
   calls: (block, at) => {
     const input = inputText(block, at);
-    return [{ type: 'call', id: textAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input }];
+    return [{ type: 'call', id: idAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input }];
   },
   result: ({ tool_use_id: id, is_error: isError }, content, at) => [
-    resultOf(textAt(id, `${at}.tool_use_id`), content, isError === true),
+    resultOf(idAt(id, `${at}.tool_use_id`), content, isError === true),
   ],
 };
 

@@ -252,13 +252,13 @@ export function partFieldIn(
 }
 
 /**
- * Wraps a request of the service's native API, which ignores no fields and already has the field names of error
- * messages.
+ * Wraps a request of the service's native API, which already has the field names of error messages, and ignores nothing
+ * but an effort that the model does not have.
  */
 export function ownRequest(job: RequestedJob): ParsedRequest {
   const { model = '' } = job;
   const nothing = { forms: {}, droppedTools: [], wishFields: {}, ignored: [] };
-  return { job, model, ...nothing, effortField: null, imageField: null, documentField: null, schemaWish: null };
+  return { job, model, ...nothing, effortField: 'effort', imageField: null, documentField: null, schemaWish: null };
 }
 
 /** Name in answers for the model of a request that names none, until the model CLI has reported its name. */

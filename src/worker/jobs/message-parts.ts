@@ -31,6 +31,11 @@ export function textAt(value: unknown, path: string): string {
   throw invalid(path, value === undefined ? mustBeSent : noString);
 }
 
+/** Returns the id of a call at this field; empty if the client sends none. Throws `validation_error`. */
+export function idAt(value: unknown, path: string): string {
+  return value == null ? '' : textAt(value, path);
+}
+
 const maxStops = 16;
 const maxStopLength = 500;
 
@@ -116,11 +121,34 @@ export function lastOfUser(
     );
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that has text');
-  const merged = inTurns(messages);
+  const merged = withPairedIds(inTurns(messages));
   const open: Message = { role: 'assistant', text: '', calls: openCalls };
-  checkCalls(openCalls.length === 0 ? merged : inTurns([open, ...messages]), field);
+  checkCalls(openCalls.length === 0 ? merged : inTurns([open, ...merged]), field);
   const turns = withDistinctIds(merged);
   return { question: turns.at(-1) ?? last, history: turns.slice(0, -1) };
+}
+
+/**
+ * Gives an id to each call without one. A result without an id belongs to the first call before it that has no result,
+ * and so does a result whose id no call has, if the client sent calls without ids.
+ */
+function withPairedIds(turns: readonly Message[]): Message[] {
+  const paired = [...turns];
+  for (const [at, { calls = [] }] of turns.entries()) {
+    const next = paired[at + 1];
+    const results = next?.results ?? [];
+    if (calls.every(({ id }) => id !== '') && results.every(({ id }) => id !== '')) continue;
+    const named = calls.map((call, index) => (call.id === '' ? { ...call, id: `call_unnamed_${at}_${index}` } : call));
+    const open = named.filter(({ id }) => results.every((result) => result.id !== id));
+    const known = new Set(named.map(({ id }) => id));
+    const isUnpaired = ({ id }: ToolResult) => id === '' || (!known.has(id) && calls.some((call) => call.id === ''));
+    const own = results.map((result) =>
+      isUnpaired(result) ? { ...result, id: open.shift()?.id ?? result.id } : result,
+    );
+    if (calls.length > 0) paired[at] = { ...(paired[at] as Message), calls: named };
+    if (next !== undefined && results.length > 0) paired[at + 1] = { ...next, results: own };
+  }
+  return paired;
 }
 
 /** Returns an image from its base64, in which some encoders break the lines. Throws `validation_error`. */
@@ -234,7 +262,7 @@ function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string
 const maxListed = 5;
 
 function listedIds(parts: readonly { readonly id: string }[]): string {
-  return listed(parts.map(({ id }) => id));
+  return listed(parts.map(({ id }) => (id === '' ? 'one without an id' : id)));
 }
 
 /** Returns the first of these names for a message, each once and shortened. */

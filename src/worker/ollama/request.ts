@@ -14,6 +14,7 @@ import { temperature, topP } from '../jobs/tool-offer.js';
 
 /** Fields that both endpoints for answers share. */
 
+const mustBeLevel = 'must be true, false, low, medium, high, xhigh or max';
 const mustBeBoolean = 'must be true or false';
 
 /** Limit of tokens. A number below 1 means that there is no limit: -1 is infinite, -2 fills the context. */
@@ -42,13 +43,19 @@ export const commonFields = {
   stream: z.boolean(mustBeBoolean).nullish(),
   format: format.nullish(),
   options: options.nullish(),
-  think: z.union([z.boolean(), z.string()], 'must be true, false, low, medium, high or max').nullish(),
+  think: z.union([z.boolean(), z.string()], mustBeLevel).nullish(),
   keep_alive: z.unknown().optional(),
 };
 const common = z.looseObject(commonFields);
 type CommonRequest = z.infer<typeof common>;
 
-const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'max' };
+const levels: Readonly<Record<string, Effort>> = {
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'xhigh',
+  max: 'max',
+};
 
 /** Returns neither thoughts nor effort if the client wants no thoughts. The model CLI may think nevertheless. */
 function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort?: Effort } {
@@ -58,7 +65,7 @@ function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort
 
 function effortOf(think: string): Effort {
   const effort = Object.hasOwn(levels, think) ? levels[think] : undefined;
-  if (effort === undefined) throw invalid('think', 'must be true, false, low, medium, high or max');
+  if (effort === undefined) throw invalid('think', mustBeLevel);
   return effort;
 }
 

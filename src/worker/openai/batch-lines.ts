@@ -5,7 +5,8 @@ import type { EndCause } from '../../shared/files.js';
 import { check, readJsonBytes } from '../http/body.js';
 import type { BatchLines, FillFiles, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
 import { openAiErrors } from '../jobs/sdk-errors.js';
-import { chatCompletionRequest, chatFiles, parseChat } from './chat-request.js';
+import { chatFiles, parseChat } from './chat-request.js';
+import { chatBody } from './foreign-chat.js';
 import { type ResponsesRequest, responseFiles, responsesRequest } from './responses-input.js';
 import { maxStoredLength, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
@@ -64,7 +65,7 @@ function lineText(id: string | null, response: string, error: string): string {
 }
 
 export const chatBatchLines = openAiLines('/v1/chat/completions', async (sent, fillFiles) => {
-  const body = check(sent, chatCompletionRequest);
+  const body = check(sent, chatBody);
   await fillFiles(body, chatFiles);
   const parsed = parseChat(body);
   return { parsed, isLegacyCall: parsed.isLegacyCall };

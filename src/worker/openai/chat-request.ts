@@ -18,6 +18,7 @@ import {
   type CallOrResult,
   callsOfResults,
   foreignTypes,
+  idAt,
   instructed,
   joined,
   lastOfUser,
@@ -203,7 +204,7 @@ function asCalls(messages: readonly ChatMessage[]): CallForm<ChatMessage> {
     },
     result: (message, content, path) => {
       const { role, name, tool_call_id: id } = message;
-      if (role === 'tool') return [resultOf(textAt(id, `${path}.tool_call_id`), content, false)];
+      if (role === 'tool') return [resultOf(idAt(id, `${path}.tool_call_id`), content, message.is_error === true)];
       const call = callsByResult.get(message);
       const callId = call === undefined ? undefined : ids.get(call);
       return [resultOf(callId ?? `the result of ${String(name)}`, content, false)];
@@ -220,7 +221,7 @@ function legacyCallOrResult(message: ChatMessage): CallOrResult<LegacyCall, Chat
 function callPart(call: z.infer<typeof toolCall>, at: string): Part {
   const name = textAt((call.function ?? call.custom)?.name, `${at}.function.name`);
   const input = call.custom === undefined ? callInput(call.function?.arguments ?? '') : wrappedText(call.custom.input);
-  return { type: 'call', id: textAt(call.id, `${at}.id`), name, input };
+  return { type: 'call', id: idAt(call.id, `${at}.id`), name, input };
 }
 
 /**
@@ -254,7 +255,7 @@ function requestAttachments({ messages }: ChatCompletionRequest): AttachmentFiel
 }
 
 const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call', 'tool_call_id', 'reasoning_content']);
-const knownOfResult = new Set([...knownOfMessage, 'name']);
+const knownOfResult = new Set([...knownOfMessage, 'name', 'is_error']);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url', 'file']);
 
 const knownPartTypes = new Set([...Object.keys(chatParts.texts), chatParts.image.type, chatParts.file.type]);

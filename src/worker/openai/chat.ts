@@ -15,7 +15,8 @@ import { senderOf } from '../jobs/file-references.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
-import { chatCompletionRequest, chatFiles, parseChat } from './chat-request.js';
+import { chatFiles, parseChat } from './chat-request.js';
+import { chatBody } from './foreign-chat.js';
 
 function usageOf({ usage }: CompletedAnswer): object {
   return {
@@ -187,7 +188,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
 
 export function postChatCompletions(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, chatCompletionRequest);
+    const body = await readBody(req, res, parts.bodies, chatBody);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
     await parts.files.fill(body, chatFiles, senderOf(res));
     const parsed = parseChat(usesUser ? { ...body, user: undefined } : body);

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
+import { isObject } from '../../shared/text/json-schema.js';
 import type { FileForms } from '../jobs/file-references.js';
 import { type AttachmentFields, ignoredIn } from '../jobs/job-request.js';
 import {
@@ -9,6 +11,7 @@ import {
   callsOfResults,
   foreignParts,
   foreignTypes,
+  idAt,
   instructed,
   joined,
   lastOfUser,
@@ -133,9 +136,9 @@ const asCalls: CallForm<InputItem> = {
     const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
     const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
     const input = item.type === 'custom_tool_call' ? wrappedText(sent) : callInput(sent);
-    return [{ type: 'call', id: textAt(item.call_id, `${path}.call_id`), name, input }];
+    return [{ type: 'call', id: idAt(item.call_id, `${path}.call_id`), name, input }];
   },
-  result: ({ call_id: id }, content, path) => [resultOf(textAt(id, `${path}.call_id`), content, false)],
+  result: ({ call_id: id }, content, path) => [resultOf(idAt(id, `${path}.call_id`), content, false)],
 };
 
 /**
@@ -152,7 +155,8 @@ function asText(items: readonly InputItem[]): CallForm<InputItem> {
 
 /** Returns the JSON of the arguments, or the text for a custom tool. */
 function textInCall({ type, arguments: json, input }: InputItem, path: string): string {
-  return type === 'custom_tool_call' ? textAt(input, `${path}.input`) : textAt(json, `${path}.arguments`);
+  if (type === 'custom_tool_call') return textAt(input, `${path}.input`);
+  return isObject(json) ? stringifyExactly(json) : textAt(json ?? '', `${path}.arguments`);
 }
 
 function callOrResult(item: InputItem): CallOrResult<InputItem, InputItem>[] {

@@ -76,7 +76,7 @@ describe('The command without a service', () => {
     [['models', '--url', 'ftp://relay'], '--url'],
     [['models', '--url', 'unix:relay'], '--url'],
     [['serve', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
-    [['ask', 'x', '--effort', 'huge'], '--effort: must be low, medium or high'],
+    [['ask', 'x', '--effort', 'huge'], '--effort: must be low, medium, high, xhigh or max'],
     [['ask', 'x', '--schema', '{'], '--schema'],
     [['ask', 'x', '--image', '/etc/hostname'], '--image'],
     [['completion', 'csh'], 'completion: the argument must be bash, zsh or fish'],

@@ -67,5 +67,5 @@ describe('The schema of an answer', () => {
 
 it('The efforts are known', () => {
   expect([readEffort(undefined), readEffort('high')]).toEqual([undefined, 'high']);
-  expect(() => readEffort('huge')).toThrow('--effort: must be low, medium or high');
+  expect(() => readEffort('huge')).toThrow('--effort: must be low, medium, high, xhigh or max');
 });

@@ -36,7 +36,7 @@ describe('The completion of bash', () => {
   it.each([
     ['sta', ['status']],
     ['ask --eff', ['--effort']],
-    ['ask --effort ', ['low', 'medium', 'high']],
+    ['ask --effort ', ['low', 'medium', 'high', 'xhigh', 'max']],
     ['serve --cli d', ['demo']],
     ['keys ', ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new']],
     ['completion z', ['zsh']],
@@ -82,7 +82,7 @@ describeWith('/usr/bin/fish')('The completion of fish', () => {
   it.each([
     ['prompt-relay sta', ['status']],
     ['prompt-relay ask --eff', ['--effort']],
-    ['prompt-relay ask --effort ', ['high', 'low', 'medium']],
+    ['prompt-relay ask --effort ', ['high', 'low', 'max', 'medium', 'xhigh']],
     ['prompt-relay completion z', ['zsh']],
   ])('completes "%s"', async (line, completed) => {
     await using folder = await temporaryFolder();

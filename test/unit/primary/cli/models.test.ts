@@ -190,9 +190,12 @@ describe('An effort above high', () => {
 
   it.each([
     ['max', { effort, rulesOf: () => rules }, 'max'],
-    ['xhigh', { effort, rulesOf: () => rules }, 'high'],
-    ['medium', { effort, rulesOf: () => rules }, 'medium'],
+    ['xhigh', { effort, rulesOf: () => rules }, 'low'],
+    ['medium', { effort, rulesOf: () => rules }, 'low'],
+    ['low', { effort, rulesOf: () => ({ ...rules, efforts: ['high'] as const }) }, 'high'],
+    ['low', { effort, rulesOf: () => ({ ...rules, efforts: [] }) }, null],
     ['max', { effort }, 'high'],
+    ['medium', { effort, rulesOf: () => ({ thinking: null, acceptsDemand: true, tokenFactor: 1 }) }, 'medium'],
     ['max', {}, null],
   ] as const)('is passed on only if the program lists it for the model: %s', (requested, extras, expected) => {
     expect(fittingEffort(requested, extras, 'opus')).toBe(expected);

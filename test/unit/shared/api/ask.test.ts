@@ -9,7 +9,7 @@ import {
   usageOf,
 } from '../../../../src/shared/api/ask.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { Image } from '../../../../src/shared/job.js';
+import { allEfforts, type Image } from '../../../../src/shared/job.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
 
 const beginnings: Readonly<Record<Image['mediaType'], Buffer>> = {
@@ -131,8 +131,8 @@ describe('The fields of a request', () => {
   });
 
   it('allow three efforts', () => {
-    expect(['low', 'medium', 'high'].map((value) => effort.safeParse(value).success)).toEqual([true, true, true]);
-    expect(effort.safeParse('max').error?.issues[0]?.message).toBe('must be one of low, medium, high');
+    expect(allEfforts.map((value) => effort.safeParse(value).success)).toEqual(allEfforts.map(() => true));
+    expect(effort.safeParse('huge').error?.issues[0]?.message).toBe('must be one of low, medium, high, xhigh, max');
   });
 });
 

@@ -21,6 +21,7 @@ describe('A request to the Ollama API asks for', () => {
     [false, { thinking: undefined, effort: undefined }],
     [true, { thinking: 'summarized', effort: undefined }],
     ['low', { thinking: 'summarized', effort: 'low' }],
+    ['xhigh', { thinking: 'summarized', effort: 'xhigh' }],
     ['max', { thinking: 'summarized', effort: 'max' }],
   ])('thoughts with think: %j', (think, wanted) => {
     const { thinking, effort } = chat({ think }).job;
@@ -30,7 +31,7 @@ describe('A request to the Ollama API asks for', () => {
   });
 
   it.each(['', 'hard', 'constructor'])('no thoughts with the invalid level %j', (think) => {
-    expect(() => chat({ think })).toThrow('think: must be true, false, low, medium, high or max');
+    expect(() => chat({ think })).toThrow('think: must be true, false, low, medium, high, xhigh or max');
   });
 
   it('a stream, unless it disables streaming', () => {

@@ -303,7 +303,7 @@ describe('A chat completion is rejected, with the field named,', () => {
     [earlier({ role: 'bot', content: 'x' }), 'messages[0].role', 'must be system, developer, user, assistant or tool'],
     [earlier(system([image])), part, 'must be one of text, refusal'],
     [
-      earlier(assistant(undefined, { tool_calls: [{ function: { arguments: {} } }] })),
+      earlier(assistant(undefined, { tool_calls: [{ function: { arguments: 5 } }] })),
       'messages[0].tool_calls[0].function.arguments',
       'must be a string',
     ],
@@ -360,7 +360,11 @@ describe('A chat completion is rejected, with the field named,', () => {
       'messages',
       'missing for x',
     ],
-    [{ tools: [time], messages: [...hi, { role: 'tool', content: 'x' }] }, 'messages[1].tool_call_id', 'must be sent'],
+    [
+      { tools: [time], messages: [...hi, { role: 'tool', content: 'x' }] },
+      'messages',
+      'must have a call for each result; missing for one without an id',
+    ],
     [{ functions: {} }, 'functions', 'must be a list'],
     [{ functions: [{}] }, 'functions[0].name', 'must be sent'],
     [{ function_call: 'weather' }, 'function_call', 'must be none, auto or one function'],

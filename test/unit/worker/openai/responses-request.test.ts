@@ -232,7 +232,7 @@ describe('A response is rejected, with the field named,', () => {
     [items(system([image]), hi), part, 'must be one of input_text'],
     [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].id', 'of a stored response'],
     [items(hi, { type: 'computer_call_output' }), 'input[1].type', 'must be message'],
-    [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
+    [items({ type: 'function_call', arguments: 5 }, hi), 'input[0].arguments', 'must be a string'],
     [asks([{ type: 'input_file', file_url: 'http://x' }]), `input[0].content[0].file_url`, 'does not fetch files'],
     [asks([{ type: 'input_file', filename: 'a.pdf' }]), `input[0].content[0].file_data`, 'must be sent'],
     [asks([{ type: 'input_image' }]), imageUrl, 'must be sent as a data URL'],

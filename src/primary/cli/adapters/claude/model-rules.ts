@@ -83,9 +83,12 @@ export class ClaudeModels {
 
   /** Records the list of the CLI. */
   noteList(models: readonly ListedModel[]): void {
-    for (const { value, resolvedModel, supportedEffortLevels: levels } of models) {
+    // Models without the field have no effort if others have it.
+    const listsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
+    for (const { value, resolvedModel, supportsEffort, supportedEffortLevels: levels } of models) {
       if (resolvedModel === undefined) continue; // an older version
       this.#resolved.set(value, resolvedModel);
+      if (levels === undefined && (supportsEffort === true || !listsEffort)) continue;
       this.#efforts.set(
         withoutContext(resolvedModel),
         allEfforts.filter((effort) => levels?.includes(effort)),

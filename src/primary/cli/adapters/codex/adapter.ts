@@ -7,6 +7,7 @@ import {
   type PrivateHome,
   type ProgramVersion,
 } from '../../contract/adapter.js';
+import type { ModelRules } from '../../contract/model-rules.js';
 import { isObject } from '../common/lines.js';
 import { CodexDecoder } from './decoder.js';
 import { imageInput } from './input.js';
@@ -64,6 +65,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
       image: imageInput,
       schema: strictSchema,
       effort: (effort) => effort,
+      rulesOf: (model) => rulesFor(catalog.efforts.get(model ?? '')),
       thoughts: true,
       tools: 'parallel',
     },
@@ -74,6 +76,11 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
     check: async (consult) => faultOf((await ask(consult, [accountQuery]))[0]),
     listModels: async (consult) => modelsIn(await ask(consult, [accountQuery, modelsQuery])),
   };
+}
+
+/** Returns what is known about a model: its efforts. The program itself decides about thoughts. */
+function rulesFor(efforts: ModelRules['efforts']): ModelRules {
+  return { thinking: null, acceptsDemand: true, tokenFactor: 1, ...(efforts && { efforts }) };
 }
 
 /** Returns the same arguments for every launch, so that one standby process serves every job. */

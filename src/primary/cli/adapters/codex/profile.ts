@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
+import { allEfforts, type Effort } from '../../../../shared/job.js';
 import { type Consult, filePlace } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { codexAnswers, configQuery } from './lines.js';
@@ -112,9 +113,18 @@ interface CodexCatalog {
   /** JSON in the form that the program reads. */
   readonly text: string;
   readonly defaultEfforts: DefaultEfforts;
+  /** Efforts by the name of the model. */
+  readonly efforts: ReadonlyMap<string, readonly Effort[]>;
 }
 
-const entry = z.looseObject({ slug: z.string(), default_reasoning_level: z.string().nullish().catch(null) });
+const entry = z.looseObject({
+  slug: z.string(),
+  default_reasoning_level: z.string().nullish().catch(null),
+  supported_reasoning_levels: z
+    .array(z.object({ effort: z.string() }))
+    .optional()
+    .catch(undefined),
+});
 const printed = z.object({ models: z.array(entry).min(1) });
 
 /** Fields that describe how to call a model, but no tools. All other fields are dropped. */
@@ -153,8 +163,12 @@ function safeCatalog(stdout: string): CodexCatalog | null {
     ...Object.fromEntries(Object.entries(model).filter(([key]) => passedOn.has(key))),
     ...safe,
   }));
-  const efforts = data.models.flatMap(({ slug, default_reasoning_level: level }) =>
+  const defaults = data.models.flatMap(({ slug, default_reasoning_level: level }) =>
     level == null ? [] : [[slug, level] as const],
   );
-  return { text: JSON.stringify({ models }), defaultEfforts: new Map(efforts) };
+  const efforts = data.models.flatMap(({ slug, supported_reasoning_levels: levels }) => {
+    const names = levels?.map(({ effort }) => effort);
+    return names === undefined ? [] : [[slug, allEfforts.filter((effort) => names.includes(effort))] as const];
+  });
+  return { text: JSON.stringify({ models }), defaultEfforts: new Map(defaults), efforts: new Map(efforts) };
 }

@@ -49,7 +49,7 @@ describe('The model behind a short name', () => {
             { value: 'default', resolvedModel: 'claude-opus-4-5', displayName: 'Default' },
             {
               ...{ value: 'sonnet', resolvedModel: 'claude-sonnet-5-5[1m]', displayName: 'Sonnet' },
-              supportedEffortLevels: ['low', 'high', 'of tomorrow'],
+              ...{ supportsEffort: true, supportedEffortLevels: ['low', 'high', 'of tomorrow'] },
             },
           ],
         },
@@ -63,6 +63,9 @@ describe('The model behind a short name', () => {
     expect(learnt.rulesOf(null)).toMatchObject({ thinking: ['enabled', 'disabled'], efforts: [] });
     expect(learnt.rulesOf('sonnet')).toMatchObject({ acceptsDemand: false, efforts: ['low', 'high'] });
     expect(learnt.rulesOf('claude-sonnet-5-5').efforts).toEqual(['low', 'high']);
+    const without = { resolvedModel: 'claude-opus-5', displayName: 'Opus', supportsEffort: true };
+    learnt.noteList([{ value: 'opus', ...without }]);
+    expect(learnt.rulesOf('opus')).not.toHaveProperty('efforts');
   });
 
   it('is the one that has answered, but a full name always stands for itself', () => {

@@ -12,6 +12,7 @@ const models = {
   models: [
     {
       slug: 'gpt-x',
+      supported_reasoning_levels: [{ effort: 'low' }, { effort: 'xhigh' }, { effort: 'ultra' }],
       display_name: 'GPT X',
       description: 'A model',
       shell_type: 'unified_exec',
@@ -113,6 +114,12 @@ describe('The codex adapter', () => {
     expect(Object.keys(first ?? {})).not.toContain('tool_mode');
     expect(second).toMatchObject({ default_reasoning_level: 'low', context_window: null });
     expect(Object.keys(second ?? {})).not.toContain('a_tool');
+  });
+
+  it('knows the efforts that the program lists for a model', async () => {
+    const { extras } = await learn(new ConsultedCodex());
+    const effortsOf = (model: string | null) => extras.rulesOf?.(model).efforts;
+    expect(['gpt-x', 'gpt-y', null].map(effortsOf)).toEqual([['low', 'xhigh'], undefined, undefined]);
   });
 
   it('starts codex in the same way for every launch, so that a standby process serves any job', async () => {
