@@ -72,6 +72,7 @@ import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';
 import { showRequest } from '../src/worker/ollama/models.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
+import { completionRequest } from '../src/worker/openai/completions.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
 import { fileOperations } from './openapi-files.js';
 
@@ -180,6 +181,7 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/models': 'For SDKs',
   '/v1/models/{id}': 'For SDKs',
   '/v1/chat/completions': 'For SDKs',
+  '/v1/completions': 'For SDKs',
   '/v1/responses': 'For SDKs',
   '/v1/responses/{response_id}': 'For SDKs',
   '/v1/responses/{response_id}/input_items': 'For SDKs',
@@ -623,6 +625,17 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     }),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ object: z.literal('chat.completion'), choices: z.array(z.looseObject({})) }),
+    okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
+  },
+  'POST /v1/completions': {
+    id: 'createCompletion',
+    summary: 'Completions of a prompt in the older form of the OpenAI API',
+    description:
+      'The prompt becomes the only message of a chat completion. The header `X-Ignored-Parameters` names the fields that have no effect.',
+    requestParams: once,
+    requestBody: json(completionRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ object: z.literal('text_completion'), choices: z.array(z.looseObject({ text: z.string() })) }),
     okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
   },
   'POST /v1/responses': {

@@ -79,6 +79,7 @@ import {
 } from './ollama/models.js';
 import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
 import { postChatCompletions } from './openai/chat.js';
+import { postCompletions } from './openai/completions.js';
 import {
   cancelResponse,
   deleteResponse,
@@ -168,6 +169,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   const capped = rateCap(rateWindows(primary, settings));
   const throughDoor = [mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary)];
   addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
+  addRoute(app, '/v1/completions', { post: [...throughDoor, postCompletions(parts)] });
   app.get('/v1/responses', atRoute('/v1/responses'), refuseWebSocket);
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });

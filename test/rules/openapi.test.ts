@@ -133,6 +133,7 @@ describe('As OpenAPI 3.1, it', () => {
       'post /store/verify',
       'post /store/purge',
       'post /v1/chat/completions',
+      'post /v1/completions',
       'post /v1/responses',
       'post /v1/messages',
       'post /v1/messages/count_tokens',

@@ -115,6 +115,7 @@ const doors = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
   { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/completions', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'GET', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'DELETE', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },

@@ -17,24 +17,25 @@ import { mcpErrors } from '../mcp/messages.js';
  * Matches the beginning of a door's path. `GET /chat/{conversation_id}` has no conflict, because no id is
  * `completions`.
  */
-const doors = /^(?:batches|chat\/completions|files|responses|messages)(?:\/|$)|^models\/./;
+const doors = /^(?:batches|chat\/completions|completions|files|responses|messages)(?:\/|$)|^models\/./;
 
 /** Paths of OpenAI's and Anthropic's APIs that this service does not support. No native path begins with one. */
 const absentHere = new Set(
   (
-    'assistants audio complete completions containers conversations edits embeddings engines evals ' +
+    'assistants audio complete containers conversations edits embeddings engines evals ' +
     'fine_tuning images moderations organization realtime rerank skills threads uploads vector_stores videos'
   ).split(' '),
 );
 /** Paths of `absentHere` that Anthropic's API has. */
 const anthropicOnly = new Set(['complete', 'skills']);
 
+/** Paths here that Anthropic's API does not have. */
+const openAiOnly = new Set(['batches', 'chat', 'completions', 'responses']);
+
 /** Whether only OpenAI's API has this path. A gateway may add Anthropic's version header to all requests. */
 function isOnlyOpenAi(path: string): boolean {
   const [, , name = ''] = path.split('/', 3);
-  return (
-    name === 'batches' || name === 'chat' || name === 'responses' || (absentHere.has(name) && !anthropicOnly.has(name))
-  );
+  return openAiOnly.has(name) || (absentHere.has(name) && !anthropicOnly.has(name));
 }
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
@@ -92,7 +93,7 @@ function isOfOllama({ path }: Pick<Request, 'path'>): boolean {
 }
 
 const present =
-  'POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET /v1/models';
+  'POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET /v1/models';
 
 /** Answers an unknown path below /v1. Express has already removed /v1 from it. */
 export const noSuchDoor: Handler = ({ path }) => {

@@ -137,13 +137,15 @@ function withPairedIds(turns: readonly Message[]): Message[] {
   for (const [at, { calls = [] }] of turns.entries()) {
     const next = paired[at + 1];
     const results = next?.results ?? [];
-    if (calls.every(({ id }) => id !== '') && results.every(({ id }) => id !== '')) continue;
+    const hasUnnamed = calls.some(({ id }) => id === '');
+    if (!hasUnnamed && results.every(({ id }) => id !== '')) continue;
     const named = calls.map((call, index) => (call.id === '' ? { ...call, id: `call_unnamed_${at}_${index}` } : call));
-    const open = named.filter(({ id }) => results.every((result) => result.id !== id));
+    const answered = new Set(results.map(({ id }) => id));
+    const open = named.filter(({ id }) => !answered.has(id)).values();
     const known = new Set(named.map(({ id }) => id));
-    const isUnpaired = ({ id }: ToolResult) => id === '' || (!known.has(id) && calls.some((call) => call.id === ''));
+    const isUnpaired = ({ id }: ToolResult) => id === '' || (hasUnnamed && !known.has(id));
     const own = results.map((result) =>
-      isUnpaired(result) ? { ...result, id: open.shift()?.id ?? result.id } : result,
+      isUnpaired(result) ? { ...result, id: open.next().value?.id ?? result.id } : result,
     );
     if (calls.length > 0) paired[at] = { ...(paired[at] as Message), calls: named };
     if (next !== undefined && results.length > 0) paired[at + 1] = { ...next, results: own };

@@ -18,7 +18,8 @@ import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import { chatFiles, parseChat } from './chat-request.js';
 import { chatBody } from './foreign-chat.js';
 
-function usageOf({ usage }: CompletedAnswer): object {
+/** Returns the usage in the form of completions. */
+export function usageOf({ usage }: CompletedAnswer): object {
   return {
     prompt_tokens: usage.input,
     completion_tokens: usage.output,

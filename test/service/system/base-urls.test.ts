@@ -7,7 +7,7 @@ const app = 'app://obsidian.md';
 const hi = [{ role: 'user', content: 'Hi' }];
 const anthropic = { 'anthropic-version': '2023-06-01' };
 const present =
-  'there are POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET';
+  'there are POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET';
 
 let service: Service;
 
@@ -89,7 +89,7 @@ describe('A base URL for SDKs', () => {
   it.each<[string, string, object]>([
     ['/v1/embeddings', 'this service has no embeddings', {}],
     ['/embeddings', 'this service has no embeddings', {}],
-    ['/v1/v1/completions', 'this service has no completions', {}],
+    ['/v1/v1/images', 'this service has no images', {}],
     ['/moderations', 'this service has no moderations', {}],
     ['/audio/transcriptions', 'this service has no audio', {}],
     ['/v1/vector_stores/x', 'this service has no vector stores', {}],

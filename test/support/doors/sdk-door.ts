@@ -8,6 +8,7 @@ import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
+import { postCompletions } from '../../../src/worker/openai/completions.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
@@ -88,6 +89,7 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     '/v1/models': getDoorModels(parts.primary, modelsContext),
     '/v1/responses': postResponses(parts),
     '/v1/chat/completions': postChatCompletions(parts),
+    '/v1/completions': postCompletions(parts),
     '/v1/messages': postMessages(parts),
     '/v1/messages/count_tokens': postCountTokens(parts),
   };

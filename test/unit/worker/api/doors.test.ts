@@ -13,6 +13,7 @@ describe('A path', () => {
   it.each([
     ['/v1/chat/completions', '/v1/chat/completions'],
     ['/chat/completions', '/v1/chat/completions'],
+    ['/completions', '/v1/completions'],
     ['/v1/v1/chat/completions', '/v1/chat/completions'],
     ['/v1//chat/completions', '/v1/chat/completions'],
     ['//chat/completions', '/v1/chat/completions'],

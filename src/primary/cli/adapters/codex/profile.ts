@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import { allEfforts, type Effort } from '../../../../shared/job.js';
-import { type Consult, filePlace } from '../../contract/adapter.js';
+import { type Consult, type Effort, filePlace } from '../../contract/adapter.js';
+import { allEfforts } from '../../contract/model-rules.js';
 import { jsonOf } from '../common/lines.js';
 import { codexAnswers, configQuery } from './lines.js';
 import type { DefaultEfforts } from './thread.js';
