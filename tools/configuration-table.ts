@@ -15,7 +15,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
-  MODEL_API_KEY_FILE: ['file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`'],
+  MODEL_API_KEY_FILE: [
+    'file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`. Read only at the start: a removed key works until a restart',
+  ],
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
   MODEL_API_ACCOUNTS_FILE: [
     'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
@@ -132,7 +134,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_SEARCH: [
     'who [searches the web](clis.md#web-search) for clients whose key has the option `search`: `native`: the tool of claude; `mcp:URL`: the service, by an MCP server, for any CLI',
   ],
-  MODEL_API_SEARCH_TOKEN_FILE: ['file with the bearer token for that server'],
+  MODEL_API_SEARCH_TOKEN_FILE: ['file with the bearer token for that server. Read only at the start'],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers see the stderr of a failed model CLI without known secrets; it may name paths',
   ],
@@ -153,7 +155,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_API_LOG_FORMAT: ['`json`; `text` for people; `auto`: `text` on a terminal, else `json`'],
   MODEL_CODE_OAUTH_TOKEN: ['credential of the CLI; no other program gets it'],
-  MODEL_CODE_OAUTH_TOKEN_FILE: ['file with that token; else `$CREDENTIALS_DIRECTORY/oauth_token` of systemd'],
+  MODEL_CODE_OAUTH_TOKEN_FILE: [
+    'file with that token; else `$CREDENTIALS_DIRECTORY/oauth_token` of systemd. Read only at the start; the `token-file` of an [account](accounts.md) is read again when it changes',
+  ],
   OTEL_EXPORTER_OTLP_ENDPOINT: [
     'collector for [traces](monitoring.md#traces), such as `http://localhost:4318`, without `/v1/traces`',
     'no traces',

@@ -1,5 +1,6 @@
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
+import { ignoreFailure } from '../shared/errors.js';
 import { nameWarnings } from './access/keys-file.js';
 import { UserConnections } from './access/user-connections.js';
 import { endJobsWithoutAccess } from './api/ended-access.js';
@@ -51,7 +52,7 @@ export class Service {
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
-    // Redis may be reachable only later, and the next refresh repeats this
+    // Redis may be reachable only later, and the next refresh repeats this, and records a defect
     await budgets.refresh(usageJournal).catch(() => {});
     await madeKeys.refresh();
     const jobs = await background.restore();
@@ -94,7 +95,7 @@ export class Service {
     });
     const { store, budgets, usageJournal, madeKeys } = this.#parts;
     clock.every(keysCheckMs, () => void madeKeys.refresh());
-    const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store logs its failures
+    const refresh = () => void budgets.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
     if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
       endJobsWithoutAccess(this.#parts, clock);

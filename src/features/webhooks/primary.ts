@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { openTable, type TableStore } from '../../primary/store/contract/tables.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { Callbacks } from './callbacks.js';
 import { type Delivery, deliveryTable } from './deliveries.js';
@@ -46,7 +47,7 @@ export function createWebhooks(
           read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
         },
       ],
-      restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(() => {}), // the store logs its failure
+      restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(ignoreFailure), // the store logs its failure
       start: () => {
         webhooks?.start();
         notices?.start();

@@ -14,7 +14,7 @@ import {
 } from '../../shared/config/api-keys.js';
 import { OptionFault, type OptionTable } from '../../shared/config/key-options.js';
 import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
-import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
+import { ignoreFailure, invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
@@ -73,9 +73,9 @@ export class MadeKeys {
     return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map((key) => this.#viewOf(key));
   }
 
-  /** Reads the keys that other hosts have changed. Never rejects. */
+  /** Reads the keys that other hosts have changed. Rejects only with a defect: the store or `#read` logs other failures. */
   refresh(): Promise<void> {
-    return this.#inLine(() => this.#read()).catch(() => {}); // the store or `#read` logs the failure
+    return this.#inLine(() => this.#read()).catch(ignoreFailure);
   }
 
   /** Makes a key. Only its digest is stored. */

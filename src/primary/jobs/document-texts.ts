@@ -1,3 +1,5 @@
+import { StringDecoder } from 'node:string_decoder';
+import { yieldToEventLoop } from '../../shared/clock.js';
 import { type Attachment, type FileDocument, isDocument } from '../../shared/job.js';
 import { blankLine } from '../../shared/text/turns.js';
 import type { Message, ToolResult, Turn } from '../cli/contract/adapter.js';
@@ -58,12 +60,12 @@ async function contentTexts<C extends DocumentContent>(content: C, read: ReadDoc
   let end = 0;
   const shownImages: Attachment[] = [];
   const add = (piece: string) => {
-    if (piece !== '') whole += whole === '' || whole.endsWith(blankLine) ? piece : blankLine + piece;
+    if (piece !== '') whole += whole === '' ? piece : blankLine + piece;
   };
   for (const each of images.toSorted((a, b) => a.at - b.at)) {
     add(text.slice(end, each.at).trim());
     end = each.at;
-    if (isDocument(each)) add(marked(each, await read(each)));
+    if (isDocument(each)) add(await marked(each, await read(each)));
     else shownImages.push({ ...each, at: whole.length });
   }
   add(text.slice(end).trimStart());
@@ -71,18 +73,45 @@ async function contentTexts<C extends DocumentContent>(content: C, read: ReadDoc
 }
 
 /** Wraps the text of a document in a tag with its name and context. The text itself cannot close the tag. */
-function marked({ name, context = '' }: FileDocument, text: string): string {
-  const inner = text.replaceAll('</document', '<\\/document').trim();
+async function marked({ name, context = '' }: FileDocument, text: string): Promise<string> {
+  const inner = (await withoutEndTags(text)).trim();
   const attributes = Object.entries({ name, context }).flatMap(([key, value]) =>
     value === '' ? [] : [` ${key}=${JSON.stringify(value)}`],
   );
   return `<document${attributes.join('')}>\n${inner}\n</document>`;
 }
 
+/** Length of the text that is read in one turn of the event loop, in UTF-16 units or in base64. */
+const pieceLength = 256 * 1024;
+const endTag = '</document';
+
+/** Escapes the end tags in a text, which may have a million of them. Yields to the event loop between its pieces. */
+async function withoutEndTags(text: string): Promise<string> {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    if (at > 0) await yieldToEventLoop();
+    const end = Math.min(at + pieceLength, text.length);
+    const tag = text.slice(end - endTag.length, end + endTag.length).indexOf(endTag); // no tag is cut
+    const to = tag < 0 ? end : end - endTag.length + tag;
+    pieces.push(text.slice(at, to).replaceAll(endTag, '<\\/document'));
+    at = to;
+  }
+  return pieces.join('');
+}
+
+/** Decodes a text. Yields to the event loop between its pieces. */
+async function decoded(base64: string): Promise<string> {
+  const decoder = new StringDecoder('utf8');
+  const pieces: string[] = [];
+  for (let at = 0; at < base64.length; at += pieceLength) {
+    if (at > 0) await yieldToEventLoop();
+    pieces.push(decoder.write(Buffer.from(base64.slice(at, at + pieceLength), 'base64')));
+  }
+  return pieces.join('') + decoder.end();
+}
+
 /** Returns a function that reads the documents of a client: PDFs by their reader, texts at once. */
 export function documentReader(pdfs: Pick<PdfReader, 'readText'>, client: string, signal: AbortSignal): ReadDocument {
   return async (document) =>
-    document.mediaType === 'text/plain'
-      ? Buffer.from(document.data, 'base64').toString()
-      : pdfs.readText(document, client, signal);
+    document.mediaType === 'text/plain' ? decoded(document.data) : pdfs.readText(document, client, signal);
 }

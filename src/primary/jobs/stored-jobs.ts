@@ -103,12 +103,13 @@ export class StoredJobs {
   async end(id: string, client: string, end: JobEnd, { text, output }: EventLog): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withOutput(withoutText(end), output) };
     const answer = answerOf(end, text);
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
       try {
         if (await this.#store.end(id, ended, answer)) return end;
         const standing = (await this.#store.find(id, client))?.end;
         return standing == null ? end : withoutOutput(standing);
-      } catch {
+      } catch (error) {
+        if (isFirst) void Promise.reject(error).catch(ignoreFailure); // records a defect, which may last
         await delay(this.#clock, retryMs);
       }
     }

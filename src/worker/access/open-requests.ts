@@ -57,7 +57,6 @@ export class OpenRequests {
     this.#isChecking = true;
     const { version } = this.#keys;
     const hasChanged = version !== this.#checkedVersion;
-    this.#checkedVersion = version;
     let checked = 0;
     try {
       for (const request of [...this.#open]) {
@@ -65,6 +64,7 @@ export class OpenRequests {
         this.#endIfOver(request);
         if (++checked % sliceRequests === 0) await yieldToEventLoop();
       }
+      this.#checkedVersion = version; // only now: after a defect, the next check compares all keys again
     } finally {
       this.#isChecking = false; // a defect in one check must not end all later ones
     }

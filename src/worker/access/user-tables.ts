@@ -99,7 +99,7 @@ export class UserNames {
 
   /** Returns `uid-1234` for a user without a name. */
   async nameOf(uid: number): Promise<string> {
-    await this.#refresh().catch(() => {});
+    await this.#refresh().catch(() => {}); // without a free descriptor, a user must not become another client
     return this.#names.get(uid) ?? `uid-${uid}`;
   }
 

@@ -2,12 +2,14 @@ import type { Request } from 'express';
 import { invalid } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, uploadPurposes } from '../../shared/files.js';
 import { LineCounter } from '../../shared/text/line-counter.js';
+import { piecesOf } from '../../shared/text/well-formed.js';
 import type { ReadingPace } from '../http/body.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { readForm } from '../http/multipart.js';
 
 /** Bytes that are sent to the primary at once. */
 const pieceBytes = 192 * 1024;
+const lineEnd = Buffer.from('\n');
 const minTtlSeconds = 3600;
 const maxTtlSeconds = 30 * 86_400;
 
@@ -62,7 +64,8 @@ export async function storeFile(
   const encoded = function* () {
     for (const line of lines) {
       count++;
-      yield Buffer.from(`${line}\n`);
+      for (const piece of piecesOf(line, pieceBytes)) yield Buffer.from(piece); // a line may be as long as a body
+      yield lineEnd;
     }
   };
   try {

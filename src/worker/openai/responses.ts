@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { startingAfterQuery, streamQuery } from '../../shared/api/jobs.js';
 import { inLines } from '../../shared/async.js';
 import type { AcceptedView, JobView } from '../../shared/background.js';
+import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
@@ -113,6 +114,9 @@ function bodyReader(primary: Primary): BodyReader {
 /** Id of an answer's item, which has the kind of the item and the id of the response. */
 const itemId = /^(?:msg|fc|rs)_([\da-f-]{36})(?:_\d+)?$/;
 
+/** Items that are resolved in one turn of the event loop. */
+const itemsAtOnce = 1000;
+
 /**
  * Replaces references to stored items by the items. Each response is read once. The bytes that are read, and the
  * resulting body, must each fit into the body limit. Throws `validation_error` and `payload_too_large`, and rejects
@@ -129,6 +133,7 @@ async function withReferences(
   const references = new References(res, limitBytes, read);
   const items: InputItem[] = [];
   for (const [index, item] of input.entries()) {
+    if (index % itemsAtOnce === itemsAtOnce - 1) await yieldToEventLoop();
     items.push(isReference(item) ? await references.item(item, `input.${index}.id`) : item);
   }
   return { ...body, input: items };

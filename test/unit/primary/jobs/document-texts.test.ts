@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { withDocumentTexts } from '../../../../src/primary/jobs/document-texts.js';
+import { documentReader, withDocumentTexts } from '../../../../src/primary/jobs/document-texts.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Attachment, FileDocument, Image } from '../../../../src/shared/job.js';
 import { settled } from '../../../support/basics/settled.js';
@@ -92,6 +92,27 @@ describe('A document for a program that takes documents', () => {
     const shown = { text: 'found\n\n<document name="b.pdf">\ntext of b.pdf\n</document>', images: [] };
     expect(harness.processes[1]?.turns[0]?.results).toEqual([{ id: '1', isError: false, ...shown }]);
     await harness.expectTidy();
+  });
+});
+
+describe('A long document for a program that takes none', () => {
+  const read = documentReader({ readText: async () => '' }, 'key a', new AbortController().signal);
+
+  it('is read in several turns of the event loop, and no character or end tag is cut', async () => {
+    let turns = 0;
+    let isRead = false;
+    const count = () => {
+      if (!isRead) setImmediate(count);
+      turns++;
+    };
+    count();
+    const content = `${'aé漢😀'.repeat(200_000)}${'</document>'.repeat(60_000)}`;
+    const turn = { ...plainLaunch(null), text: 'x', images: [text(content), text(content)], history: [] };
+    const { text: whole } = await withDocumentTexts(turn, false, read);
+    isRead = true;
+    const document = `<document>\n${content.replaceAll('</d', '<\\/d')}\n</document>`;
+    expect(whole === `${document}\n\n${document}\n\nx`).toBe(true);
+    expect(turns).toBeGreaterThan(20);
   });
 });
 
