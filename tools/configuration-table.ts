@@ -29,7 +29,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis. It also holds the sizes of models and the date of the first start',
     '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',
   ],
-  MODEL_API_AUDIT_FILE: ['file with a line of JSON for each [act of an administrator](clients.md#audit)', 'none'],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
     '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',

@@ -3,7 +3,6 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
-import { auditLimitQuery, auditList } from '../src/shared/api/audit.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
   conversationList,
@@ -167,7 +166,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/keys': 'The service',
   '/keys/{name}': 'The service',
   '/keys/{name}/rotate': 'The service',
-  '/audit': 'The service',
   '/store/backup': 'The service',
   '/store/verify': 'The service',
   '/store/purge': 'The service',
@@ -539,16 +537,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: newKeyAnswer,
     okText: 'The new key, which is not shown again.',
   },
-  'GET /audit': {
-    id: 'listAudit',
-    summary: 'What administrators have done',
-    description:
-      'The newest records first: keys over HTTP, purged clients, ended jobs, health checks, backups, reloads. Without `MODEL_API_AUDIT_FILE`, only those since the start of the service.',
-    requestParams: { query: z.object({ limit: auditLimitQuery.optional() }) },
-    security: keyNeeded,
-    ok: auditList,
-    okText: 'The records.',
-  },
   'POST /store/backup': {
     id: 'backUpStore',
     summary: 'Copy the file of the store',
@@ -867,8 +855,11 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 type AnyEndpoint = Pick<Endpoint, 'method' | 'errors' | 'success' | 'others'> & { readonly route: string };
 
 /** Returns the description of an endpoint of a feature. */
-function addedOperation({ id, summary, description, answer, answerText }: FeatureEndpoint): Operation {
-  return { id, summary, description, security: keyNeededIfConfigured, ok: answer, okText: answerText };
+function addedOperation({ id, summary, description, query, alwaysNeedsKey, ...rest }: FeatureEndpoint): Operation {
+  const { answer: ok, answerText: okText } = rest;
+  const security = alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
+  const requestParams = query && { query: z.object(query) };
+  return { id, summary, description, ...(requestParams && { requestParams }), security, ok, okText };
 }
 
 function operationOf(endpoint: AnyEndpoint, operation: Operation): ZodOpenApiOperationObject {

@@ -1,3 +1,4 @@
+import type { OperatorAct } from '../shared/acts.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
@@ -8,7 +9,6 @@ import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
 import { Signals } from '../shared/signals.js';
-import { AuditLog } from './access/audit-log.js';
 import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
 import { FileFaults } from './access/file-faults.js';
@@ -241,8 +241,7 @@ function createAccess({ config, host, names, store }: StartInput) {
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
   const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), budgets, clock);
-  const audit = new AuditLog(config.auditFile, clock, log);
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, budgets, searches, audit };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, budgets, searches };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -382,7 +381,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
     ...{ runner, room, turnGate, clock, observer },
     ...{ store: store.jobs, stored: storedJobs },
     recordEnd: (by: string, jobId: string, requestId: string) =>
-      parts.audit.record({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
+      parts.features.beforeAct({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
   };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
@@ -391,7 +390,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, names, addresses, clients, fileFaults, audit, metrics, scrape, store } = parts;
+  const { config, host, names, addresses, clients, fileFaults, metrics, scrape, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds, calls: parts.calls };
@@ -416,8 +415,9 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
   const ownKeys =
     config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile, config.madeKeys !== null, keyOptions);
+  const beforeAct = (act: OperatorAct) => parts.features.beforeAct(act);
   const madeKeys = new MadeKeys({
-    ...{ store: store.madeKeys ?? ownKeys, clients, keyOptions, onChange: sendKeys, audit, fileFaults, clock, log },
+    ...{ store: store.madeKeys ?? ownKeys, clients, keyOptions, onChange: sendKeys, beforeAct, fileFaults, clock, log },
     ...{ reportsCosts: names.reportCosts, ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock) },
   });
   return { workers, keysFile, madeKeys };

@@ -131,16 +131,16 @@ export class Service {
     if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has exited');
   }
 
-  /** Replaces the workers, unless no record of this can be written. Jobs, the queue and conversations are unaffected. */
+  /** Replaces the workers, unless a feature refuses this. Jobs, the queue and conversations are unaffected. */
   async reload(): Promise<void> {
-    const { host, supervisor, workers, keysFile, accountsFile, audit } = this.#parts;
+    const { host, supervisor, workers, keysFile, accountsFile, features } = this.#parts;
     if (supervisor.phase !== 'ready') return;
-    const record = { act: 'service_reloaded', by: 'signal SIGHUP', target: null, request_id: null } as const;
-    const isRecorded = await audit.record(record).then(
+    const act = { act: 'service_reloaded', by: 'signal SIGHUP', target: null, request_id: null } as const;
+    const isAllowed = await features.beforeAct(act).then(
       () => true,
       () => false, // logged
     );
-    if (!isRecorded) return;
+    if (!isAllowed) return;
     host.log.info('reload_start');
     await keysFile?.reread();
     await accountsFile?.reread();

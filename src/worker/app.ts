@@ -45,7 +45,7 @@ import {
 } from './api/doors.js';
 import { deleteFile, getFile, getFileContent, getFiles, postFile } from './api/files.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
-import { deleteKey, getAudit, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
+import { deleteKey, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
 import { getMetrics } from './api/metrics.js';
 import {
   getHealth,
@@ -280,7 +280,6 @@ function addOperatorRoutes(app: Express, { primary, authority, bodies, features 
     delete: [mayManageKeys, deleteKey(primary)],
   });
   addRoute(app, '/keys/{name}/rotate', { post: [mayManageKeys, postRotate(primary, bodies)] });
-  addRoute(app, '/audit', { get: [mayOperate, getAudit(primary)] });
   addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
   addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
   addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });

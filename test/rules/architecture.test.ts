@@ -567,6 +567,7 @@ describe('Every file that decides something', () => {
   /** Files tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
+    'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/demo/': 'test/unit/demo/program.test.ts',

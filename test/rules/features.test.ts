@@ -26,6 +26,7 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
  */
 const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named: Readonly<Record<string, string>> }>> =
   {
+    audit: { pattern: /audit/i, named: {} },
     webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
 

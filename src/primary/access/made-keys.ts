@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { OperatorAct } from '../../shared/acts.js';
 import type { KeyView, NewKey } from '../../shared/api/keys.js';
 import { dayQuery } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
@@ -18,7 +19,6 @@ import { ignoreFailure, invalid, RelayError, storeUnavailable } from '../../shar
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
-import type { AuditLog } from './audit-log.js';
 import type { Clients } from './clients.js';
 import { type FileFaults, shownFaults } from './file-faults.js';
 import type { RateLimit } from './rate-limit.js';
@@ -33,7 +33,8 @@ export interface MadeKeysParts {
   readonly keyOptions: OptionTable;
   /** Sends the keys to the workers. */
   readonly onChange: () => void;
-  readonly audit: Pick<AuditLog, 'record'>;
+  /** Rejects if an act must be refused. */
+  readonly beforeAct: (act: OperatorAct) => Promise<void>;
   readonly fileFaults: FileFaults;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
@@ -49,7 +50,7 @@ const maxKeys = 1000;
 const idBytes = 6;
 /** Attempts of one change while other hosts change keys, too. */
 const maxAttempts = 10;
-/** Acts of a person on own keys in an hour, because each writes a record of the audit. A removal is always possible. */
+/** Acts of a person on own keys in an hour, because each may write a record. A removal is always possible. */
 export const ownActs = { maxRequests: 30, windowMs: 3_600_000 };
 
 /**
@@ -200,13 +201,13 @@ export class MadeKeys {
   #update<T>(by: Actor, act: KeyAct, name: string, change: () => Change<T>): Promise<T> {
     return this.#inLine(async () => {
       this.#checkActor(by);
-      const { store, audit, log } = this.#parts;
+      const { store, beforeAct, log } = this.#parts;
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         await this.#read();
         const { client, keys, answer } = change();
         if (attempt === 1) {
           if (!by.isAdmin && act !== 'key_removed') await this.#countOwnAct(by.client);
-          await audit.record({ act, by: by.client, target: client, request_id: by.requestId });
+          await beforeAct({ act, by: by.client, target: client, request_id: by.requestId });
         }
         if (!(await store?.write(keys))) continue;
         this.#activate(keys);

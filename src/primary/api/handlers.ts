@@ -17,7 +17,6 @@ import type {
 import type { JobRequest } from '../../shared/job.js';
 import { workerLogFd } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
-import type { AuditLog } from '../access/audit-log.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
@@ -118,7 +117,7 @@ export interface Services {
   readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
-  readonly features: Pick<FeatureHooks, 'admitBackground' | 'handlers'>;
+  readonly features: Pick<FeatureHooks, 'admitBackground' | 'beforeAct' | 'handlers'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'openTurns' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
@@ -145,7 +144,6 @@ export interface Services {
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
   readonly madeKeys: Pick<MadeKeys, 'list' | 'make' | 'change' | 'remove' | 'rotate'>;
-  readonly audit: Pick<AuditLog, 'record' | 'list'>;
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
@@ -240,7 +238,7 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     version: () => status.version(),
     recheck: async ({ by }) => {
       const { client, requestId } = by;
-      await services.audit.record({ act: 'health_rechecked', by: client, target: null, request_id: requestId });
+      await services.features.beforeAct({ act: 'health_rechecked', by: client, target: null, request_id: requestId });
       await services.recheck();
       return healthText(true);
     },

@@ -1,9 +1,9 @@
 import type { PurgeReport } from '../../shared/api/store.js';
 import { holderOf, readClientId, writeClientId } from '../../shared/client.js';
 import type { Config } from '../../shared/config/config.js';
-import type { AuditLog } from '../access/audit-log.js';
 import type { Clients } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
@@ -33,18 +33,18 @@ export function storeUpkeep(
     KnownClients & {
       readonly config: Config;
       readonly host: Pick<Host, 'clock' | 'log'>;
-      readonly audit: Pick<AuditLog, 'record'>;
+      readonly features: Pick<FeatureHooks, 'beforeAct'>;
     },
 ): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
-  const { config, host, store, audit } = parts;
+  const { config, host, store, features } = parts;
   return {
     backupStore: async ({ name, by }) => {
-      await audit.record({ act: 'store_backed_up', by: by.client, target: name, request_id: by.requestId });
+      await features.beforeAct({ act: 'store_backed_up', by: by.client, target: name, request_id: by.requestId });
       return store.upkeep.backup(name);
     },
     verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
     purgeClient: async ({ client, by }) => {
-      await audit.record({ act: 'client_purged', by: by.client, target: client, request_id: by.requestId });
+      await features.beforeAct({ act: 'client_purged', by: by.client, target: client, request_id: by.requestId });
       let report = await purgeClient(parts, client);
       for (const key of await keysOfPerson(parts, client)) {
         const { removed, copies } = await purgeClient(parts, key);

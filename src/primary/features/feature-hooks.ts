@@ -1,3 +1,4 @@
+import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { JobRecord } from '../store/contract/jobs.js';
@@ -17,7 +18,7 @@ export class FeatureHooks {
   }
 
   get counters(): readonly FeatureCounter[] {
-    return this.#parts.flatMap(({ counters }) => counters);
+    return this.#parts.flatMap(({ counters = [] }) => counters);
   }
 
   /** Handlers of the calls of all features. */
@@ -25,14 +26,19 @@ export class FeatureHooks {
     return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as PrimaryPart['handlers'];
   }
 
+  /** Must be called before each act of an administrator. Rejects if a feature refuses it. */
+  async beforeAct(act: OperatorAct): Promise<void> {
+    for (const part of this.#parts) await part.beforeAct?.(act);
+  }
+
   /** Throws if a feature refuses this background job. */
   admitBackground(request: JobRequest, form: JobForm): void {
-    for (const { job } of this.#parts) job.admit?.(request, form);
+    for (const { job } of this.#parts) job?.admit?.(request, form);
   }
 
   /** Reports a background job whose end is stored. */
   backgroundEnded(ended: EndedBackgroundJob): void {
-    for (const { job } of this.#parts) job.ended?.(ended);
+    for (const { job } of this.#parts) job?.ended?.(ended);
   }
 
   /** Reports a background job that the store or another host has ended; has no effect for an open one. */
@@ -42,14 +48,14 @@ export class FeatureHooks {
   }
 
   async restored(): Promise<void> {
-    for (const part of this.#parts) await part.restored();
+    for (const part of this.#parts) await part.restored?.();
   }
 
   start(): void {
-    for (const part of this.#parts) part.start();
+    for (const part of this.#parts) part.start?.();
   }
 
   async stop(): Promise<void> {
-    for (const part of this.#parts) await part.stop();
+    for (const part of this.#parts) await part.stop?.();
   }
 }

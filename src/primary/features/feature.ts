@@ -1,3 +1,4 @@
+import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
@@ -45,15 +46,17 @@ export interface FeatureCounter {
 
 /** Part of a feature in the primary. */
 export interface PrimaryPart {
-  readonly job: JobHooks;
+  readonly job?: JobHooks;
+  /** Called before each act. Rejects if the act must be refused. */
+  beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */
   readonly handlers: Readonly<Record<string, (request: never) => unknown>>;
-  readonly counters: readonly FeatureCounter[];
+  readonly counters?: readonly FeatureCounter[];
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
-  restored(): Promise<void>;
-  start(): void;
+  restored?(): Promise<void>;
+  start?(): void;
   /** Resolves when the feature no longer uses the store. */
-  stop(): Promise<void>;
+  stop?(): Promise<void>;
 }
 
 /** Creates the part of a feature in the primary. Nothing runs before `PrimaryPart.start`. */

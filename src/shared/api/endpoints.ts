@@ -95,7 +95,6 @@ const list = [
   { method: 'PATCH', route: '/keys/{name}', errors: [...readingErrors, 'not_found', 'store_unavailable'] },
   { method: 'DELETE', route: '/keys/{name}', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/keys/{name}/rotate', errors: [...readingErrors, 'not_found', 'store_unavailable'] },
-  { method: 'GET', route: '/audit', errors: accessErrors },
   { method: 'POST', route: '/store/backup', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/verify', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/purge', errors: [...readingErrors, 'store_unavailable'] },

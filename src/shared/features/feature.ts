@@ -19,6 +19,10 @@ export interface FeatureEndpoint {
   readonly id: string;
   readonly summary: string;
   readonly description: string;
+  /** Parameters in the query. */
+  readonly query?: Readonly<Record<string, z.ZodType>>;
+  /** Whether requests are refused if no API key is configured. */
+  readonly alwaysNeedsKey?: true;
   readonly answer: z.ZodType;
   readonly answerText: string;
 }

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { auditRecord } from '../api/audit.js';
 import { toolRoutes } from '../api/endpoints.js';
 import { historyBody } from '../api/health.js';
 import { keyView, newKey } from '../api/keys.js';
@@ -427,7 +426,6 @@ export const primaryCalls = {
   /** `oldUntil`: day until which the old value works; null if it stops at once. */
   rotateKey: { request: keyOrder.extend({ oldUntil: z.string().nullable() }), answer: newKey.loose() },
   listKeys: { request: z.object({ by: actor }), answer: z.object({ keys: z.array(keyView.loose()) }) },
-  audit: { request: z.object({ limit: z.int() }), answer: z.object({ records: z.array(auditRecord) }) },
   /**
    * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
    * are included.

@@ -22,7 +22,6 @@ export const logEvents = {
   key_changed: 'a client changed the options of a key over HTTP: name, by',
   key_removed: 'a client removed a key over HTTP: name, by',
   key_rotated: 'a client replaced the value of a key over HTTP: name, by',
-  audit_failed: 'the audit file cannot be written, so an act of an administrator was refused: error',
   keys_rejected:
     'the keys file, or the keys that hosts share in Redis, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
   accounts_loaded: 'a changed accounts file is in force: number of accounts',

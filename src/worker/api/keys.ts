@@ -1,4 +1,3 @@
-import { auditLimitQuery } from '../../shared/api/audit.js';
 import {
   type ChangeKeyRequest,
   changeKeyRequest,
@@ -10,12 +9,12 @@ import {
 import { type RequestFields, withFields } from '../../shared/features/feature.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import { isAdmin } from '../access/authenticate.js';
-import { queryOf, readBody } from '../http/body.js';
+import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 
-/** Routes for keys over HTTP, and for the records of what administrators do. */
+/** Routes for keys over HTTP. */
 
 /** Returns the client of a request as the actor that manages keys or acts as an administrator. */
 export function actorOf(res: Reply): Actor {
@@ -61,13 +60,5 @@ export function postRotate(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { old_until: oldUntil = null } = await readBody(req, res, bodies, rotateKeyRequest);
     sendJson(res, await primary.call('rotateKey', { name: String(req.params.name), oldUntil, by: actorOf(res) }));
-  };
-}
-
-export function getAudit(primary: Primary): AsyncHandler {
-  return async (req, res) => {
-    const limit = Number(queryOf(req, 'limit', auditLimitQuery) ?? 100);
-    const { records } = await primary.call('audit', { limit });
-    sendJson(res, { records, request_id: res.locals.requestId });
   };
 }

@@ -34,7 +34,7 @@ export interface WorkerPart {
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws
    * `validation_error` if the request must be refused.
    */
-  admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
+  admitJob?(job: JobOfRequest): Readonly<Record<string, unknown>>;
 }
 
 /** Code of a feature for a worker. */

@@ -21,6 +21,6 @@ export class RequestHooks {
 
   /** Returns what features add to the form of a background job. Throws `validation_error` if one refuses the request. */
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {
-    return Object.assign({}, ...this.#parts.map((part) => part.admitJob(job))) as Readonly<Record<string, unknown>>;
+    return Object.assign({}, ...this.#parts.map((part) => part.admitJob?.(job))) as Readonly<Record<string, unknown>>;
   }
 }

@@ -9,7 +9,8 @@ import { root } from '../../support/documents/sources.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const run = promisify(execFile);
-const copied = ['src', 'docs/openapi.yaml', 'tools/browser-files.ts', 'package.json'];
+const settings = ['package.json', 'tsconfig.json', 'tsconfig.service.json'];
+const copied = ['src', 'docs/openapi.yaml', 'tools/browser-files.ts', ...settings];
 const names = features.map(({ name }) => name);
 /** Each feature alone, and if there are several, all of them: then only the core is left. */
 const cases: readonly (readonly [what: string, removed: readonly string[]])[] = [
@@ -17,11 +18,10 @@ const cases: readonly (readonly [what: string, removed: readonly string[]])[] = 
   ...(names.length > 1 ? [['all of them', names] as const] : []),
 ];
 
-/** Copies the source code without these features and without their entries in the list. */
+/** Copies the source code without these features and without their entries in the list, in place of an earlier copy. */
 async function copyWithout(folder: string, removed: readonly string[]): Promise<void> {
+  for (const path of ['src', 'dist/src']) await rm(join(folder, path, 'features'), { recursive: true, force: true });
   for (const path of copied) await cp(join(root, path), join(folder, path), { recursive: true });
-  for (const path of ['tsconfig.json', 'tsconfig.service.json']) await cp(join(root, path), join(folder, path));
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const list = join(folder, 'src', 'features.ts');
   let text = await readFile(list, 'utf8');
   for (const name of removed) {
@@ -33,9 +33,11 @@ async function copyWithout(folder: string, removed: readonly string[]): Promise<
   await writeFile(list, text);
 }
 
+/** Compiles the copy. What an earlier one had in common with it is not compiled again. */
 async function compile(folder: string): Promise<void> {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  await run(process.execPath, [compiler, '-p', 'tsconfig.service.json'], { cwd: folder }).catch((error) => {
+  const options = ['-p', 'tsconfig.service.json', '--incremental', '--tsBuildInfoFile', 'compiled.json'];
+  await run(process.execPath, [compiler, ...options], { cwd: folder }).catch((error) => {
     throw new Error(`the copy does not compile:\n${error.stdout}`);
   });
 }
@@ -45,14 +47,19 @@ async function statusOf(service: Service, path: string): Promise<number> {
   return (await fetch(`${service.url}${path}`)).status;
 }
 
+let folder: TemporaryFolder;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
 describe.each([...cases])('The service without a feature: %s', (_, removed) => {
   const gone = features.filter(({ name }) => removed.includes(name));
   const variables = gone.flatMap((feature) => Object.keys(feature.variables));
-  let folder: TemporaryFolder;
   let service: Service; // undefined if the copy does not compile
 
   beforeAll(async () => {
-    folder = await temporaryFolder();
     await copyWithout(folder.path, removed);
     await compile(folder.path);
     service = await startService({
@@ -62,7 +69,6 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
   });
   afterAll(async () => {
     await service?.stop();
-    await folder[Symbol.asyncDispose]();
   });
 
   it('answers questions, in a conversation and in the background, too', async () => {

@@ -2,7 +2,7 @@ import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import type { DeliveryList } from '../../../../src/features/webhooks/deliveries-body.js';
 import { noticePoster } from '../../../../src/features/webhooks/post.js';
 import { createWebhooks } from '../../../../src/features/webhooks/primary.js';
-import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/feature.js';
 import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -31,7 +31,7 @@ function createPart(receiver: string | null, secret: string | null) {
   const revoked = new Set<string>();
   const clients = { optionsOf, budgets: [], hasAccess: (client: string) => !revoked.has(client) };
   const core = { host, store, clients, budgets: { usesOf: () => [] }, clis: [] };
-  const part = create(core as unknown as PrimaryCore);
+  const part = create(core as unknown as PrimaryCore) as Required<PrimaryPart>;
   const { deliveries: answer = () => null } = part.handlers;
   const deliveries = async () => ((await answer({} as never)) as DeliveryList).deliveries;
   return { part, host, revoked, deliveries, counts: () => part.counters.map(({ name, read }) => [name, read()]) };

@@ -2,7 +2,8 @@ import { createPart } from '../../../../src/features/webhooks/worker.js';
 import type { JobOfRequest, WorkerCore } from '../../../../src/worker/features/feature.js';
 
 const url = 'https://example.org/hooks/a';
-const { admitJob } = createPart({} as WorkerCore as never);
+const part = createPart({} as WorkerCore as never);
+const admitJob = (job: JobOfRequest) => part.admitJob?.(job);
 
 /** Returns a request with these values of the header, and this field in its body. */
 function jobWith(isBackground: boolean, inHeader: readonly string[], inBody?: string): JobOfRequest {

@@ -1,12 +1,12 @@
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AuditEntry } from '../../../../src/primary/access/audit-log.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { MadeKeys, ownActs } from '../../../../src/primary/access/made-keys.js';
 import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
+import type { OperatorAct } from '../../../../src/shared/acts.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
@@ -55,18 +55,18 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
     },
     personLines: readKeysFile(lines, keyOptions).personLines,
   });
-  const [records, fileFaults]: [AuditEntry[], FileFaults] = [[], new FileFaults()];
+  const [records, fileFaults]: [OperatorAct[], FileFaults] = [[], new FileFaults()];
   const sent: string[][] = [];
-  const record = async (entry: AuditEntry) => {
+  const beforeAct = async (act: OperatorAct) => {
     if (isAuditBroken) throw storeUnavailable('the audit file cannot be written');
-    records.push(entry);
+    records.push(act);
   };
   const keys = new MadeKeys({
     ...{
       store: store ?? madeKeysFile(file.path, isRead, keyOptions),
       clients,
       keyOptions,
-      audit: { record },
+      beforeAct,
       fileFaults,
       reportsCosts,
       clock,

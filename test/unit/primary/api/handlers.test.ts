@@ -165,8 +165,8 @@ describe('The health', () => {
       status.isUsable = true;
     };
     const records: unknown[] = [];
-    const audit = { record: async (entry: unknown) => void records.push(entry) };
-    const { handlers } = createHandlers({ status, recheck, audit });
+    const features = { handlers: {}, beforeAct: async (act: unknown) => void records.push(act) };
+    const { handlers } = createHandlers({ status, recheck, features });
     const by = { client: 'key root', isAdmin: true, requestId: 'r' };
     expect(await handlers.recheck({ by })).toEqual({ text: '{"status":"ok"}', isUsable: true });
     expect(records).toEqual([{ act: 'health_rechecked', by: 'key root', target: null, request_id: 'r' }]);

@@ -86,7 +86,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const { purgeClient: purge } = storeUpkeep({
     ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
-    audit: { record: async () => {} },
+    features: { beforeAct: async () => {} },
   });
   const by = { client: 'key root', isAdmin: true, requestId: '1' };
   expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', removed: { files: 3 } });

@@ -19,6 +19,10 @@ function createHooks(refusal: Error | null = null) {
       },
       ended: ({ id, request }) => seen.push(`${name} ended ${id} ${request.client}`),
     },
+    beforeAct: async ({ by }) => {
+      seen.push(`${name} ${by}`);
+      if (refusal !== null) throw refusal;
+    },
     handlers: { [name]: () => name },
     counters: [{ name, help: '', label: 'result', read: () => ({}) }],
     restored: async () => void seen.push(`${name} restored`),
@@ -45,6 +49,14 @@ describe('The hooks of features', () => {
     const { hooks, seen } = createHooks(new Error('no'));
     expect(() => hooks.admitBackground(jobRequest(), plainForm)).toThrow('no');
     expect(seen).toEqual(['first admit']);
+  });
+
+  it('refuse an act at the first feature that refuses it', async () => {
+    const act = { act: 'service_reloaded', by: 'key root', target: null, request_id: null } as const;
+    const { hooks, seen } = createHooks(new Error('no'));
+    await expect(hooks.beforeAct(act)).rejects.toThrow('no');
+    expect(seen).toEqual(['first key root']);
+    await new FeatureHooks([{ handlers: {} }]).beforeAct(act); // no feature refuses it
   });
 
   it('get no job that has not ended', () => {

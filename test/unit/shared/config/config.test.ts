@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { OptionTable } from '../../../../src/shared/config/key-options.js';
 import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
 
 const usualRedis = {
@@ -110,11 +111,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     key: 'madeKeysFile',
     good: { '/var/lib/relay': '/var/lib/relay/made-keys.json' },
     bad: ['', 'relative/folder'],
-  },
-  MODEL_API_AUDIT_FILE: {
-    key: 'auditFile',
-    good: { '/var/log/audit.jsonl': '/var/log/audit.jsonl' },
-    bad: ['', 'audit.jsonl'],
   },
   MODEL_API_METRICS_AUTH: {
     key: 'metricsAuth',
@@ -528,8 +524,8 @@ describe('The configuration', () => {
       madeKeysFile: null,
       firstStartFile: null,
       modelSizesFile: null,
-      auditFile: null,
       personLines: [],
+      keyOptions: expect.any(OptionTable),
       keysFile: null,
       keysFileFaults: [],
       accountsAsRoot: false,

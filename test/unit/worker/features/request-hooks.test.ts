@@ -6,7 +6,7 @@ import { RequestHooks } from '../../../../src/worker/features/request-hooks.js';
 
 const job: JobOfRequest = { req: { headers: {}, headersDistinct: {} }, fields: { note: 'a' }, isBackground: true };
 
-function partWith(route: `/${string}`, admitJob: WorkerPart['admitJob']): WorkerPart {
+function partWith(route: `/${string}`, admitJob: Required<WorkerPart>['admitJob']): WorkerPart {
   return { routes: [{ route, get: [] }], admitJob };
 }
 

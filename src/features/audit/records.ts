@@ -1,21 +1,9 @@
 import { z } from 'zod';
-
-/** Acts of which a record is written. */
-const audited = [
-  'key_made',
-  'key_changed',
-  'key_removed',
-  'key_rotated',
-  'client_purged',
-  'job_ended',
-  'health_rechecked',
-  'store_backed_up',
-  'service_reloaded',
-] as const;
+import { operatorActs } from '../../shared/acts.js';
 
 export const auditRecord = z.object({
   at: z.string(),
-  act: z.enum(audited),
+  act: z.enum(operatorActs),
   by: z.string().meta({ description: 'Client that acted, such as `key ada`; for a reload `signal SIGHUP`.' }),
   target: z.string().nullable().meta({ description: 'Key, client, job or file that the act concerns.' }),
   request_id: z.string().nullable(),

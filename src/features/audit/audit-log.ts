@@ -1,12 +1,14 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import type { AuditRecord } from '../../shared/api/audit.js';
+import type { OperatorAct } from '../../shared/acts.js';
 import { inLine } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import type { Logger } from '../../shared/log/logger.js';
+import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import type { AuditRecord } from './records.js';
+import type { logEvents } from './shared.js';
 
-export type AuditEntry = Omit<AuditRecord, 'at'>;
+type AuditLogger = Pick<Logger<LogEvent | keyof typeof logEvents>, 'error'>;
 
 /** Number of records that GET /audit can show. */
 const maxRecords = 1000;
@@ -22,7 +24,7 @@ const tailBytes = 512 * 1024;
 export class AuditLog {
   readonly #path: string | null;
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #log: Pick<Logger, 'error'>;
+  readonly #log: AuditLogger;
   readonly #inLine = inLine();
   readonly #records: AuditRecord[] = [];
   /** Number of these records that are about people's own keys. */
@@ -32,17 +34,17 @@ export class AuditLog {
   #read: Promise<void> | null = null;
 
   /** `path`: the audit file; null to store the records in memory only. */
-  constructor(path: string | null, clock: Pick<Clock, 'now'>, log: Pick<Logger, 'error'>) {
+  constructor(path: string | null, clock: Pick<Clock, 'now'>, log: AuditLogger) {
     this.#path = path;
     this.#clock = clock;
     this.#log = log;
   }
 
   /** Writes one record. Rejects with `store_unavailable` if the file cannot be written. */
-  record(entry: AuditEntry): Promise<void> {
+  record(act: OperatorAct): Promise<void> {
     return this.#inLine(async () => {
       await this.#readOnce();
-      const record = { at: new Date(this.#clock.now()).toISOString(), ...entry };
+      const record = { at: new Date(this.#clock.now()).toISOString(), ...act };
       if (this.#path !== null) await this.#append(this.#path, `${JSON.stringify(record)}\n`);
       this.#remember(record);
     });

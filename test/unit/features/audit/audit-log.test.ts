@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AuditLog } from '../../../../src/primary/access/audit-log.js';
+import { AuditLog } from '../../../../src/features/audit/audit-log.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 import { LogBook } from '../../../support/basics/log-book.js';

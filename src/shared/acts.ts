@@ -1,0 +1,14 @@
+/** Acts of administrators, and acts of people on own keys. */
+export const operatorActs = [
+  ...(['key_made', 'key_changed', 'key_removed', 'key_rotated'] as const),
+  ...(['client_purged', 'job_ended', 'health_rechecked', 'store_backed_up', 'service_reloaded'] as const),
+] as const;
+
+export interface OperatorAct {
+  readonly act: (typeof operatorActs)[number];
+  /** Client that acts, or the signal that has caused a reload. */
+  readonly by: string;
+  /** Key, client, job or file that the act concerns; null if it concerns none. */
+  readonly target: string | null;
+  readonly request_id: string | null;
+}
