@@ -68,17 +68,19 @@ describe('A model CLI with one fault', () => {
     },
   );
 
-  it('is ended when it never answers a request of its opening', async () => {
-    const cases: readonly [Protocol, string][] = [
-      ['acp', 'session/new'],
-      ['codex', 'thread/start'],
-      ['codex', 'turn/start'],
-      ['claude', 'start'],
+  it('is ended when it never answers a request of its opening, or never ends a whole answer', async () => {
+    const cases: readonly [Protocol, string, string][] = [
+      ['acp', 'silent:session/new', silent('session/new')],
+      ['codex', 'silent:thread/start', silent('thread/start')],
+      ['codex', 'silent:turn/start', silent('turn/start')],
+      ['claude', 'silent:user', silent('start')],
+      ['claude', 'silent:turn', silent('start')],
+      ['claude', 'whole-lost-end', 'Hello'],
     ];
-    const outcomes = cases.map(async ([protocol, step]) => {
-      await using service = await start(protocol, `silent:${protocol === 'claude' ? 'user' : step}`);
+    const outcomes = cases.map(async ([protocol, fault]) => {
+      await using service = await start(protocol, fault);
       return await outcomeOf(service);
     });
-    expect(await Promise.all(outcomes)).toEqual(cases.map(([, step]) => silent(step)));
+    expect(await Promise.all(outcomes)).toEqual(cases.map(([, , outcome]) => outcome));
   });
 });

@@ -10,3 +10,5 @@ export interface AwaitedStep<Late> {
 export const openingLimitMs = 20_000;
 /** Longest time between a program's report that it is idle and the end of its turn. */
 export const idleLimitMs = 3000;
+/** Longest time between the last message of an answer and the end of its turn; claude takes at most 0.2 s. */
+export const resultLimitMs = 10_000;

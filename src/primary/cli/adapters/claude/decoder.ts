@@ -9,6 +9,7 @@ import type {
   TurnEvent,
   Usage,
 } from '../../contract/adapter.js';
+import { type AwaitedStep, resultLimitMs } from '../../contract/awaited-step.js';
 import { opening, turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected, waiting } from './failures.js';
@@ -29,7 +30,7 @@ import {
   type RateLimits,
   type ResultLine,
 } from './lines.js';
-import { callEvents, endOf, StreamedMessage } from './message.js';
+import { callEvents, endOf, isLastText, StreamedMessage, stopSequenceOf } from './message.js';
 import { isOfRewinding } from './rewinding.js';
 import { nameForClient } from './tool-server.js';
 import { added, noTokens, usageOf } from './usage.js';
@@ -106,8 +107,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #limits: RateLimits | null = null;
   /** Whether the client's turn has ended before the CLI's turn, and no other has begun. */
   #isAnswered = false;
-  /** Whether the CLI has written a line, which it does before it requests the model. */
-  #hasWritten = false;
+  /** Whether the CLI has written a line about this turn, which it does before it requests the model. */
+  #isTaken = false;
   readonly #writer: WriterState;
   readonly #hasOwnTools: boolean;
   /**
@@ -131,8 +132,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   get awaited() {
     // Servers of the operator's tools may need longer.
-    const isOpening = !this.#hasWritten && !this.#hasOwnTools && this.#writer.currentTurn !== null;
-    return isOpening ? opening('start') : null;
+    if (this.#writer.currentTurn === null || this.#hasOwnTools) return null;
+    return this.#isTaken ? this.#lateEnd() : opening('start');
   }
 
   get usedSoFar(): Usage | null {
@@ -146,6 +147,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   /** Begins a turn. A turn with results continues the CLI's open turn, whose lines keep their number. */
   begin(turn: number): void {
+    this.#isTaken = this.#loop === 'waiting'; // the CLI writes nothing about results
     if (this.#loop !== 'waiting') this.#turn = turn;
     this.#loop = this.#loop === 'waiting' ? 'going' : 'none';
     this.#answer = emptyAnswer();
@@ -171,7 +173,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
-    this.#hasWritten = true;
+    if (line.type !== 'control_response' && line.type !== 'control_request') this.#isTaken = true;
     if (line.type === 'search') return [line];
     if (line.type === 'rewinding') return this.#rewound(line);
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
@@ -377,6 +379,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#writer.answered();
   }
 
+  /** Returns the step between a message that is the whole answer and its `result`; null after any other message. */
+  #lateEnd(): AwaitedStep<TurnEnd> | null {
+    const { message, used, model, isBroken, wholeText } = this.#answer;
+    if (!isLastText(message) || this.#writer.currentTurn?.schema != null) return null;
+    const text = isBroken ? wholeText.toString() : null;
+    const late: TurnEnd = { type: 'turn-end', text, model, usage: usageOf(used, null), ...stopSequenceOf(message) };
+    return { name: 'end of the turn', limitMs: resultLimitMs, late };
+  }
+
   #whole(line: AssistantLine): readonly TurnEvent[] {
     const isNamed = line.user_message_uuid != null;
     const isSuspect = this.#habit.streams && this.#answer.streaming !== 'own' && !isNamed;
@@ -411,10 +422,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null);
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, turn)];
     const { model, used } = answer;
-    const { stop } = answer.message;
     // The CLI reports all rounds of a loop together, so a round uses its own messages.
     const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd);
-    const stopped = stop?.stop_reason === 'stop_sequence' && { stopSequence: stop.stop_sequence ?? null };
+    const stopped = stopSequenceOf(answer.message);
     return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped, ...sizesOf(line, model) }];
   }
 

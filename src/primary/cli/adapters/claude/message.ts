@@ -161,6 +161,18 @@ export function endOf(message: StreamedMessage): MessageEnd | null {
   }
 }
 
+/** Whether the message is a text that ends the answer, after which the CLI has nothing more to request. */
+export function isLastText(message: StreamedMessage): boolean {
+  const reason = message.stop?.stop_reason;
+  const isEnd = reason === 'end_turn' || reason === 'stop_sequence';
+  return isEnd && !message.hasOwnCall && contentOf(message) === 'text';
+}
+
+/** Returns the stop sequence that has ended the message, if one has. */
+export function stopSequenceOf({ stop }: StreamedMessage): Pick<TurnEnd, 'stopSequence'> {
+  return stop?.stop_reason === 'stop_sequence' ? { stopSequence: stop.stop_sequence ?? null } : {};
+}
+
 function endingOf(message: StreamedMessage): TurnEnding {
   const ending = (endings[message.stop?.stop_reason ?? ''] ?? natural)[contentOf(message)];
   const isOwn = message.hasOwnCall && !message.hasClientCall && !message.hasOpenOwnCall;

@@ -674,3 +674,58 @@ describe('The usage of a claude turn before its end', () => {
     expect(soFar(init, failed)).toMatchObject({ inputTokens: 321, outputTokens: 4, costUsd: 0.1 });
   });
 });
+
+describe('The step that claude must finish now', () => {
+  const ends = (stop_reason: string, stop_sequence?: string) =>
+    stream({ type: 'message_delta', delta: { stop_reason, stop_sequence }, usage: { output_tokens: 9 } });
+  const said = [init, start, open('text'), delta('Once'), stop];
+  const answer = { type: 'control_response', response: { subtype: 'success', request_id: 'x', response: {} } };
+
+  /** Returns a decoder at the begin of a turn, with what it reads. */
+  function begun(more: object = {}, hasOwnTools = false) {
+    const writer = new ClaudeWriter(new Set());
+    const decoder = new ClaudeDecoder(writer, hasOwnTools);
+    const begin = (number: number) => {
+      writer.write({ ...plainLaunch(null), text: 'Hi', history: [], ...more }, number);
+      decoder.begin(number);
+    };
+    begin(1);
+    const stepAfter = (...lines: readonly object[]) => {
+      for (const _ of decoder.read(text(...lines)));
+      return decoder.awaited;
+    };
+    return { begin, stepAfter };
+  }
+
+  it('is its start, in each turn, until it writes about the turn', () => {
+    const { begin, stepAfter } = begun();
+    expect(stepAfter()?.name).toBe('start');
+    expect(stepAfter(answer)?.name).toBe('start');
+    expect(stepAfter(init)).toBeNull();
+    expect(stepAfter(start, open('text'), delta('Hi'), stop, ends('end_turn'), result())).toBeNull();
+    begin(2);
+    expect(stepAfter(answer)?.name).toBe('start');
+    expect(stepAfter(init)).toBeNull();
+  });
+
+  it('is the end of its turn after a text that ends the answer, which counts as the answer', () => {
+    const { stepAfter } = begun();
+    expect(stepAfter(...said)).toBeNull();
+    const whole = stepAfter(ends('end_turn'));
+    const usage = { outputTokens: 9, costUsd: null };
+    expect(whole).toMatchObject({ name: 'end of the turn', late: { type: 'turn-end', text: null, usage } });
+    expect(whole?.late).not.toHaveProperty('stopSequence');
+    expect(stepAfter(assistant('Once'), result())).toBeNull();
+    expect(begun().stepAfter(...said, ends('stop_sequence', 'x'))?.late).toMatchObject({ stopSequence: 'x' });
+  });
+
+  it.each<[string, readonly object[], Parameters<typeof begun>]>([
+    ['the model begins another message', [...said, ends('end_turn'), start], []],
+    ['the API pauses the turn', [...said, ends('pause_turn')], []],
+    ['the message has no text', [init, start, open('thinking'), stop, ends('end_turn')], []],
+    ['the answer must fit a schema', [...said, ends('end_turn')], [{ schema: '{}' }]],
+    ['the operator has opened tools', [...said, ends('end_turn')], [{}, true]],
+  ])('is none if %s, because the model may take its time', (_, lines, manner) => {
+    expect(begun(...manner).stepAfter(...lines)).toBeNull();
+  });
+});
