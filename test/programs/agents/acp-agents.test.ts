@@ -18,7 +18,7 @@ const key = 'key-of-the-test';
 const counted = { input_tokens: completionTokens.input, output_tokens: completionTokens.output };
 
 /** How an operator configures the model of each agent, and the usage that the agent reports for a turn. */
-const agents: Readonly<Record<PackagedAgent, { env: (url: string) => Variables; usage: object | null }>> = {
+const agents: Readonly<Record<PackagedAgent, { env: (url: string) => Variables; usage: object }>> = {
   opencode: {
     env: (baseURL) => ({
       OPENCODE_CONFIG: JSON.stringify({
@@ -32,7 +32,7 @@ const agents: Readonly<Record<PackagedAgent, { env: (url: string) => Variables; 
   },
   qwen: {
     env: (url) => ({ OPENAI_BASE_URL: url, OPENAI_API_KEY: key, OPENAI_MODEL: 'one' }),
-    usage: null,
+    usage: counted,
   },
 };
 

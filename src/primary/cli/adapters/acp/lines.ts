@@ -129,9 +129,17 @@ export const promptEnded = z.object({
 });
 export type PromptEnded = z.infer<typeof promptEnded>;
 
+/** Usage of one request to the model's API, in a field of qwen. The input includes the cached tokens. */
+const requestUsage = z.object({ inputTokens: count, outputTokens: count, cachedReadTokens: count.optional() });
+export type RequestUsage = z.infer<typeof requestUsage>;
+
 const messageChunk = z.object({
   sessionUpdate: z.literal('agent_message_chunk'),
   content: z.object({ type: z.literal('text'), text: z.string() }),
+  _meta: z
+    .object({ usage: requestUsage.optional().catch(undefined) })
+    .nullish()
+    .catch(null),
 });
 /** Work of the model without text for the user. */
 const work = z.object({ sessionUpdate: z.literal('plan') });

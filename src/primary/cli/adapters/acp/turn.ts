@@ -7,7 +7,7 @@ import {
   unknownUsage,
 } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
-import { type PromptEnded, promptEnded, type SessionUpdate } from './lines.js';
+import { type PromptEnded, promptEnded, type RequestUsage, type SessionUpdate } from './lines.js';
 
 /** Owns the state of one turn that the agent works on. */
 export class AcpTurn {
@@ -19,6 +19,8 @@ export class AcpTurn {
   #spentUsd: number | null = null;
   /** Tokens that fit into the context of the model, as reported by the agent. */
   #contextSize: number | null = null;
+  /** Usage of the requests that the agent has reported one by one; null if none. */
+  #requested: Usage | null = null;
   /** Ids of the running tools that the agent has reported. */
   readonly #running = new Set<string>();
 
@@ -70,7 +72,9 @@ export class AcpTurn {
       this.#hasThought = true;
       return [{ type: 'thought-delta', text: update.content.text }];
     }
-    if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
+    if (update.sessionUpdate !== 'agent_message_chunk') return [];
+    if (update._meta?.usage !== undefined) this.#requested = added(this.#requested, update._meta.usage);
+    if (update.content.text === '') return [];
     this.#hasText = true;
     return [{ type: 'text-delta', text: update.content.text }];
   }
@@ -84,7 +88,7 @@ export class AcpTurn {
   end(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
     if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn with an unknown stop reason');
-    const usage = usageOf(ended);
+    const usage = usageOf(ended) ?? this.#requested ?? unknownUsage;
     const hasWork = this.#hasThought || (usage.outputTokens ?? 0) > 0;
     const failed = stoppedBy(ended.stopReason, this.#hasText, hasWork);
     if (failed !== null) return failed;
@@ -113,9 +117,21 @@ export function stoppedBy(stopReason: string, hasText: boolean, hasWork: boolean
   return hasText ? null : turnFailed('empty_answer', 'the model CLI ended its turn without an answer');
 }
 
-function usageOf({ usage, _meta }: PromptEnded): Usage {
+/** Returns the sum of the usage so far and that of one more request. */
+function added(sum: Usage | null, { inputTokens, outputTokens, cachedReadTokens }: RequestUsage): Usage {
+  const { inputTokens: input, outputTokens: output, cacheReadTokens: read } = sum ?? unknownUsage;
+  return {
+    ...unknownUsage,
+    inputTokens: (input ?? 0) + inputTokens,
+    outputTokens: (output ?? 0) + outputTokens,
+    cacheReadTokens: cachedReadTokens === undefined ? read : (read ?? 0) + cachedReadTokens,
+  };
+}
+
+/** Returns the usage in the answer to a prompt; null if it has none. */
+function usageOf({ usage, _meta }: PromptEnded): Usage | null {
   const counted = _meta?.quota?.token_count;
-  if (!usage && counted === undefined) return unknownUsage;
+  if (!usage && counted === undefined) return null;
   if (!usage)
     return {
       ...unknownUsage,

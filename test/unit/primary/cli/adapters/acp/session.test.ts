@@ -200,6 +200,20 @@ describe('The end of a turn', () => {
     expect(endsWith({ ...ended, ...told })).toEqual([{ type: 'turn-end', text: null, model, usage }]);
   });
 
+  it('includes the sum of the usage that qwen reports for each request', () => {
+    const spent = (inputTokens: number, cachedReadTokens?: number) =>
+      update({
+        ...{ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: '' } },
+        _meta: { usage: { inputTokens, outputTokens: 2, totalTokens: 9, cachedReadTokens }, durationMs: 5 },
+      });
+    agent.says(spent(5), chunk('Hi'), spent(8, 3));
+    const usage = { ...unknown, inputTokens: 13, outputTokens: 4, cacheReadTokens: 3 };
+    expect(endsWith(ended)).toMatchObject([{ usage }]);
+    agent.takesPrompt('More');
+    agent.says(chunk('Hi'));
+    expect(endsWith(ended)).toMatchObject([{ usage: unknown }]);
+  });
+
   it('includes the cost of this turn alone', () => {
     const spent = (amount: number, currency = 'USD') =>
       update({ sessionUpdate: 'usage_update', used: 1, size: 2, cost: { amount, currency } });
