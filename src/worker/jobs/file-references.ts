@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isImage, maxDocuments } from '../../shared/api/ask.js';
 import { inLine, inLines } from '../../shared/async.js';
+import { holderOf } from '../../shared/client.js';
 import { cancelled, invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
 import { imageTypes } from '../../shared/job.js';
@@ -82,8 +83,8 @@ export class FileReferences {
         found.push({ form, reference, path: `${path}${form.path}.file_id` });
     }
     if (found.length === 0) return;
-    // The requests of a client take turns, and so do the clients.
-    await this.#inLineOf(sender.client, () => this.#inLine(() => this.#readAll(found, sender)));
+    // The requests of a key holder take turns, and so do the holders, however many sub-clients one has.
+    await this.#inLineOf(holderOf(sender.client), () => this.#inLine(() => this.#readAll(found, sender)));
   }
 
   async #readAll(found: readonly FoundReference[], { client, bytes, isGone }: ReferringRequest): Promise<void> {

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { startingAfterQuery, streamQuery } from '../../shared/api/jobs.js';
 import { inLines } from '../../shared/async.js';
 import type { AcceptedView, JobView } from '../../shared/background.js';
+import { holderOf } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
@@ -98,12 +99,12 @@ type BodyReader = (
   key: RequestOf<PrimaryCalls, 'continuedText'>,
 ) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
 
-/** Reads the bodies of stored responses in pieces. For each client, the primary sends one piece at a time. */
+/** Reads the bodies of stored responses in pieces. For each key holder, the primary sends one piece at a time. */
 function bodyReader(primary: Primary): BodyReader {
   const inLineOf = inLines();
   return async function* (key) {
     for (let from = 0; ; ) {
-      const piece = await inLineOf(key.client, () => primary.call('responsePiece', { ...key, from }));
+      const piece = await inLineOf(holderOf(key.client), () => primary.call('responsePiece', { ...key, from }));
       yield piece;
       from += Buffer.byteLength(piece.text);
       if (piece.text === '' || from >= piece.bytes) return;

@@ -266,6 +266,17 @@ export const otherFields: readonly (readonly [path: string, ...Kind])[] = [
     maxValues,
     (n) => ({ model: 'eliza', prompt: 'Hi', options: { stop: times(n, () => 'x') } }),
   ],
+  ['/v1/completions', 'prompts', maxValues, (n) => ({ model: 'eliza', prompt: times(n, () => 'Hi') })],
+  ['/v1/completions', 'unknown fields', maxValues, (n) => ({ model: 'eliza', prompt: 'Hi', ...named(n, () => 1) })],
+  [
+    '/v1/completions',
+    'names of a format',
+    maxValues / 20,
+    (n) => ({
+      ...{ model: 'eliza', prompt: 'Hi' },
+      guided_json: { type: 'object', properties: named(n, () => ({})) },
+    }),
+  ],
   [
     '/chat',
     'images',

@@ -37,6 +37,7 @@ import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/worker/
 import { chatBatchLines } from '../../../src/worker/openai/batch-lines.js';
 import { batchCreateRequest } from '../../../src/worker/openai/batches.js';
 import { chatCompletionRequest, chatFiles, parseChat } from '../../../src/worker/openai/chat-request.js';
+import { completionRequest, parseCompletion } from '../../../src/worker/openai/completions.js';
 import { responseFiles, responsesRequest } from '../../../src/worker/openai/responses-input.js';
 import { repeatedOf } from '../../../src/worker/openai/responses-repeated.js';
 import { parseResponses } from '../../../src/worker/openai/responses-request.js';
@@ -63,6 +64,7 @@ const native = { operation: 'ask', isEffortNeeded: true, stream: false } as cons
 
 const parsers: Readonly<Record<string, Parse>> = {
   '/v1/chat/completions': parser(chatCompletionRequest, parseChat, chatFiles),
+  '/v1/completions': parser(completionRequest, parseCompletion),
   '/v1/responses': parser(
     responsesRequest,
     (body) => {

@@ -1,13 +1,20 @@
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
+import { KeyAttempts } from '../../../src/primary/access/key-attempts.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
+import { LearnedSizes } from '../../../src/primary/cli/model-sizes.js';
+import { RenewalTrust } from '../../../src/primary/cli/pool/renewal-trust.js';
+import { TokenFactors } from '../../../src/primary/cli/token-factors.js';
 import type { CliHealth } from '../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';
+import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { type CliReason, cliError, cliReasons, errorCodes } from '../../../src/shared/errors.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { healthOf } from '../../support/agents/cli-health.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
+import { LogBook } from '../../support/basics/log-book.js';
+import { ClaimingRequests } from '../../support/jobs/claims.js';
 import { jobFailed, jobRequest } from '../../support/jobs/job-records.js';
 import { deliveryOf } from '../../support/stores/delivery-store-contract.js';
 
@@ -88,6 +95,40 @@ describe('The jobs of one neighbour that fail', () => {
       for (const client of neighbours[kind])
         rules.repeatable(cliError('other', `API Error: 400 ${field} is not supported`), turn, route, client);
     expect(rules.fit(turn, route, extras, alice)).toEqual(turn);
+  });
+
+  it.each(kinds)('change no count of tokens by more than a quarter, with the clients of one %s', async (kind) => {
+    const clock = new FakeClock();
+    const sizes = new LearnedSizes(null, new LogBook());
+    const tokens = { countTokens: async (texts: readonly string[]) => texts.join('').length };
+    const factors = new TokenFactors({ tokens, sizes, clock });
+    const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras: null } } };
+    for (let round = 0; round < 20; round++) {
+      for (const client of neighbours[kind])
+        await factors.observe(route, jobRequest({ client, text: 'x'.repeat(9000) }), 90_000);
+      await clock.advance(60_000);
+    }
+    expect(factors.factorOf(route)).toBeLessThanOrEqual(1.25);
+  });
+
+  it.each(kinds)('pause no renewed processes of others, with the clients of one %s', (kind) => {
+    const trust = new RenewalTrust(new FakeClock());
+    for (let round = 0; round < 20; round++) for (const client of neighbours[kind]) trust.record(client, false);
+    expect([trust.isPausedFor(neighbours[kind][0]), trust.isPausedFor(alice)]).toEqual([true, false]);
+  });
+
+  it.each(kinds)('block no wrong keys of others, with the clients of one %s', (kind) => {
+    const attempts = new KeyAttempts(new FakeClock(), () => {});
+    for (let round = 0; round < 20; round++) for (const client of neighbours[kind]) attempts.recordWrongKey(client);
+    expect(attempts.recordWrongKey(alice)).toBe(0);
+  });
+
+  it.each(kinds)('take no place for the idempotency of others, with the clients of one %s', async (kind) => {
+    const store = { claimOrFind: async () => ({ type: 'free' }), release: () => {} } as unknown as IdempotencyStore;
+    const requests = new ClaimingRequests(store, { maxClaims: 9, maxClaimsOfClient: 4 });
+    for (let round = 0; round < 20; round++)
+      for (const client of neighbours[kind]) await requests.send(`${round}`, 'd', client).catch(() => null); // its share is full
+    expect((await requests.send('mine', 'd', alice)).claim).not.toBeNull();
   });
 
   it.each(kinds)('take no place of the notices of others, with the clients of one %s', async (kind) => {

@@ -173,6 +173,19 @@ describe('A file id in a request', () => {
     expect(primary.calls).toEqual([]);
   });
 
+  it('is read in turns of key holders, and the sub-clients of a key are one of them', async () => {
+    const primary = new FakePrimary(answers);
+    const references = new FileReferences(primary.asPrimary, () => 8000);
+    const fill = (client: string) =>
+      references.fill({ input: [{ role: 'user', content: [inputFile('file-text')] }] }, responseFiles, {
+        ...{ client, bytes: 100 },
+      });
+    await Promise.all([fill('key ada/one'), fill('key ada/two'), fill('key bob')]);
+    const read = primary.calls.filter(({ name }) => name === 'file');
+    const clients = read.map(({ request }) => (request as { readonly client: string }).client);
+    expect(clients).toEqual(['key ada/one', 'key bob', 'key ada/two']);
+  });
+
   it('is read for the count of tokens, too', async () => {
     await using door = await sdkDoor(always(), { answers });
     const messages = [{ role: 'user', content: [block('file-pdf')] }];
