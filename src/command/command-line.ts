@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { features } from '../features.js';
 import { nearest } from '../shared/text/nearest.js';
 import type { Command, CommandArguments, Flag } from './base/command.js';
 import { CommandError, exitCodes } from './base/errors.js';
@@ -17,7 +18,10 @@ import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
 import { usage } from './verbs/usage.js';
 
-/** All commands, in the order of the help, the manual and the completion. The first one is the default. */
+/**
+ * All commands, in the order of the help, the manual and the completion. The first one is the default. Those of features
+ * are before the last two, which are about the program itself.
+ */
 export const commands: readonly [Command, ...Command[]] = [
   serve,
   check,
@@ -37,6 +41,7 @@ export const commands: readonly [Command, ...Command[]] = [
   keys,
   accounts,
   store,
+  ...features.flatMap(({ commands = [] }) => commands),
   version,
   completion,
 ];

@@ -39,7 +39,7 @@ import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
 import type { CreatePrimaryPart } from './features/feature.js';
-import { FeatureHooks } from './features/feature-hooks.js';
+import { createHooks, type FeatureHooks } from './features/feature-hooks.js';
 import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
@@ -157,8 +157,7 @@ export function compose(input: StartInput) {
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters }, signals);
-  const core = { ...input, ...access, ...models };
-  const features = new FeatureHooks(input.createFeatures.map((create) => create(core)));
+  const features = createHooks(input.createFeatures, { ...input, ...access, ...models });
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);

@@ -25,6 +25,11 @@ export interface Command {
   run(args: CommandArguments, context: CommandContext): Promise<number | null>;
 }
 
+/** Feature as the command sees it. */
+export interface CommandFeature {
+  readonly commands?: readonly Command[];
+}
+
 export interface Flag {
   readonly type: 'string' | 'boolean';
   /** Letter of the short form, which follows a single dash. */

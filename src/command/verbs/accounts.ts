@@ -24,7 +24,7 @@ import {
   show,
 } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
-import { editLines, type LineFile, withLines } from '../base/keys-file-edit.js';
+import { editLines, type LineFile, withLines } from '../keys-file/keys-file-edit.js';
 
 /** Options of a new account, with the names that the accounts file uses. */
 const optionFlags = {

@@ -16,7 +16,8 @@ import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
-import { keyOptions } from '../base/key-options.js';
+import type { Terminal } from '../base/terminal.js';
+import { keyOptions } from '../keys-file/key-options.js';
 import {
   editKeysFile,
   importedLines,
@@ -25,8 +26,7 @@ import {
   withLines,
   withNewKey,
   withoutKey,
-} from '../base/keys-file-edit.js';
-import type { Terminal } from '../base/terminal.js';
+} from '../keys-file/keys-file-edit.js';
 
 /** Options of a new key, with the names that the keys file uses. */
 const optionFlags: Readonly<Record<string, Flag>> = Object.fromEntries(

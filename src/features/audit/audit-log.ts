@@ -11,7 +11,7 @@ import type { logEvents } from './shared.js';
 type AuditLogger = Pick<Logger<LogEvent | keyof typeof logEvents>, 'error'>;
 
 /** Number of records that GET /audit can show. */
-const maxRecords = 1000;
+export const maxRecords = 1000;
 /** Number of records of people's acts on own keys, above which these are removed before those of administrators. */
 const maxOwnActs = 500;
 /** Size of the end of the file that is read at the start. */

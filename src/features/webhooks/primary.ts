@@ -1,6 +1,8 @@
 import { hostname } from 'node:os';
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { openTable, type TableStore } from '../../primary/store/contract/tables.js';
+import type { Config } from '../../shared/config/config.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { Callbacks } from './callbacks.js';
@@ -22,7 +24,7 @@ export function createWebhooks(
 ): CreatePrimaryPart {
   const { MODEL_API_WEBHOOK_URL: receiver } = values;
   return (core) => {
-    const { host, store, clients } = core;
+    const { host, store, clients, config } = core;
     const deliveries = openTable<Delivery>(store.tables, deliveryTable);
     const startOf = (client: string) =>
       clients.hasAccess(client, host.clock.now()) ? callbackStart(clients.optionsOf(client).featureOptions) : null;
@@ -47,6 +49,7 @@ export function createWebhooks(
           read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
         },
       ],
+      storedKinds: [storedNotices(config.store.kind)],
       restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(ignoreFailure), // the store logs its failure
       start: () => {
         webhooks?.start();
@@ -54,6 +57,20 @@ export function createWebhooks(
       },
       stop: async () => webhooks?.close(),
     };
+  };
+}
+
+function storedNotices(store: Config['store']['kind']): StoredKind {
+  return {
+    kind: 'notices',
+    content: 'notices to the operator and callbacks: type, client, amounts and job id; of a callback also its URL',
+    place: store === 'sqlite' ? 'file' : store,
+    ...{
+      keptMs: deliveryTable.keepMs,
+      until: `${deliveryTable.keepMs / 86_400_000} days after they were sent or given up`,
+    },
+    ...{ readers: ['admin', 'host', 'receiver'], export: 'GET /webhooks/deliveries', deletion: null },
+    variables: ['MODEL_API_STORE', 'MODEL_API_WEBHOOK_URL'],
   };
 }
 

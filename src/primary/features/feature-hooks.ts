@@ -2,11 +2,22 @@ import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { JobRecord } from '../store/contract/jobs.js';
-import type { EndedBackgroundJob, FeatureCounter, PrimaryPart } from './feature.js';
+import type { CreatePrimaryPart, EndedBackgroundJob, FeatureCounter, PrimaryCore, PrimaryPart } from './feature.js';
 
 /** Returns null for an open job. */
 export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
   return end && { id, request: { client, operation, requestId }, form, end };
+}
+
+/** Creates the parts of all features, in the order of their list. */
+export function createHooks(
+  creators: readonly CreatePrimaryPart[],
+  core: Omit<PrimaryCore, 'storedKinds'>,
+): FeatureHooks {
+  const parts: PrimaryPart[] = [];
+  const storedKinds = () => parts.flatMap((part) => part.storedKinds ?? []);
+  for (const create of creators) parts.push(create({ ...core, storedKinds }));
+  return new FeatureHooks(parts);
 }
 
 /** Calls the hooks of all features, in the order of their list. */

@@ -1,5 +1,6 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
+import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
@@ -10,6 +11,7 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
+import type { StoredKind } from './stored-kind.js';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
@@ -18,6 +20,9 @@ export interface PrimaryCore {
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
+  readonly config: Config;
+  /** Kinds of data that features store. Call it only after the start: not all features exist before. */
+  readonly storedKinds: () => readonly StoredKind[];
 }
 
 /** Background job whose end is stored. */
@@ -52,6 +57,8 @@ export interface PrimaryPart {
   /** Handlers of the calls of the feature. */
   readonly handlers: Readonly<Record<string, (request: never) => unknown>>;
   readonly counters?: readonly FeatureCounter[];
+  /** Kinds of data that the feature stores. */
+  readonly storedKinds?: readonly StoredKind[];
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
   restored?(): Promise<void>;
   start?(): void;

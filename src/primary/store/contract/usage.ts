@@ -3,9 +3,9 @@ import { lastDayOf } from '../../../shared/days.js';
 import type { Outcome } from '../../../shared/job.js';
 
 /** Number of days, counting today, whose usage is stored by day. Older days are added to their month. */
-const maxDays = 90;
+export const maxDays = 90;
 /** Number of months, counting this one, whose usage is stored. */
-const maxMonths = 24;
+export const maxMonths = 24;
 const dayMs = 86_400_000;
 
 /** Days from `since` to `until`, both included, such as `2026-01-31`, in UTC; null for no limit. */

@@ -25,6 +25,7 @@ function createHooks(refusal: Error | null = null) {
     },
     handlers: { [name]: () => name },
     counters: [{ name, help: '', label: 'result', read: () => ({}) }],
+    storedKinds: [],
     restored: async () => void seen.push(`${name} restored`),
     start: () => seen.push(`${name} start`),
     stop: async () => void seen.push(`${name} stop`),

@@ -6,8 +6,8 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { digestOf, isTooShort, minKeyLength, readApiKeys, readClearKeys } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
-import { CommandError, exitCodes } from './errors.js';
-import { lockFor } from './file-lock.js';
+import { CommandError, exitCodes } from '../base/errors.js';
+import { lockFor } from '../base/file-lock.js';
 import { keyOptions } from './key-options.js';
 
 /**

@@ -1,0 +1,24 @@
+import { addressFlags, type CommandFeature, jsonFlag } from '../../command/base/command.js';
+import type { PrimaryFeature } from '../../primary/features/feature.js';
+import type { WorkerFeature } from '../../worker/features/feature.js';
+import { calls, endpoints } from './shared.js';
+
+/** What is stored, how long, and who can read it: GET /retention and `prompt-relay retention`. */
+export const retention = {
+  name: 'retention',
+  ...{ variables: {}, findFaults: () => [], findWarnings: () => [], calls, endpoints },
+  ...{ requestFields: {}, requestHeaders: {}, logEvents: {}, keyOptions: {}, tables: [] },
+  loadPrimary: async () => (await import('./primary.js')).createRetention,
+  loadWorker: () => import('./worker.js'),
+  commands: [
+    {
+      name: 'retention',
+      synopsis: '',
+      summary: 'show what the service stores, how long, and who can read it',
+      flags: { ...jsonFlag, ...addressFlags },
+      maxPositionals: 0,
+      examples: ['prompt-relay retention', 'prompt-relay retention --json'],
+      run: async (args, context) => (await import('./command.js')).showRetention(args, context),
+    },
+  ],
+} satisfies PrimaryFeature & WorkerFeature<typeof calls> & CommandFeature;

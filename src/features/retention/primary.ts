@@ -1,0 +1,25 @@
+import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import type { StoredKind } from '../../primary/features/stored-kind.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
+import type { calls, Retention } from './shared.js';
+import { storedByCore } from './stored-data.js';
+
+const provider =
+  'The model CLI sends each prompt to its provider, unless the model runs on this host. The terms of the account decide how long the provider stores it.';
+
+/** Creates the part that describes what this service stores: the core, and each feature. */
+export const createRetention: CreatePrimaryPart = ({ config, storedKinds }) => {
+  const handlers: Handlers<typeof calls> = {
+    retention: async () => ({
+      store: config.store.kind,
+      data: [...storedByCore(config), ...storedKinds()].map(storedDataOf),
+      provider,
+    }),
+  };
+  return { handlers };
+};
+
+function storedDataOf({ keptMs, until, readers, variables, ...others }: StoredKind): Retention['data'][number] {
+  const seconds = keptMs === null ? null : keptMs / 1000;
+  return { ...others, kept_seconds: seconds, kept: until, readers: [...readers], variables: [...variables] };
+}

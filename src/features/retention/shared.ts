@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import type { FeatureEndpoint } from '../../shared/features/feature.js';
+
+/** Answer to the question of people who use the service: what is stored, how long, and who can read it. */
+
+const path = z.string().nullable();
+
+const storedData = z
+  .strictObject({
+    kind: z.string().meta({ description: 'Name of the kind of data, such as `conversations`.' }),
+    content: z.string(),
+    place: z.enum(['memory', 'file', 'redis', 'process', 'output', 'nowhere']).meta({
+      description:
+        '`memory`: until a restart at the latest. `process`: in the process of the model CLI. `output`: written to stdout or sent on, and not stored by the service. `nowhere`: the settings prevent that it is stored.',
+    }),
+    kept_seconds: z
+      .number()
+      .nonnegative()
+      .nullable()
+      .meta({ description: 'Time for which it is kept, from the moment in `kept`; null if no time limits it.' }),
+    kept: z.string().meta({ description: 'How long it is kept, in words.' }),
+    readers: z.array(z.enum(['client', 'admin', 'everybody', 'host', 'scraper', 'receiver'])).meta({
+      description:
+        'Who can read it. `client`: the client that it belongs to. `admin`: keys and people with this scope. `host`: root, the user of the service, and the model CLI. `scraper`: who has the scope `metrics`. `receiver`: the service that the operator has named for it.',
+    }),
+    export: path.meta({ description: 'Request that reads it; null if there is none.' }),
+    deletion: path.meta({ description: 'Request that deletes it; null if there is none.' }),
+    variables: z.array(z.string()).meta({ description: 'Variables of the service that change this.' }),
+  })
+  .meta({ id: 'StoredData' });
+
+export const retentionBody = z
+  .strictObject({
+    store: z.enum(['memory', 'sqlite', 'redis']).meta({ description: 'Kind of the store.' }),
+    data: z.array(storedData),
+    provider: z.string().meta({ description: 'What the service cannot know: what the provider of the model stores.' }),
+  })
+  .meta({ id: 'Retention' });
+export type Retention = z.infer<typeof retentionBody>;
+
+export const calls = {
+  /** Returns what the service stores with its settings. */
+  retention: { request: z.object({}), answer: retentionBody },
+};
+
+export const route = '/retention';
+
+export const endpoints = [
+  {
+    method: 'GET',
+    route,
+    errors: ['unauthorized', 'rate_limited'],
+    id: 'getRetention',
+    summary: 'What is stored, how long, and who can read it',
+    description: 'Made from the settings of the running service. The same for all clients.',
+    answer: retentionBody,
+    answerText: 'The kinds of data.',
+  },
+] as const satisfies readonly FeatureEndpoint[];

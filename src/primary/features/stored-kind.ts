@@ -1,0 +1,27 @@
+/** Where data is while it is kept. `nowhere`: the settings of this service prevent that it is stored. */
+const storedPlaces = ['memory', 'file', 'redis', 'process', 'output', 'nowhere'] as const;
+
+/**
+ * Who can read data of a client. `host`: root, the service's user, and the model CLI, which runs as this user. `scraper`:
+ * who has the scope `metrics`. `receiver`: the service that the operator has named for it.
+ */
+const readers = ['client', 'admin', 'everybody', 'host', 'scraper', 'receiver'] as const;
+
+/** Kind of data that the service stores, for people who ask what is kept of them. */
+export interface StoredKind {
+  /** Name in plural, such as `conversations`. */
+  readonly kind: string;
+  readonly content: string;
+  readonly place: (typeof storedPlaces)[number];
+  /** Time after the moment that `until` names, in milliseconds; null if no time limits it. */
+  readonly keptMs: number | null;
+  /** End of the sentence *It is kept …*, such as `until the job ends` or `30 days after its last activity`. */
+  readonly until: string;
+  readonly readers: readonly (typeof readers)[number][];
+  /** Request that reads the data of its client; null if there is none. */
+  readonly export: string | null;
+  /** Request that deletes it; null if there is none. */
+  readonly deletion: string | null;
+  /** Variables that change any of this. */
+  readonly variables: readonly string[];
+}

@@ -1,0 +1,21 @@
+import { createRetention } from '../../../../src/features/retention/primary.js';
+import { retentionBody } from '../../../../src/features/retention/shared.js';
+import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import type { StoredKind } from '../../../../src/primary/features/stored-kind.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+
+const notices: StoredKind = {
+  ...{ kind: 'notices', content: 'amounts', place: 'redis', keptMs: 1500, until: 'a while', readers: ['admin'] },
+  ...{ export: null, deletion: null, variables: ['A'] },
+};
+
+describe('The retention of a primary', () => {
+  it('has what the core stores, and what other features store, in the form of its schema', async () => {
+    const config = await loadConfig({ MODEL_API_STORE: 'sqlite:/x/store.db' }, async () => '');
+    const part = createRetention({ config, storedKinds: () => [notices] } as unknown as PrimaryCore);
+    const body = retentionBody.parse(await part.handlers.retention?.({} as never));
+    expect(body.store).toBe('sqlite');
+    expect(body.data.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['conversations', 'usage', 'notices']));
+    expect(body.data.at(-1)).toMatchObject({ kind: 'notices', kept_seconds: 1.5, kept: 'a while', readers: ['admin'] });
+  });
+});
