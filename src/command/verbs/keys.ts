@@ -8,6 +8,7 @@ import {
   type PeriodLimit,
   type SharedBudget,
 } from '../../shared/config/api-keys.js';
+import { groupWarnings } from '../../shared/config/group-warnings.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
@@ -74,8 +75,9 @@ const badName = 'the name must be 1 to 64 letters, digits and . _ -';
 type Action = (subject: string | undefined, args: CommandArguments, context: CommandContext) => Promise<number>;
 
 const actions: Readonly<Record<string, Action>> = {
-  new: async (name, args, { terminal }) => {
-    const { key, line } = newKey('new', name, args);
+  new: async (name, args, context) => {
+    const { terminal } = context;
+    const { key, line } = newKey('new', name, args, context.clock.now());
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
     terminal.message(
@@ -84,7 +86,7 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   add: async (name, args, context) => {
-    const { key, line } = newKey('add', name, args);
+    const { key, line } = newKey('add', name, args, context.clock.now());
     const path = await edit(args, context, (text) => withNewKey(text, String(name), line));
     return showKey(String(name), key, `The key of ${name} is in ${path}.`, args, context.terminal);
   },
@@ -135,14 +137,16 @@ const actions: Readonly<Record<string, Action>> = {
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
-    const { keys: read, personLines, faults } = await readFor(file, context);
-    const found = read.filter(isValid);
-    const people = personLines.filter(isValid).length;
-    if (args.has('json')) await context.terminal.writeJson({ keys: found.length, people, faults });
+    const { keys: read, personLines, budgets, faults } = await readFor(file, context);
+    const [found, valid] = [read.filter(isValid), personLines.filter(isValid)];
+    const warnings = groupWarnings({ keys: found, personLines: valid, budgets });
+    if (args.has('json'))
+      await context.terminal.writeJson({ keys: found.length, people: valid.length, faults, warnings });
     else if (faults.length === 0)
       await context.terminal.writeLine(
-        `no faults, ${found.length} keys${people > 0 ? `, ${people} lines for people` : ''}`,
+        `no faults, ${formatCount(found.length, 'key')}${valid.length > 0 ? `, ${formatCount(valid.length, 'line')} for people` : ''}`,
       );
+    for (const warning of warnings) context.terminal.message(`warning  ${warning}`);
     return showFaults(faults, context.terminal);
   },
 };
@@ -166,13 +170,16 @@ function randomKey(): string {
   return `pr_${randomBytes(24).toString('base64url')}`;
 }
 
-function newKey(action: string, name: string | undefined, args: CommandArguments) {
+function newKey(action: string, name: string | undefined, args: CommandArguments, now: number) {
   if (name === undefined) throw usageError('keys', `${action}: name the holder of the key`);
   const key = randomKey();
   const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
   const { keys: made, faults } = readKeysFile(line, keyOptions);
   const fault = faults[0] ?? (made[0]?.name === name ? undefined : badName);
   if (fault !== undefined) throw usageError('keys', `${action}: ${fault.replace(/^line 1: /, '')}`);
+  const expiresAt = made[0]?.expiresAt ?? null;
+  if (expiresAt !== null && expiresAt <= now)
+    throw usageError('keys', `${action}: --expires ${args.value('expires')} is over`);
   return { key, line };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nearest } from '../text/nearest.js';
 import type { Values } from './variables.js';
 
 /**
@@ -42,7 +43,9 @@ export function kindOrFile<Kind extends string>(kinds: readonly Kind[]) {
     if (kind !== undefined) return kind;
     if (isAdapterFile(value)) return value;
     const listed = `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}`;
-    context.addIssue(`must be ${listed}, or the absolute path of an adapter (.js, .cjs, .mjs)`);
+    const close = nearest(value, kinds);
+    const advice = close === null ? '' : `. Did you mean ${close}?`;
+    context.addIssue(`must be ${listed}, or the absolute path of an adapter (.js, .cjs, .mjs)${advice}`);
     return z.NEVER;
   });
 }

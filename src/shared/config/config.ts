@@ -205,7 +205,9 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const isSignedOn = values.MODEL_API_USER_HEADER !== null;
   const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0 && !isSignedOn;
   if (host !== undefined && !isLoopback(host) && isOpen) {
-    faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
+    faults.push(
+      `MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY or MODEL_API_KEYS_FILE, or bind to 127.0.0.1`,
+    );
   }
   if (values.MODEL_API_METRICS_AUTH === true && isOpen) {
     faults.push('MODEL_API_METRICS_AUTH: needs an API key, and none is configured');

@@ -13,6 +13,7 @@ import {
   type SharedBudget,
 } from './api-keys.js';
 import type { Environment } from './config.js';
+import { groupWarnings } from './group-warnings.js';
 import type { OptionTable } from './key-options.js';
 import { readKeysFile } from './keys-file.js';
 import { readMadeKeysAt } from './made-keys.js';
@@ -177,7 +178,8 @@ async function loadNamed(
   const name = 'MODEL_API_KEYS_FILE';
   try {
     const { faults: lineFaults, ...content } = readKeysFile(await files.read(path), table, otherKeys);
-    const warnings = await openOnes(name, path, files);
+    const groups = groupWarnings(content).map((warning) => `${name}: ${warning}`);
+    const warnings = [...(await openOnes(name, path, files)), ...groups];
     return { ...nothing, ...content, lineFaults, warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };

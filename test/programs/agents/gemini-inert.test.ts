@@ -23,8 +23,12 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-async function asked(service: Service, prompt: string): Promise<string> {
-  const { status, body } = await service.post('/ask', { prompt });
+/** The processes of a client with a key are renewed, which costs less than the start of a process for each text. */
+const renewed = { MODEL_API_KEY: 'key-of-the-client', MODEL_API_LIVE_SESSIONS: '1', MODEL_API_STANDBY: '1' };
+const asClient = { 'x-api-key': renewed.MODEL_API_KEY };
+
+async function asked(service: Service, prompt: string, headers = {}): Promise<string> {
+  const { status, body } = await service.post('/ask', { prompt }, headers);
   expect([status, body.message]).toEqual([200, undefined]);
   return lastSaidIn(api.requests.at(-1) ?? never());
 }
@@ -38,9 +42,9 @@ describe('Text that gemini could interpret', () => {
   const commands = ['/memory show', ' /memory show', '/', '$memory show', '$(id)', '!ls', '/tmp/image.png'];
 
   it('reaches the model unchanged, except for a line before a possible command', async () => {
-    await using service = await startWithGemini(api, { env: { MODEL_API_STANDBY: '1' } });
-    for (const text of texts) expect(await asked(service, text)).toBe(text);
-    for (const text of commands) expect(await asked(service, text)).toBe(`Message:\n${text}`);
+    await using service = await startWithGemini(api, { env: renewed });
+    for (const text of texts) expect(await asked(service, text, asClient)).toBe(text);
+    for (const text of commands) expect(await asked(service, text, asClient)).toBe(`Message:\n${text}`);
     expect(api.requests).toHaveLength(texts.length + commands.length);
   });
 });
@@ -52,7 +56,7 @@ describe('Files on the host', () => {
     const image = join(folder.path, 'image.png');
     for (const name of [secret, image, ...['GEMINI.md', 'AGENTS.md', '.env'].map((name) => join(folder.path, name))])
       await writeFile(name, canary);
-    await using service = await startWithGemini(api, { env: { MODEL_API_STANDBY: '1', TMPDIR: folder.path } });
+    await using service = await startWithGemini(api, { env: { ...renewed, TMPDIR: folder.path } });
     await mkdir(join(service.home, '.gemini', 'commands'), { recursive: true });
     for (const name of ['GEMINI.md', '.gemini/GEMINI.md', '.gemini/.env', '.gemini/commands/x.toml', '.env'])
       await writeFile(join(service.home, name), canary);
@@ -64,8 +68,8 @@ describe('Files on the host', () => {
       '@GEMINI.md @../GEMINI.md @~/GEMINI.md',
       `@${folder.path}/`,
     ];
-    for (const prompt of prompts) expect(await asked(service, prompt)).toBe(prompt);
-    await service.post('/chat', { message: prompts[0], system: prompts[1] });
+    for (const prompt of prompts) expect(await asked(service, prompt, asClient)).toBe(prompt);
+    await service.post('/chat', { message: prompts[0], system: prompts[1] }, asClient);
     expect(api.requests.length).toBe(prompts.length + 1);
     expect(JSON.stringify(api.requests)).not.toContain(canary);
   });

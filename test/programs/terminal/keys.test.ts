@@ -75,6 +75,22 @@ describe('keys list and keys check', () => {
     expect(await runCommand(['keys', 'check', '/nowhere/keys'])).toMatchObject({ code: 78 });
   });
 
+  it('warns of a group without a budget, and refuses a key that has expired before it is made', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    await writeFile(path, '@biology tokens=100/day\n', { mode: 0o600 });
+    const added = await runCommand(['keys', 'add', 'ada', '--group', 'biolgy', path]);
+    expect(added.code).toBe(0);
+    const late = await runCommand(['keys', 'add', 'bob', '--expires', '2020-01-01', path]);
+    expect([late.code, late.stderr]).toEqual([64, expect.stringContaining('add: --expires 2020-01-01 is over')]);
+    const warning = 'the group biolgy of ada has no budget: did you mean biology?';
+    const checked = await runCommand(['keys', 'check', path]);
+    expect([checked.code, checked.stdout]).toEqual([0, 'no faults, 1 key\n']);
+    expect(checked.stderr).toContain(`warning  ${warning}`);
+    const json = JSON.parse((await runCommand(['keys', 'check', '--json', path])).stdout);
+    expect(json).toEqual({ keys: 1, people: 0, faults: [], warnings: [warning] });
+  });
+
   it('check reports the same faults as the service', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');

@@ -623,7 +623,7 @@ describe('The configuration', () => {
   it('lists the allowed values if there are only a few', async () => {
     expect(await faultsOf({ MODEL_API_CLI: 'Claude', MODEL_API_LOG_LEVEL: 'INFO' })).toEqual([
       expect.stringMatching(
-        /^MODEL_API_CLI: must be auto, claude, codex, command, demo, .+ or \w+, or the absolute path of an adapter \(\.js, \.cjs, \.mjs\)$/,
+        /^MODEL_API_CLI: must be auto, claude, codex, command, demo, .+ or \w+, or the absolute path of an adapter \(\.js, \.cjs, \.mjs\)\. Did you mean claude\?$/,
       ),
       'MODEL_API_LOG_LEVEL: must be debug, info, warn, error or silent',
     ]);

@@ -1,0 +1,32 @@
+import { nearest } from '../text/nearest.js';
+import { type ApiKey, type PersonLine, type SharedBudget, wholeService } from './api-keys.js';
+
+/** Lines of a keys file that name groups. */
+interface GroupLines {
+  readonly keys: readonly Pick<ApiKey, 'name' | 'group'>[];
+  readonly personLines: readonly Pick<PersonLine, 'name' | 'group'>[];
+  readonly budgets: readonly Pick<SharedBudget, 'name'>[];
+}
+
+/** Groups that are named in warnings; the search for a similar name costs time. */
+const maxWarnings = 10;
+
+/** Returns a warning for each group that a line names although it has no budget, which may be a typing error. */
+export function groupWarnings({ keys, personLines, budgets }: GroupLines): string[] {
+  const known = new Set(budgets.map(({ name }) => name));
+  known.delete(wholeService);
+  const users = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
+  const members = new Map<string, string[]>();
+  for (const { name, group } of users) {
+    if (group === null || known.has(group)) continue;
+    const others = members.get(group) ?? [];
+    others.push(name);
+    members.set(group, others);
+  }
+  return [...members].slice(0, maxWarnings).map(([group, [first, ...others]]) => {
+    const who = others.length === 0 ? first : `${first} and ${others.length} more`;
+    const close = nearest(group, [...known]);
+    const advice = close === null ? `add a line that begins with @${group}` : `did you mean ${close}?`;
+    return `the group ${group} of ${who} has no budget: ${advice}`;
+  });
+}
