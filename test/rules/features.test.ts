@@ -35,8 +35,8 @@ describe('A feature', () => {
   it('is imported only by the list of features, and the list only by the two main files and by the command', () => {
     const outside = sources.filter(({ path }) => !path.startsWith('src/features'));
     expect(importsThat(outside, (target) => target.startsWith('src/features')).toSorted()).toEqual([
-      'src/command/keys-file/key-options.ts imports src/features',
       'src/command/command-line.ts imports src/features',
+      'src/command/keys-file/key-options.ts imports src/features',
       'src/primary/main.ts imports src/features',
       'src/worker/main.ts imports src/features',
     ]);
