@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import { attachmentsIn, attachmentTokens, messageTexts } from '../../shared/text/turns.js';
 import type { Adapter, Turn } from '../cli/contract/adapter.js';
 import type { TurnUse } from '../cli/process/open-turn.js';
@@ -28,6 +29,9 @@ const noRounds: OpenRounds = { inputTokens: 0, outputTokens: 0, costUsd: 0, toke
 /** Price until a model CLI with cost reports has reported one: $10 per million tokens. */
 const assumedUsdPerToken = 10 / 1_000_000;
 
+/** Limit of known prices, because clients may name any number of models. */
+const maxPrices = 512;
+
 /** Owns the last known price of each model, and the estimates charged before a model CLI reports. */
 export class Charges {
   /** US dollars per token, by CLI and model, and by CLI alone. */
@@ -46,7 +50,9 @@ export class Charges {
     const tokens = before.tokens + input.due + output.due;
     const model = turn.model ?? '';
     const cost = dueOf(usage.costUsd, before.costUsd, () => (input.due + output.due) * this.#priceOf(cli, model));
-    if (usage.costUsd !== null && tokens > 0) this.#learnPrice(cli.name, model, usage.costUsd / tokens);
+    // The price of a web search is not one of tokens: it would raise the estimates for the jobs of other clients.
+    const isOfTokens = turn.search === undefined && tokens > 0;
+    if (usage.costUsd !== null && isOfTokens) this.#learnPrice(cli.name, model, usage.costUsd / tokens);
     if (hasCalls) {
       const open = { inputTokens: input.open, outputTokens: output.open, costUsd: cost.open };
       this.#rounds.set(process, { ...open, tokens: usage.costUsd === null ? tokens : 0 });
@@ -63,8 +69,8 @@ export class Charges {
   }
 
   #learnPrice(cli: string, model: string, usdPerToken: number): void {
-    this.#prices.set(`${cli} ${model}`, usdPerToken);
-    this.#prices.set(cli, usdPerToken);
+    setNewest(this.#prices, `${cli} ${model}`, usdPerToken, maxPrices);
+    setNewest(this.#prices, cli, usdPerToken, maxPrices);
   }
 }
 

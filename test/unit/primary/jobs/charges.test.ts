@@ -81,6 +81,18 @@ describe('The charge of a turn', () => {
     expect([costOf('large'), costOf('small'), costOf('unknown')]).toEqual([0.01, 0.0005, 0.0005]);
   });
 
+  it('learns no price from a turn with web searches, whose price is not one of tokens', () => {
+    const charges = new Charges();
+    const charge = (turn: Turn, used: TurnUse) => charges.chargeTurn({ process: {}, cli: priced, turn, use: used });
+    charge(turnOf('Hi'), whole);
+    charge(
+      { ...turnOf('Hi'), search: { maxUses: 8 } },
+      use({ inputTokens: 1, outputTokens: 1, costUsd: 9 }),
+    );
+    const { costUsd } = charge(turnOf('x'.repeat(400)), use({}, { isCut: true }));
+    expect(costUsd).toBeCloseTo(100 * (0.002 / 100));
+  });
+
   it('adds up to the last report over all rounds, or to the estimate if the results of calls never arrive', () => {
     const charges = new Charges();
     const process = {};
