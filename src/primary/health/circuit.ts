@@ -3,7 +3,7 @@ import { RelayError, retryAfter } from '../../shared/errors.js';
 import { type BreakerReason, type BreakerState, breakerReasons } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
-/** State of a circuit. `half_open`: the first admitted job is the probe; other jobs are refused while it runs. */
+/** State of a circuit. `half_open`: the first admitted job is the probe; other jobs are refused while it runs, up to a limit. */
 export type CircuitState =
   | { readonly name: 'closed' }
   | {
@@ -20,6 +20,8 @@ export type CircuitState =
       readonly reason: BreakerReason;
       readonly sinceMs: number;
       readonly probe: JobRequest | null;
+      /** Admission of the probe, monotonic. */
+      readonly probeMs: number;
     };
 
 /** Public state of a circuit. Times are in milliseconds since the epoch. */
@@ -38,6 +40,11 @@ const firstWaitMs = 30_000;
 const maxBackoffMs = 10 * 60_000;
 /** Maximum wait. A probe per hour costs little, and a wrong report of a CLI must not block jobs for longer. */
 const maxWaitMs = 60 * 60_000;
+/**
+ * Time for which a probe without an answer holds other jobs back. Afterwards, the next job becomes the probe: a job may
+ * wait for long behind other jobs of its client.
+ */
+const longestProbeMs = 30_000;
 /** Longest plausible time until a reset: the longest quota window is a week. */
 const maxResetMs = 8 * 24 * 60 * 60_000;
 
@@ -107,12 +114,20 @@ export class Circuit {
   /** Returns whether this job may start at the moment. */
   mayStart(request: JobRequest): boolean {
     if (this.#state.name === 'closed') return true;
-    return this.#state.name === 'half_open' && (this.#state.probe === null || this.#state.probe === request);
+    return !this.isHeldBack || this.isProbe(request);
+  }
+
+  /** Whether a further job would be refused. */
+  get isHeldBack(): boolean {
+    const state = this.#state;
+    if (state.name !== 'half_open') return state.name === 'open';
+    return state.probe !== null && this.#clock.monotonicMs() - state.probeMs < longestProbeMs;
   }
 
   /** Records an admitted job. In a half-open circuit, this job becomes the probe. */
   recordAdmission(request: JobRequest): void {
-    if (this.#state.name === 'half_open') this.#state = { ...this.#state, probe: request };
+    if (this.#state.name !== 'half_open' || this.isProbe(request)) return;
+    this.#state = { ...this.#state, probe: request, probeMs: this.#clock.monotonicMs() };
   }
 
   isProbe(request: JobRequest | null): boolean {
@@ -152,7 +167,7 @@ export class Circuit {
   tryAgain(): void {
     if (this.#state.name !== 'open') return;
     const { reason, sinceMs } = this.#state;
-    this.#become({ name: 'half_open', reason, sinceMs, probe: null });
+    this.#become({ name: 'half_open', reason, sinceMs, probe: null, probeMs: 0 });
   }
 
   stop(): void {
@@ -231,9 +246,7 @@ export class Circuits {
 
   /** Whether a further job for this model would be refused. */
   isBlocked(circuit: string): boolean {
-    const isBlocked = ({ state }: Circuit) =>
-      state.name === 'open' || (state.name === 'half_open' && state.probe !== null);
-    return this.#circuitsOf(circuit).some(isBlocked);
+    return this.#circuitsOf(circuit).some(({ isHeldBack }) => isHeldBack);
   }
 
   /** Records an admitted job. */

@@ -111,6 +111,21 @@ describe('An exhausted quota', () => {
     expect(await pending()).toBe(0);
   });
 
+  it('is tested by the next job if the probe has no answer after half a minute, because it may wait for its slot', async () => {
+    run(quota(hour));
+    await clock.advance(hour);
+    const [first, second] = [jobOf({ client: 'key ada' }), jobOf({ client: 'key bob' })];
+    health.circuits.recordAdmission(first);
+    await clock.advance(29_000);
+    expect(health.circuits.refusalOf(second)).not.toBeNull();
+    await clock.advance(1000);
+    expect(health.circuits.refusalOf(second)).toBeNull();
+    health.circuits.recordAdmission(second);
+    expect(health.circuits.refusalOf(jobOf())).not.toBeNull();
+    health.circuits.recordAnswer(second);
+    expect(health.circuits.refusalOf(jobOf())).toBeNull();
+  });
+
   it('opens the circuit again if the probe is refused, for a wait that doubles up to ten minutes', async () => {
     const waits: number[] = [];
     for (let round = 0; round < 7; round++) {

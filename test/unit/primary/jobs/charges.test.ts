@@ -85,10 +85,7 @@ describe('The charge of a turn', () => {
     const charges = new Charges();
     const charge = (turn: Turn, used: TurnUse) => charges.chargeTurn({ process: {}, cli: priced, turn, use: used });
     charge(turnOf('Hi'), whole);
-    charge(
-      { ...turnOf('Hi'), search: { maxUses: 8 } },
-      use({ inputTokens: 1, outputTokens: 1, costUsd: 9 }),
-    );
+    charge({ ...turnOf('Hi'), search: { maxUses: 8 } }, use({ inputTokens: 1, outputTokens: 1, costUsd: 9 }));
     const { costUsd } = charge(turnOf('x'.repeat(400)), use({}, { isCut: true }));
     expect(costUsd).toBeCloseTo(100 * (0.002 / 100));
   });
