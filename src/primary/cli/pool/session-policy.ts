@@ -49,9 +49,9 @@ export function planSessions<S extends IdleSession>(
  * Sorts the sessions by value, the most valuable first. First come sessions that a waiting job will continue, then
  * sessions in the middle of a turn, whose end would lose more; each key holder has at most its share of these. Known
  * conversations follow, so that a single request never ends one. Then come questions, one of each client before the
- * second of any, so that a client with many questions loses its own, and then the sessions beyond a share. Side
- * requests and forced calls follow, because they are hardly ever continued. Renewed processes come last, one of each
- * client before the second of any.
+ * second of any, so that a client with many questions loses its own; a renewed process counts as such a question if its
+ * key holder has nothing else. Then come the sessions beyond a share. Side requests and forced calls follow, because they
+ * are hardly ever continued. All other renewed processes come last, one of each client before the second of any.
  */
 function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: number): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
@@ -63,16 +63,17 @@ function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: 
   const clients = [...new Set(sessions.map(({ client }) => client))];
   const share = maxSessions / new Set(clients.map(holderOf)).size;
   const [within, beyond] = splitByShare(waiting, share, clients);
+  const only = onlyOfHolders(sessions, renewed);
   const of = (kind: string) => endable.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
   return [
     ...wanted,
     ...within,
     ...of('conversation'),
-    ...inTurnOfClients(of('question')),
+    ...inTurnOfClients([...of('question'), ...only]),
     ...beyond,
     ...of('side'),
     ...of('call'),
-    ...inTurnOfClients(renewed),
+    ...inTurnOfClients(renewed.filter((session) => !only.includes(session))),
   ];
 }
 
@@ -96,6 +97,20 @@ function splitByShare<S extends IdleSession>(sessions: readonly S[], share: numb
     (isWithin ? within : beyond).push(session);
   }
   return [within, beyond] as const;
+}
+
+/**
+ * Returns the first renewed process of each key holder that has no other session. Without it, the calls and questions of
+ * one client that are never continued could take all places, and each question of the others would need a start.
+ */
+function onlyOfHolders<S extends IdleSession>(sessions: readonly S[], renewed: readonly S[]): readonly S[] {
+  const others = sessions.filter(({ isRenewed }) => !isRenewed);
+  const taken = new Set(others.map(({ client }) => holderOf(client)));
+  return renewed.filter(({ client }) => {
+    const isFirst = !taken.has(holderOf(client));
+    taken.add(holderOf(client));
+    return isFirst;
+  });
 }
 
 /** Orders the sessions in rounds: the first of each client, then the second of each, and so on. */

@@ -16,6 +16,7 @@ const question = (name: string, sinceMs: number, client = 'ada') =>
 const side = (name: string, sinceMs: number, client = 'ada') =>
   session(name, sinceMs, { client, guess: { kind: 'side', client } });
 const waiting = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isWaiting: true, client });
+const renewed = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isRenewed: true, client });
 
 /** Returns the names of the sessions to end, and the time of the next check. */
 function plan(sessions: readonly Named[], { maxSessions = 10, idleMs = 1000, nowMs = 0 }) {
@@ -78,13 +79,33 @@ describe('The plan for sessions', () => {
   });
 
   it('ends renewed processes first, and the second of a client before the first of any', () => {
-    const renewed = (name: string, sinceMs: number, client = 'ada') =>
-      session(name, sinceMs, { isRenewed: true, client });
     const sessions = [side('s', 0), renewed('a1', 30), renewed('a2', 40), renewed('b', 10, 'bob'), question('q', 5)];
     expect(plan(sessions, { maxSessions: 4, nowMs: 50 }).end).toEqual(['a1']);
-    expect(plan(sessions, { maxSessions: 3, nowMs: 50 }).end).toEqual(['a1', 'b']);
-    expect(plan(sessions, { maxSessions: 2, nowMs: 50 }).end).toEqual(['a1', 'a2', 'b']);
+    expect(plan(sessions, { maxSessions: 3, nowMs: 50 }).end).toEqual(['a1', 'a2']);
+    expect(plan(sessions, { maxSessions: 1, nowMs: 50 }).end).toEqual(['a1', 'a2', 'b', 's']);
     expect(plan(sessions, { nowMs: 1011 }).end).toEqual(['b', 'q', 's']);
+  });
+
+  it.each([
+    ['open calls', (name: string, sinceMs: number) => waiting(name, sinceMs, 'eve')],
+    ['questions', (name: string, sinceMs: number) => question(name, sinceMs, 'eve')],
+    ['side requests', (name: string, sinceMs: number) => side(name, sinceMs, 'eve')],
+  ])('leaves a client its only renewed process while another one has left %s', (_, leave) => {
+    const left = [1, 2, 3, 4].map((sinceMs) => leave(`e${sinceMs}`, sinceMs));
+    const sessions = [
+      ...left,
+      renewed('b1', 5, 'key bob'),
+      renewed('b2', 6, 'key bob'),
+      renewed('app', 7, 'key bob/app'),
+    ];
+    expect(plan(sessions, { maxSessions: 4, nowMs: 10 }).end).toEqual(['b1', 'b2', 'e1']);
+    const conversations = [1, 2, 3, 4].map((sinceMs) => session(`c${sinceMs}`, sinceMs, { client: 'eve' }));
+    expect(plan([...conversations, ...sessions], { maxSessions: 4, nowMs: 10 }).end).toContain('app');
+  });
+
+  it('ends the renewed processes of a client before its open calls', () => {
+    const sessions = [waiting('w1', 1, 'eve'), waiting('w2', 2, 'eve'), renewed('e', 3, 'eve'), session('a', 4)];
+    expect(plan(sessions, { maxSessions: 3, nowMs: 10 }).end).toEqual(['e']);
   });
 
   it('gives the place of one that has been idle too long to another', () => {
