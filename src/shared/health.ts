@@ -33,6 +33,30 @@ export interface QuotaWindow {
   readonly resetsAt: number | null;
 }
 
+/** What the service does with the context of a process, so that it can serve another turn. */
+export const contextChanges = ['renewal', 'rewinding'] as const;
+export type ContextChange = (typeof contextChanges)[number];
+
+/**
+ * Reasons why processes are not renewed or rewound. `late`: the program did not answer in time. `unproven`: the program
+ * did not prove what is left in its context. `memory`: memory is short.
+ */
+export const renewalFaultReasons = ['late', 'unproven', 'memory'] as const;
+export type RenewalFaultReason = (typeof renewalFaultReasons)[number];
+
+/** Failure of the renewals or rewindings of a model CLI. */
+export interface RenewalFault {
+  readonly kind: ContextChange;
+  /** Reason for the last failure. */
+  readonly reason: RenewalFaultReason;
+  /** Number of clients whose last attempt has failed within an hour. */
+  readonly failingClients: number;
+  /** Number of these clients for which none is attempted for an hour. */
+  readonly pausedClients: number;
+  /** End of the last pause, in milliseconds since the epoch; null without a pause. */
+  readonly until: number | null;
+}
+
 export const readinessStatuses = ['ready', 'not_ready', 'unknown'] as const;
 export const readinessTriggers = ['start', 'interval', 'forced', 'failure'] as const;
 /** Cause of a check. `failure`: a suspicious failure of a job, or a successful job after such a failure. */

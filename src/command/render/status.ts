@@ -1,4 +1,4 @@
-import type { BreakerBody, HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
+import type { BreakerBody, HealthBody, ReadinessBody, ReasonBody, RenewalFaultBody } from '../../shared/api/health.js';
 import {
   formatCount,
   formatDuration,
@@ -16,7 +16,7 @@ type Runtime = Observability['model_runtime'];
 /** Formats the output of `status`. Lines are at most `columns` wide if they can be wrapped between words. */
 export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = Number.POSITIVE_INFINITY): string[] {
   const { health, version, takenAt } = snapshot;
-  const { model_runtime: runtime, cli_processes: processes, workers } = health.observability;
+  const { model_runtime: runtime, cli_processes: processes, renewals = [], workers } = health.observability;
   const slots = ratio(runtime.active_requests, runtime.max_concurrent);
   const queue = ratio(runtime.queued_requests, runtime.max_queue);
   const width = Math.max(slots.length, queue.length);
@@ -35,6 +35,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
     ],
     ['refused', refusedText(runtime, paint)],
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
+    ...renewals.map((fault): [string, string] => ['renewals', renewalLine(fault, takenAt, paint)]),
     ['workers', workers.map((worker) => workerLabel(worker, paint)).join('   ')],
     ['total', snapshot.totals === null ? '' : totalsLine(snapshot.totals, paint)],
     ['now', snapshot.change === null ? '' : ratesLine(snapshot.change, paint)],
@@ -63,6 +64,13 @@ function statusLabel(status: HealthBody['status'], paint: Paint): string {
 function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): string {
   const next = until === undefined ? '' : `; no job is started for ${untilText(until, now)}`;
   return paint.red(`${escaped(message)}${next}`);
+}
+
+/** Formats why processes are not renewed or rewound. The service then works as with `MODEL_API_REUSE=off`. */
+function renewalLine({ cli, account, message, until }: RenewalFaultBody, now: number, paint: Paint): string {
+  const name = account === undefined ? cli : `${cli}@${account}`;
+  const next = until === null ? '' : `; the last pause ends in ${untilText(until, now)}`;
+  return paint.yellow(`${escaped(name)}: ${escaped(message)}${next}`);
 }
 
 function fullText({ queue_full_since: since = null }: Runtime, now: number, paint: Paint): string {

@@ -40,6 +40,12 @@ export function reasonText({ message, until }: ReasonBody, nowMs: number): strin
   return `${sentenceOf({ message })}${next}`;
 }
 
+export function renewalText(fault: StatusBody['renewals'][number], nowMs: number): string {
+  const { cli, account, message, until } = fault;
+  const next = until === null ? '' : ` The last pause ends at ${momentText(until, nowMs)}.`;
+  return `${account === undefined ? cli : `${cli}@${account}`}: ${message}.${next}`;
+}
+
 export function pressureTexts(queue: StatusBody['queue'], nowMs: number): string[] {
   const { full_since: fullSince, refused_last_5_minutes: refused } = queue;
   const full = fullSince !== null && `The queue has been full since ${momentText(fullSince, nowMs)}.`;

@@ -8,7 +8,7 @@ import type { PageProps } from '../base/router.mjs';
 import { ErrorNotice, StatusDot, type Tone } from '../ui/notices.mjs';
 import { type Column, Table } from '../ui/tables.mjs';
 import { LastHour } from './last-hour.mjs';
-import { BreakerNotices, DrainNotice, Headline, OldNotice, Reasons } from './notices.mjs';
+import { BreakerNotices, DrainNotice, Headline, OldNotice, Reasons, renewalText } from './notices.mjs';
 import { ReadinessCard } from './readiness.mjs';
 import { type FollowedStatus, StatusFollower } from './status-follower.mjs';
 
@@ -50,7 +50,7 @@ function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kin
       <${Queue} status=${status} nowMs=${nowMs} />
       ${hour}
       ${readiness}
-      <${CliProcesses} counts=${status.cli_processes} />
+      <${CliProcesses} status=${status} nowMs=${nowMs} />
       <${Workers} workers=${status.workers} />
     </div>
   `;
@@ -146,8 +146,9 @@ const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = 
   ['stopping', 'ending'],
 ];
 
-/** Shows the number of processes of the model CLI in each state. */
-function CliProcesses({ counts }: { readonly counts: StatusBody['cli_processes'] }) {
+/** Shows the number of processes of the model CLI in each state, and why none is renewed. */
+function CliProcesses({ status, nowMs }: CardProps) {
+  const { cli_processes: counts, renewals } = status;
   return html`<section class="card" aria-labelledby="now-cli">
     <h2 id="now-cli">CLI processes</h2>
     <dl class="counts">
@@ -158,6 +159,7 @@ function CliProcesses({ counts }: { readonly counts: StatusBody['cli_processes']
         </div>`,
       )}
     </dl>
+    ${renewals.map((fault) => html`<small key=${`${fault.cli} ${fault.account} ${fault.kind} ${fault.reason}`} class="muted">${renewalText(fault, nowMs)}</small>`)}
   </section>`;
 }
 

@@ -112,7 +112,7 @@ export function observeCli(
       counted.requestRefused(request);
       log.error('cli_request_refused', { cli, account, request });
     },
-    renewalsPaused: (client) => log.warn('renewals_paused', { cli, account, client }),
+    renewalsPaused: (client, kind) => log.warn('renewals_paused', { cli, account, client, kind }),
   };
 }
 

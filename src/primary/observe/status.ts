@@ -22,6 +22,7 @@ import type { Workers } from '../workers/workers.js';
 import { degradedReasons, isPersonal, type ReasonSources } from './degraded.js';
 import type { LastHour } from './last-hour.js';
 import type { PrimaryMetrics } from './primary-metrics.js';
+import { renewalFaultsOf } from './renewal-faults.js';
 
 /** Content of GET /health, /status, /setup and /version, in sections from which each route selects. */
 
@@ -136,6 +137,7 @@ export class Status {
       background_jobs: () => background.load,
       workers: () => this.#workers(withNames),
       cli_processes: () => countsOf(clis),
+      renewals: () => renewalFaultsOf(this.#visible(withNames)),
       breaker: () => breakerBodyOf(this.#visible(withNames)),
       checks: () => this.#checks(null, withNames).slice(-maxChecks),
       totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
@@ -153,6 +155,7 @@ export class Status {
 
   #observability(withPids: boolean): HealthBody['observability'] {
     const { room, metrics, runner, clis, lastHour } = this.#sources;
+    const renewals = renewalFaultsOf(this.#visible(withPids));
     return {
       started_at: this.#startedAt,
       uptime_seconds: this.#uptimeSeconds,
@@ -169,6 +172,7 @@ export class Status {
         breaker: breakerBodyOf(this.#visible(withPids)),
       },
       cli_processes: countsOf(clis),
+      ...(renewals.length > 0 && { renewals }),
       workers: this.#workers(withPids),
     };
   }

@@ -2,10 +2,12 @@ import { z } from 'zod';
 import {
   breakerReasons,
   breakerStates,
+  contextChanges,
   quotaStatuses,
   quotaWindowNames,
   readinessStatuses,
   readinessTriggers,
+  renewalFaultReasons,
 } from '../health.js';
 
 const count = z.int().nonnegative();
@@ -79,6 +81,26 @@ export const reasonBody = z
   .meta({ id: 'Reason' });
 export type ReasonBody = z.infer<typeof reasonBody>;
 
+export const renewalFaultBody = z
+  .strictObject({
+    cli: z.string().meta({ description: 'The name of the CLI.' }),
+    account: z.string().optional(),
+    kind: z.enum(contextChanges).meta({
+      description:
+        '`renewal`: a process becomes as good as new for the next question of its client; `rewinding`: it returns to an earlier message.',
+    }),
+    reason: z.enum(renewalFaultReasons).meta({
+      description:
+        'Reason for the last failure: the program has not answered in time (`late`), or has not proven what is left in its context (`unproven`). `memory`: memory is short, so that no process is renewed.',
+    }),
+    message: z.string().meta({ description: 'One sentence for people.' }),
+    failing_clients: count.meta({ description: 'Clients whose last attempt has failed within an hour.' }),
+    paused_clients: count.meta({ description: 'Clients of these for which none is attempted for an hour.' }),
+    until: time.nullable().meta({ description: 'End of the last pause; null without a pause.' }),
+  })
+  .meta({ id: 'RenewalFault' });
+export type RenewalFaultBody = z.infer<typeof renewalFaultBody>;
+
 /** Figures that show whether the service is overloaded. */
 export const pressureShape = {
   queue_full_since: time.nullable().meta({
@@ -115,6 +137,10 @@ export const observabilityBody = z
       busy: count,
       stopping: count,
     }),
+    renewals: z
+      .array(renewalFaultBody)
+      .optional()
+      .meta({ description: 'Renewals of processes that fail or are paused; missing if there are none.' }),
     workers: z.array(
       z.strictObject({
         id: z.int().positive(),

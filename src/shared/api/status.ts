@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { operations, waitReasons } from '../job.js';
-import { breakerBody, observabilityBody, pressureShape, readinessBody, reasonBody } from './health.js';
+import {
+  breakerBody,
+  observabilityBody,
+  pressureShape,
+  readinessBody,
+  reasonBody,
+  renewalFaultBody,
+} from './health.js';
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
@@ -121,6 +128,7 @@ export const statusBody = z
     background_jobs: backgroundBody,
     workers: observabilityBody.shape.workers,
     cli_processes: observabilityBody.shape.cli_processes,
+    renewals: z.array(renewalFaultBody).meta({ description: 'Renewals of processes that fail or are paused.' }),
     breaker: breakerBody,
     checks: z.array(readinessBody).meta({ description: 'The last readiness checks, at most 100, oldest first.' }),
     totals: totalsBody,

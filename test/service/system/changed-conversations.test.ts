@@ -108,7 +108,7 @@ describe('A conversation whose message is replaced', () => {
     expect(await rewound()).toBe(count + 1);
   });
 
-  it.each(['lie-keeps', 'lie-more', 'lie-late', 'lie-twice', 'lie-delta'])(
+  it.each(['lie-keeps', 'lie-more', 'lie-other', 'lie-late', 'lie-twice', 'lie-delta'])(
     'ends a program that lies: %s',
     async (lie) => {
       const { one, two } = await begin('operator', lie);

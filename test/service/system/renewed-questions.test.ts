@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { HealthBody } from '../../../src/shared/api/health.js';
+import { until } from '../../support/basics/until.js';
 import { Exposition } from '../../support/documents/exposition.js';
 import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { type Service, script, startWithProgram } from '../../support/service/service.js';
@@ -74,15 +76,29 @@ describe('Questions of several clients in renewed processes', () => {
     expect(await renewed()).toBeGreaterThan(questions / 2);
   });
 
-  it.each(['lie-keeps', 'lie-late', 'lie-twice', 'lie-delta'])('end a program that lies: %s', async (lie) => {
-    const { pid: liar } = contextOf((await ask('alice', `canary ${lie}`)).body.response);
-    await sleep(50); // a delta after the proof comes a moment later
-    const { pid, context } = contextOf((await ask('alice', 'next')).body.response);
-    expect([pid === liar, context]).toEqual([false, '|||next']);
-  });
+  it.each(['lie-keeps', 'lie-other', 'lie-late', 'lie-twice', 'lie-delta'])(
+    'end a program that lies: %s',
+    async (lie) => {
+      const { pid: liar } = contextOf((await ask('alice', `canary ${lie}`)).body.response);
+      await sleep(50); // a delta after the proof comes a moment later
+      const { pid, context } = contextOf((await ask('alice', 'next')).body.response);
+      expect([pid === liar, context]).toEqual([false, '|||next']);
+    },
+  );
 
   it('end a program that does not end its turn in time', async () => {
     await askAndLeave('bob', 'canary wait slowly');
     expect(contextOf((await ask('bob', 'next')).body.response).context).toBe('|||next');
+  });
+
+  it('are not renewed for a client after three lies in a row, and the status says for how long and why', async () => {
+    const health = async () => (await service.get('/health', headersOf('operator'))).body as unknown as HealthBody;
+    for (let count = 0; count < 3; count++) await ask('bob', 'canary lie-keeps');
+    await until(async () => (await health()).observability.renewals?.[0]?.paused_clients === 1, 'the pause');
+    const { pid } = contextOf((await ask('bob', 'one')).body.response);
+    expect(contextOf((await ask('bob', 'two')).body.response).pid).not.toBe(pid);
+    expect((await health()).observability.renewals).toMatchObject([
+      { cli: 'claude', kind: 'renewal', reason: 'unproven', failing_clients: 1, paused_clients: 1 },
+    ]);
   });
 });

@@ -8,7 +8,7 @@ export interface ProcessReport {
   readonly messages: readonly { readonly from: string; readonly text: string }[];
 }
 
-export type ProcessCounts = Record<'standby' | 'live' | 'busy' | 'stopping', number>;
+export type ProcessCounts = Record<'standby' | 'renewed' | 'live' | 'busy' | 'stopping', number>;
 
 /**
  * Starts a service whose model reports its process and all prompts it received. No standby and no live sessions, unless

@@ -81,6 +81,7 @@ describe('The state of the service', () => {
     standingOf(status: object): readonly [tone: string, label: string];
     reasonText(reason: object, nowMs: number): string;
     pressureTexts(queue: object, nowMs: number): string[];
+    renewalText(fault: object, nowMs: number): string;
   }
   const parts = consolePart<Reasons>('now/notices.mjs');
   const well = { full_since: null, refused_last_5_minutes: 0 };
@@ -103,6 +104,14 @@ describe('The state of the service', () => {
     const used = clock(reasonText({ message: 'the quota is used up', until: at(60) }, start));
     expect(unready).toBe('The model CLI codex is not ready: no.');
     expect(used).toBe('The quota is used up. No job is started before TIME.');
+  });
+
+  it('shows why no process is renewed, and when the last pause ends', async () => {
+    const { renewalText } = await parts;
+    const fault = { cli: 'claude', message: 'no process is renewed: memory is short', until: null };
+    expect(renewalText(fault, start)).toBe('claude: no process is renewed: memory is short.');
+    const paused = renewalText({ ...fault, account: 'team', until: at(60) }, start);
+    expect(clock(paused)).toBe('claude@team: no process is renewed: memory is short. The last pause ends at TIME.');
   });
 
   it('shows since when the queue is full, and how many jobs were refused', async () => {

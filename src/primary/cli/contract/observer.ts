@@ -1,5 +1,5 @@
 import type { RelayError } from '../../../shared/errors.js';
-import type { QuotaWindow } from '../../../shared/health.js';
+import type { ContextChange, QuotaWindow } from '../../../shared/health.js';
 import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js';
 
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
@@ -40,8 +40,8 @@ export interface CliObserver {
   textIgnored(): void;
   /** Called when the model's API has begun a message after the end of the answer. */
   lateMessage(): void;
-  /** Called when no process is renewed for this client for an hour, because several programs did not prove it. */
-  renewalsPaused(client: string): void;
+  /** Called when no process is renewed or rewound for this client for an hour, because several did not prove it. */
+  renewalsPaused(client: string, kind: ContextChange): void;
 }
 
 /** Observer of programs that are no model CLI. */

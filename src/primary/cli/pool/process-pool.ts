@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
+import type { RenewalFault } from '../../../shared/health.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Capabilities, Consultation, LaunchOptions, ProgramVersion, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
@@ -27,10 +28,13 @@ import {
 import type { Tenant } from '../process/renewal.js';
 import { replayable } from '../process/replay.js';
 import { canContinue, isRenewed, isWaiting, mayServe, sessionToRewind } from './fitting.js';
-import { RenewalTrust } from './renewal-trust.js';
-import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
+import { RenewalTrust, shortOfMemory } from './renewal-trust.js';
+import { RenewalsUnderWay } from './renewals-under-way.js';
+import { planSessions, type SessionSettings } from './session-policy.js';
+import { isLeft, type LiveSession, type Session, sessionsOf } from './sessions.js';
 import type { LaunchHistory } from './standby-policy.js';
 import { StartPauses } from './start-pauses.js';
+import { countStates, type StateCounts } from './state-counts.js';
 
 /**
  * Source of a job's process: the live session of its conversation, the session of another conversation with the same
@@ -78,16 +82,6 @@ export interface PoolParts {
   readonly onChange: () => void;
 }
 
-/** Process that waits for the next turn of its conversation, or was renewed. */
-export interface Session extends IdleSession {
-  readonly process: CliProcess;
-  /** null if the process was renewed. */
-  readonly conversation: ConversationState | null;
-}
-
-/** Session with a conversation. */
-type LiveSession = Session & { readonly conversation: ConversationState };
-
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
@@ -96,12 +90,6 @@ interface KnownMessages extends Omit<LiveProcess, 'process'> {
   /** Number of messages that a rewound process has kept. */
   readonly keptCount?: number;
 }
-
-/**
- * Time after an answer in which another question of the client may be a side request of the same program, such as for a
- * title, so that the conversation probably goes on.
- */
-const freshMs = 2500;
 
 /**
  * Owns all processes of one model CLI. A process serves one job or one conversation at a time, and never a second
@@ -116,14 +104,17 @@ export class ProcessPool {
   readonly #pauses: StartPauses;
   readonly #renewals: RenewalTrust;
   readonly #rewinds: RenewalTrust;
+  readonly #underWay: RenewalsUnderWay;
   /** Whether each process ends with its job, because its login is no longer used. */
   keepsNoSessions = false;
 
   constructor(settings: PoolSettings, parts: PoolParts) {
     this.#settings = settings;
     this.#parts = parts;
-    this.#renewals = new RenewalTrust(parts.clock);
-    this.#rewinds = new RenewalTrust(parts.clock);
+    const onPause = parts.observer.renewalsPaused;
+    this.#renewals = new RenewalTrust('renewal', parts.clock, onPause);
+    this.#rewinds = new RenewalTrust('rewinding', parts.clock, onPause);
+    this.#underWay = new RenewalsUnderWay(parts.clock);
     this.#pauses = new StartPauses(parts.clock, () => this.#all.keys());
   }
 
@@ -134,16 +125,7 @@ export class ProcessPool {
 
   /** Processes that wait for a turn of their conversation, for the results of its calls, or for any question. */
   get sessions(): readonly Session[] {
-    return [...this.#all.keys()].flatMap((process) => {
-      const { state, sinceMs, tenant } = process;
-      if (state.name !== 'idle' && state.name !== 'waiting_for_tools') return [];
-      const { conversation } = state;
-      const isWaiting = state.name === 'waiting_for_tools';
-      const isAwaited = conversation !== null && this.#parts.awaited().has(conversation.id);
-      const { guess = null, client = guess?.client ?? tenant?.client ?? '' } = conversation ?? {};
-      const data = { isWaiting, isAwaited, guess, client, isRenewed: conversation === null };
-      return [{ process, conversation, sinceMs, ...data }];
-    });
+    return sessionsOf(this.#all.keys(), this.#parts.awaited);
   }
 
   /** Processes that were renewed for their client, or will be after their job. */
@@ -185,7 +167,7 @@ export class ProcessPool {
     if (live !== null) return this.#lease(live.process, 'live', extras, live);
     if (rewound !== null) return this.#lease(rewound.process, 'rewound', extras, rewound);
     history.recordUse(key, launch, clock.monotonicMs(), tenant?.client ?? null);
-    const renewed = tenant === null ? null : this.#claimRenewed(key, tenant, keptParts);
+    const renewed = tenant === null ? null : await this.#claimRenewed(key, tenant, keptParts, signal);
     if (renewed !== null) return this.#lease(renewed, 'renewed', extras);
     const waiting = this.#claimStandby(key, tenant);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
@@ -282,14 +264,17 @@ export class ProcessPool {
     await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
   }
 
+  /** Renewals and rewindings that fail or are paused. */
+  get renewalFaults(): readonly RenewalFault[] {
+    const isShort = this.#settings.mayRenew && !this.#parts.hasMemory();
+    return [isShort ? shortOfMemory : null, this.#renewals.fault, this.#rewinds.fault].filter(
+      (fault) => fault !== null,
+    );
+  }
+
   /** Counts the processes, without consultations, by state. */
-  counts(): Record<'standby' | 'renewed' | 'live' | 'tools' | 'busy' | 'stopping', number> {
-    const counts = { standby: 0, renewed: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
-    for (const [{ state }, key] of this.#all) {
-      if (key === null || state.name === 'gone' || state.name === 'starting') continue;
-      counts[isRenewed({ state }) ? 'renewed' : countedAs[state.name]]++;
-    }
-    return counts;
+  counts(): StateCounts {
+    return countStates(this.processes.map(([process]) => process));
   }
 
   async #release(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
@@ -304,7 +289,8 @@ export class ProcessPool {
   /** Keeps the process for its conversation or its client. Returns whether this was possible. */
   async #keep(process: CliProcess, conversation: ConversationState | null): Promise<boolean> {
     if (conversation !== null) return this.#mayStay && process.keepFor(conversation);
-    return process.tenant !== null && this.#parts.hasMemory() && this.#renew(process);
+    if (process.tenant === null || !this.#parts.hasMemory()) return false;
+    return this.#underWay.add(process, this.#renew(process));
   }
 
   get #mayStay(): boolean {
@@ -316,8 +302,7 @@ export class ProcessPool {
     const { tenant } = process;
     if (tenant === null || !this.#mayStay) return false;
     const renewal = await process.renew();
-    const isPaused = renewal !== 'ended' && this.#renewals.record(tenant.client, renewal === 'proven');
-    if (isPaused) this.#parts.observer.renewalsPaused(tenant.client);
+    if (renewal !== 'ended') this.#renewals.record(tenant.client, renewal);
     // A change of the keys may have removed the client in the meantime.
     return renewal === 'proven' && process.tenant !== null && this.#mayStay && process.keepFor(null);
   }
@@ -333,12 +318,8 @@ export class ProcessPool {
     signal: AbortSignal,
   ): Promise<CliProcess | null> {
     const nowMs = this.#parts.clock.monotonicMs();
-    const isLeft = ({ process, isWaiting, isAwaited, guess, sinceMs }: Session) => {
-      if (guess === null || isWaiting || isAwaited) return false;
-      if (guess.kind === 'question' && nowMs - sinceMs < freshMs) return false;
-      return this.#mayServe(process, key, tenant, keptParts);
-    };
-    const session = this.sessions.toSorted((a, b) => a.sinceMs - b.sinceMs).find(isLeft);
+    const fits = (each: Session) => isLeft(each, nowMs) && this.#mayServe(each.process, key, tenant, keptParts);
+    const session = this.sessions.toSorted((a, b) => a.sinceMs - b.sinceMs).find(fits);
     const process = session === undefined ? null : claimIfAlive(session.process, tenant);
     if (process === null) return null;
     if (!(await this.#renew(process))) {
@@ -355,14 +336,27 @@ export class ProcessPool {
     return this.#all.get(process) === key && process.tenant !== null && mayServe(process.tenant, tenant, keptParts);
   }
 
-  /** Claims the process that was renewed last, because its memory is the least likely to be swapped out. */
-  #claimRenewed(key: LaunchKey, tenant: Tenant, keptParts: ProgramVersion['keptParts']): CliProcess | null {
-    for (const { process, isRenewed } of this.sessions.toSorted((a, b) => b.sinceMs - a.sinceMs)) {
-      if (!isRenewed || !this.#mayServe(process, key, tenant, keptParts)) continue;
-      const claimed = claimIfAlive(process, tenant);
-      if (claimed !== null) return claimed;
-    }
-    return null;
+  /**
+   * Claims the process that was renewed last, because its memory is the least likely to be swapped out. Without one, waits
+   * briefly for a renewal under way.
+   */
+  async #claimRenewed(
+    key: LaunchKey,
+    tenant: Tenant,
+    keptParts: ProgramVersion['keptParts'],
+    signal: AbortSignal,
+  ): Promise<CliProcess | null> {
+    const fits = (process: CliProcess) => this.#mayServe(process, key, tenant, keptParts);
+    const claim = () => {
+      const newestFirst = this.sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
+      const fitting = newestFirst.filter(({ process, isRenewed }) => isRenewed && fits(process));
+      return firstOf(fitting, ({ process }) => claimIfAlive(process, tenant));
+    };
+    const claimed = claim();
+    if (claimed !== null) return claimed;
+    await this.#underWay.wait(fits);
+    signal.throwIfAborted();
+    return claim();
   }
 
   #claimLive(key: LaunchKey, state: ConversationState, tenant: Tenant | null): LiveProcess | null {
@@ -400,7 +394,7 @@ export class ProcessPool {
     const { keptCount, session } = found;
     const rewinding = await process.rewind(history.slice(0, keptCount));
     if (rewinding === 'unchanged' && process.keepFor(session.conversation)) return null;
-    if (rewinding !== 'unchanged') this.#rewinds.record(tenant.client, rewinding === 'proven');
+    if (rewinding !== 'unchanged') this.#rewinds.record(tenant.client, rewinding);
     if (rewinding === 'proven' && !signal.aborted) return { process, keptCount, heldMs: null };
     this.#endSession({ process });
     signal.throwIfAborted();
@@ -408,14 +402,10 @@ export class ProcessPool {
   }
 
   #claimStandby(key: LaunchKey, tenant: Tenant | null): CliProcess | null {
-    for (const [process, other] of this.#all) {
-      if (other !== key || process.state.name !== 'standby') continue;
-      const claimed = claimIfAlive(process, tenant);
-      if (claimed === null) continue;
-      this.#parts.history.recordSuccess(key);
-      return claimed;
-    }
-    return null;
+    const waiting = [...this.#all].filter(([process, other]) => other === key && process.state.name === 'standby');
+    const claimed = firstOf(waiting, ([process]) => claimIfAlive(process, tenant));
+    if (claimed !== null) this.#parts.history.recordSuccess(key);
+    return claimed;
   }
 
   async #start(
@@ -482,13 +472,14 @@ export class ProcessPool {
   }
 }
 
-const countedAs = {
-  standby: 'standby',
-  idle: 'live',
-  waiting_for_tools: 'tools',
-  busy: 'busy',
-  stopping: 'stopping',
-} as const;
+/** Returns the first result that is not null, and makes no further ones. */
+function firstOf<T, R>(items: readonly T[], make: (item: T) => R | null): R | null {
+  for (const item of items) {
+    const made = make(item);
+    if (made !== null) return made;
+  }
+  return null;
+}
 
 function claimIfAlive(process: CliProcess, tenant: Tenant | null): CliProcess | null {
   if (!process.isAlive) {

@@ -23,7 +23,15 @@ import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } fr
 import { ProgramOutput } from './output.js';
 import { ProgramInput } from './program-input.js';
 import type { Redactor } from './redactor.js';
-import { interruptedAnswer, isHarmless, noAnswer, notRenewed, renewalLimits, type Tenant } from './renewal.js';
+import {
+  interruptedAnswer,
+  isHarmless,
+  noAnswer,
+  notRenewed,
+  type Proof,
+  renewalLimits,
+  type Tenant,
+} from './renewal.js';
 import { replayable, replayableHistory } from './replay.js';
 
 /** State of a conversation before a turn. */
@@ -140,8 +148,8 @@ export class CliProcess {
   #turns = 0;
   /** Undefined before the first job. */
   #tenant: Tenant | null | undefined;
-  /** Interruption of the last turn, which resolves with whether it has ended in time; null if the turn ended by itself. */
-  #interruption: Promise<boolean> | null = null;
+  /** Interruption of the last turn, `proven` if that has ended in time; null if the turn ended by itself. */
+  #interruption: Promise<Proof> | null = null;
   /** Questions that the process has answered since its start, the present one included. */
   #questions = 1;
   /** Memory of the program after its first question, bytes; null before. */
@@ -228,7 +236,8 @@ export class CliProcess {
 
   /** Prevents that the process serves another question of its client. */
   forbidRenewal(): void {
-    if (this.#tenant !== undefined) this.#tenant = null;
+    const isOfJob = this.#state.name === 'starting' && this.#state.next === 'busy';
+    if (isOfJob || this.#tenant !== undefined) this.#tenant = null;
   }
 
   /** Whether the program is alive, even before Node reports its death. A dead program must not get a turn. */
@@ -279,42 +288,41 @@ export class CliProcess {
   }
 
   /**
-   * Makes the process as good as new after its last turn, for the next question of its client. Returns `proven`;
-   * `unproven` if the program did not prove it; `ended` if the process cannot be renewed after its last turn. Unless
-   * `proven`, the process must be ended.
+   * Makes the process as good as new after its last turn, for the next question of its client. Returns whether
+   * the program has proven it; `ended` if the process cannot be renewed after its last turn. Unless `proven`, the process
+   * must be ended.
    */
-  async renew(): Promise<'proven' | 'unproven' | 'ended'> {
-    if (this.#interruption !== null && !(await this.#interruption)) return 'ended';
+  async renew(): Promise<Proof | 'ended'> {
+    if (this.#interruption !== null && (await this.#interruption) !== 'proven') return 'ended';
     if (!this.isReusable || this.#isWornOut()) return 'ended';
     this.#interruption = null;
     const input = this.#protocol.writer.renew?.() ?? null;
     if (input === null) return 'ended';
-    if (!(await this.#prove(input, noAnswer, renewalLimits.proofMs))) return 'unproven';
-    this.#questions++;
-    return 'proven';
+    const proof = await this.#prove(input, noAnswer, renewalLimits.proofMs);
+    if (proof === 'proven') this.#questions++;
+    return proof;
   }
 
   /**
-   * Cuts the conversation of the process after these first messages. Returns `proven`; `unproven` if the program did not
-   * prove it, so that the process must be ended; `unchanged` if the program cannot do it.
+   * Cuts the conversation of the process after these first messages. Returns whether the program has proven it; if
+   * not, the process must be ended. `unchanged`: the program cannot do it.
    */
-  async rewind(kept: readonly Message[]): Promise<'proven' | 'unproven' | 'unchanged'> {
+  async rewind(kept: readonly Message[]): Promise<Proof | 'unchanged'> {
     const input = this.#protocol.writer.rewind?.(kept) ?? null;
-    if (input === null) return 'unchanged';
-    return (await this.#prove(input, noAnswer, renewalLimits.proofMs)) ? 'proven' : 'unproven';
+    return input === null ? 'unchanged' : this.#prove(input, noAnswer, renewalLimits.proofMs);
   }
 
   /** Returns whether the program reaches the end of this input in time; if not, the process is being ended. */
-  async #prove(input: TurnInput, sink: TextSink, limitMs: number): Promise<boolean> {
+  async #prove(input: TurnInput, sink: TextSink, limitMs: number): Promise<Proof> {
     const { limits, clock } = this.#parts;
     const controller = new AbortController();
     const stopTimer = clock.after(limitMs, () => controller.abort(notRenewed()));
     try {
       await this.#exchange(input, sink, controller.signal, { ...limits, stallMs: 0 });
-      return this.isReusable;
+      return this.isReusable ? 'proven' : 'unproven';
     } catch (error) {
       void this.end(endReasonOf(toRelayError(error)));
-      return false;
+      return controller.signal.aborted ? 'late' : 'unproven';
     } finally {
       stopTimer();
     }

@@ -15,6 +15,9 @@ export interface Tenant {
   readonly isQuestion: boolean;
 }
 
+/** Whether a program has proven what is left in its context: in time, too late or never. */
+export type Proof = 'proven' | 'unproven' | 'late';
+
 export const renewalLimits = {
   /** Longest time in which a program must end an interrupted turn, milliseconds. */
   interruptionMs: 300,

@@ -99,6 +99,19 @@ describe('The output of status', () => {
     expect(linesWith(healthWith({ breaker }))[3]).toBe('account    auth: the next job decides');
   });
 
+  it('shows why no process is renewed, and when the last pause ends', () => {
+    const { observability } = snapshot.health;
+    const message = 'no process is renewed for 1 client';
+    const counts = { failing_clients: 1, paused_clients: 1 };
+    const fault = { cli: 'claude', kind: 'renewal', reason: 'late', message, ...counts, until: null } as const;
+    const paused = { ...fault, account: 'team', until: '2026-01-31T12:10:12.000Z' };
+    const lines = linesWith({ observability: { ...observability, renewals: [fault, paused] } });
+    expect(lines.filter((line) => line.startsWith('renewals'))).toEqual([
+      `renewals   claude: ${message}`,
+      `renewals   claude@team: ${message}; the last pause ends in 10 min`,
+    ]);
+  });
+
   it('shows the end time of a drain', () => {
     const [, line] = linesWith({ status: 'draining', drain_ends_at: '2026-01-31T12:00:42.000Z' });
     const limit = 'until 2026-01-31 12:00:42 UTC at the latest, in 30 s';

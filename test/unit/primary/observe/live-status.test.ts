@@ -9,7 +9,7 @@ const at = Date.UTC(2026, 0, 1);
 
 const cli = {
   name: 'demo',
-  pool: { counts: () => ({ standby: 1, renewed: 0, live: 0, tools: 0, busy: 2, stopping: 0 }) },
+  pool: { counts: () => ({ standby: 1, renewed: 0, live: 0, tools: 0, busy: 2, stopping: 0 }), renewalFaults: [] },
   health: {
     shortage: null,
     circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },

@@ -22,7 +22,7 @@ function cliOf(name: string, check: object, status: readonly object[], windows: 
     adapter: { name, command: [`/bin/${name}`] },
     program: { version: '1.0' },
     publicName: (model: string | null) => (model === null ? name : `${name}/${model}`),
-    pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }) },
+    pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }), renewalFaults: [] },
     health: {
       shortage: null,
       circuits: { status },

@@ -2,7 +2,7 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { healthBody, historyBody } from '../../../../src/shared/api/health.js';
 import { versionBody } from '../../../../src/shared/api/version.js';
-import type { ReadinessEntry } from '../../../../src/shared/health.js';
+import type { ReadinessEntry, RenewalFault } from '../../../../src/shared/health.js';
 import type { Phase } from '../../../../src/shared/phase.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
@@ -32,6 +32,7 @@ interface Options {
   readonly strictHealth?: boolean;
   readonly isStoreUp?: boolean;
   readonly breaker?: BreakerState;
+  readonly renewalFaults?: readonly RenewalFault[];
 }
 
 const closed: BreakerState = {
@@ -52,13 +53,14 @@ function createStatus({
   strictHealth = false,
   isStoreUp = true,
   breaker = closed,
+  renewalFaults = [],
 }: Options = {}) {
   const clock = new FakeClock();
   const cli = {
     name: 'demo',
     adapter: { name: 'demo' },
     program: { version: '1.0' },
-    pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }) },
+    pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }), renewalFaults },
     health: {
       shortage: null,
       circuits: { status: breaker.status },
@@ -172,6 +174,24 @@ describe('GET /health', () => {
       },
       cli_processes: { standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 },
       workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
+    });
+  });
+
+  it('shows why processes are not renewed, for how many clients, and until when', () => {
+    const until = Date.UTC(2026, 0, 1, 13);
+    const renewalFaults: readonly RenewalFault[] = [
+      { kind: 'renewal', reason: 'memory', failingClients: 0, pausedClients: 0, until: null },
+      { kind: 'rewinding', reason: 'late', failingClients: 3, pausedClients: 2, until },
+    ];
+    const body = createStatus({ renewalFaults }).status.health(true);
+    expect(healthBody.parse(body)).toEqual(body);
+    const [short, late] = body.observability.renewals ?? [];
+    expect(short?.message).toBe('no process is renewed: memory is short');
+    expect(late).toEqual({
+      ...{ cli: 'demo', kind: 'rewinding', reason: 'late', failing_clients: 3, paused_clients: 2 },
+      message:
+        'no process is rewound for 3 clients, for 2 of them not again for an hour: the model CLI has not answered within a second',
+      until: '2026-01-01T13:00:00.000Z',
     });
   });
 

@@ -3,12 +3,19 @@ import { FakeClock } from '../../../../support/basics/fake-clock.js';
 
 const hourMs = 3_600_000;
 
+function trustIn(clock: FakeClock) {
+  const pauses: string[] = [];
+  const trust = new RenewalTrust('renewal', clock, (client, kind) => void pauses.push(`${kind} ${client}`));
+  return { trust, pauses };
+}
+
 it('Three failed renewals of a client in a row pause its renewals for an hour, and those of no other client', async () => {
   const clock = new FakeClock();
-  const trust = new RenewalTrust(clock);
-  const begun = [false, true, false, false, false].map((isProven) => trust.record('ada', isProven));
-  expect(begun).toEqual([false, false, false, false, true]);
-  expect([trust.isPausedFor('ada'), trust.isPausedFor('bob')]).toEqual([true, false]);
+  const { trust, pauses } = trustIn(clock);
+  for (const proof of ['unproven', 'proven', 'late', 'unproven'] as const) trust.record('ada', proof);
+  expect([trust.isPausedFor('ada'), pauses]).toEqual([false, []]);
+  trust.record('ada', 'late');
+  expect([trust.isPausedFor('ada'), trust.isPausedFor('bob'), pauses]).toEqual([true, false, ['renewal ada']]);
   await clock.advance(hourMs - 1);
   expect(trust.isPausedFor('ada')).toBe(true);
   await clock.advance(1);
@@ -17,10 +24,28 @@ it('Three failed renewals of a client in a row pause its renewals for an hour, a
 
 it('The first failure after a pause begins the next one, and a success ends the count', async () => {
   const clock = new FakeClock();
-  const trust = new RenewalTrust(clock);
-  for (let count = 0; count < 3; count++) trust.record('ada', false);
+  const { trust, pauses } = trustIn(clock);
+  for (let count = 0; count < 4; count++) trust.record('ada', 'late');
   await clock.advance(hourMs);
-  expect([trust.record('ada', false), trust.isPausedFor('ada')]).toEqual([true, true]);
-  trust.record('ada', true);
+  trust.record('ada', 'late');
+  expect([trust.isPausedFor('ada'), pauses.length]).toEqual([true, 2]);
+  trust.record('ada', 'proven');
   expect(trust.isPausedFor('ada')).toBe(false);
+});
+
+it('Failures are shown for an hour, with the number of clients, the last reason and the end of the last pause', async () => {
+  const clock = new FakeClock();
+  const { trust } = trustIn(clock);
+  expect(trust.fault).toBeNull();
+  trust.record('ada', 'late');
+  const one = { kind: 'renewal', reason: 'late', failingClients: 1, pausedClients: 0, until: null };
+  expect(trust.fault).toEqual(one);
+  await clock.advance(1000);
+  for (let count = 0; count < 3; count++) trust.record('bob', 'unproven');
+  const until = clock.now() + hourMs;
+  expect(trust.fault).toEqual({ ...one, reason: 'unproven', failingClients: 2, pausedClients: 1, until });
+  trust.record('ada', 'proven');
+  expect(trust.fault).toMatchObject({ failingClients: 1 });
+  await clock.advance(hourMs);
+  expect(trust.fault).toBeNull();
 });

@@ -59,6 +59,49 @@ describe('A renewed process', () => {
     expect(origins.map(({ origin }) => origin)).toEqual(['renewed', 'new']);
   });
 
+  describe('is awaited while it is being renewed', () => {
+    /** Answers a question of ada; the program is being renewed. */
+    async function renewing() {
+      const house = new PoolHouse();
+      const lease = await house.acquireFor('ada');
+      const tree = await house.answer(lease);
+      return { house, tree, released: lease.release(null) };
+    }
+
+    it('by one of two questions of its client, so that none starts another process in vain', async () => {
+      const { house, tree, released } = await renewing();
+      const [next, other, ofBob] = [house.acquireFor('ada'), house.acquireFor('ada'), house.acquireFor('bob')];
+      expect([(await other).origin, (await ofBob).origin]).toEqual(['new', 'new']);
+      await tree.say('end\n');
+      await released;
+      expect([(await next).origin, house.treeOf(await next) === tree]).toEqual(['renewed', true]);
+    });
+
+    it.each([
+      ['its renewal fails', 'fail\n', 0],
+      ['it takes longer than 100 ms', '', 100],
+    ])('until %s', async (_, answer, waitMs) => {
+      const { house, tree } = await renewing();
+      const next = house.acquireFor('ada');
+      await settled();
+      if (answer !== '') await tree.say(answer);
+      await house.clock.advance(waitMs);
+      expect((await next).origin).toBe('new');
+    });
+
+    it('but serves no cancelled question', async () => {
+      const { house, tree, released } = await renewing();
+      const controller = new AbortController();
+      const next = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('ada'));
+      const refused = expect(next).rejects.toThrow('gone');
+      await settled();
+      controller.abort(cancelled('gone'));
+      await tree.say('end\n');
+      await Promise.all([released, refused]);
+      expect(house.pool.counts().renewed).toBe(1);
+    });
+  });
+
   it.each([
     ['does not prove it in time', ''],
     ['writes an answer instead', '+text\n'],
@@ -82,6 +125,17 @@ describe('A renewed process', () => {
     expect([tree.receivedInput, other.receivedInput]).toEqual(['earlier\nhello\n', 'earlier\nhello\nrenew\n']);
     await house.clock.advance(3_600_000);
     expect((await house.question('ada')).tree.receivedInput).toContain('renew');
+  });
+
+  it('is missing in the status with the reason: no proof, a late one, or too little memory', async () => {
+    const house = new PoolHouse();
+    expect(house.pool.renewalFaults).toEqual([]);
+    await house.question('ada', { proof: 'fail\n' });
+    expect(house.pool.renewalFaults).toMatchObject([{ kind: 'renewal', reason: 'unproven', failingClients: 1 }]);
+    await house.question('ada', { proof: '' });
+    house.hasMemory = false;
+    expect(house.pool.renewalFaults).toMatchObject([{ reason: 'memory' }, { reason: 'late', failingClients: 1 }]);
+    expect(new PoolHouse({ mayRenew: false }).pool.renewalFaults).toEqual([]);
   });
 
   it('ends if the program writes anything while it waits', async () => {
@@ -345,6 +399,13 @@ it('A change of the keys ends renewed processes, and those that are busy are not
   expect([tree.ends, busy.ends, standby.state.name]).toEqual([['retired'], ['done'], 'standby']);
   expect((await house.question('key bob')).origin).toBe('standby');
   expect((await house.question('key bob')).origin).toBe('renewed');
+});
+
+it('A change of the keys during the start of a process prevents that it is renewed', async () => {
+  const house = new PoolHouse();
+  house.onStart = async () => house.pool.forgetTenants();
+  const { tree, origin } = await house.question('key ada');
+  expect([origin, tree.ends]).toEqual(['new', ['done']]);
 });
 
 const never = new AbortController().signal;

@@ -126,6 +126,7 @@ describe('The process of a conversation that another one begins like', () => {
     const { house, tree, acquireWith } = await withTalk();
     const lease = await acquireWith(answer);
     expect([lease.origin, tree.ends.length, house.pool.hasSessionOf('a')]).toEqual(['new', 1, false]);
+    expect(house.pool.renewalFaults).toMatchObject([{ kind: 'rewinding', failingClients: 1 }]);
   });
 
   it('ends if the turn is cancelled during the rewinding', async () => {
