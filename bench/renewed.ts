@@ -1,16 +1,19 @@
+import { randomUUID } from 'node:crypto';
 import { installClaude, startWithClaude } from '../test/support/agents/claude-service.js';
 import { makeClaudeHome } from '../test/support/agents/claude-session.js';
 import { startWithCodex } from '../test/support/agents/codex-service.js';
-import { startMessagesApi } from '../test/support/agents/messages-api-stub.js';
+import { type MessagesApi, saysSlowly, startMessagesApi } from '../test/support/agents/messages-api-stub.js';
 import { startResponsesApi } from '../test/support/agents/responses-api-stub.js';
 import { createBatch, promptLine, untilEnded, upload } from '../test/support/clients/batches.js';
 import type { Service } from '../test/support/service/service.js';
+import { reuseCosts } from './reuse-costs.js';
 import { codexByHand } from './support/codex-by-hand.js';
 import { DirectClaude } from './support/direct-claude.js';
 import { alternately } from './support/pairs.js';
 import { processorMs } from './support/processor-time.js';
 import { ratioRow } from './support/ratio-row.js';
 import { dropLog } from './support/service-log.js';
+import { sum } from './support/statistics.js';
 import type { Row } from './support/table.js';
 import { prompt } from './support/task.js';
 
@@ -23,10 +26,21 @@ const keyed = {
   MODEL_API_LIVE_SESSIONS: '4',
   MODEL_API_MAX_CONCURRENT: '4',
 };
-const targets = { ask: 0.09, stream: 0.08, burst: 0.25, processor: 120, batch: 12, codex: 0.08 };
+const targets = {
+  ask: 0.09,
+  stream: 0.08,
+  burst: 0.25,
+  thinkingBurst: 0.68,
+  edited: 1.2,
+  processor: 120,
+  batch: 12,
+  codex: 0.08,
+};
 const minPairs = 20;
 const questions = 200;
 const batchLines = 300;
+const chatTurns = 10;
+const thinkingMs = 2000;
 
 /** Measures questions of one client in renewed processes, against real CLIs that are started for each prompt. */
 export async function renewed(rounds: number): Promise<Row[]> {
@@ -86,7 +100,48 @@ async function overClaude(pairs: number): Promise<Row[]> {
     ),
     await processorRow(service),
     await batchRow(service),
+    await editsRow(service, pairs),
+    ...(await reuseCosts(api, Math.min(pairs, 10))),
+    await thinkingRow(service, direct, api),
   ];
+}
+
+/** Measures bursts while the API thinks before each answer. The API thinks for all later requests, too. */
+async function thinkingRow(service: Service, direct: DirectClaude, api: MessagesApi): Promise<Row> {
+  api.behave = () => saysSlowly(thinkingMs, prompt);
+  const bursts = await alternately(3, { bare: () => byHand(direct), relay: () => burst(service) });
+  return ratioRow('The same with an API that thinks for 2 s, 3 pairs', targets.thinkingBurst, bursts.map(pairOf));
+}
+
+/** Compares chats whose client sends the history: in one of them, each second message is edited and sent again. */
+async function editsRow(service: Service, pairs: number): Promise<Row> {
+  const bare = () => chatTurnMs(service, false);
+  const relay = () => chatTurnMs(service, true);
+  await alternately(1, { bare, relay });
+  const chats = await alternately(Math.min(pairs, 10), { bare, relay });
+  return ratioRow(
+    `A turn of a chat in which each second message is edited ÷ without edits, ${chatTurns} turns, ${chats.length} pairs`,
+    targets.edited,
+    chats.map(pairOf),
+  );
+}
+
+/** Returns the mean time of a turn. An edit sends the newest message again with another text. */
+async function chatTurnMs(service: Service, isEdited: boolean): Promise<number> {
+  const messages: { readonly role: string; readonly content: string }[] = [];
+  const nonce = randomUUID();
+  const times: number[] = [];
+  for (let turn = 0; turn < chatTurns; turn++) {
+    const isEdit = isEdited && turn % 2 === 1;
+    if (isEdit) messages.splice(-2);
+    messages.push({ role: 'user', content: `${nonce} ${isEdit ? 'edited' : 'message'} ${turn}` });
+    const begun = performance.now();
+    const response = await post(service, '/v1/chat/completions', { model: 'default', messages });
+    const body = (await response.json()) as { choices: { message: { content: string } }[] };
+    times.push(performance.now() - begun);
+    messages.push({ role: 'assistant', content: body.choices[0]?.message.content ?? '' });
+  }
+  return sum(times) / times.length;
 }
 
 function pairOf({ relay, bare }: { readonly relay: number; readonly bare: number }) {

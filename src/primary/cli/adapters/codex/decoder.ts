@@ -144,8 +144,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
     if (id !== this.#thread.endId) return nothing;
-    if (!this.#thread.ended()) return unexpectedOutput;
-    return ended;
+    const text = this.#thread.ended();
+    return text === null ? unexpectedOutput : [{ type: 'reply', text }];
   }
 
   #rejected(id: RpcId | null, words: string): TurnFailed {
@@ -159,6 +159,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#spent = null;
     this.#tokens = null;
     const text = this.#thread.started(result);
+    if (this.#thread.isReady) return ended;
     if (text !== null) return [{ type: 'reply', text }];
     return [turnFailed('other', 'the model CLI cannot be isolated from the files of the host')];
   }
@@ -331,7 +332,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 }
 
-/** End of an interrupted turn, and of a thread. */
+/** End of an interrupted turn, and of a renewal. */
 const ended: readonly DecoderEvent[] = [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
 
 const notInterrupted = turnFailed('other', 'the model CLI has not ended an interrupted turn');

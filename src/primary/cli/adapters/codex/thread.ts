@@ -8,26 +8,33 @@ import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
 
 const endOfThread = 'end of thread';
+const unusedThread = 'unused thread';
 const interruption = 'interruption';
 
+/** Settings that a thread has from its start. */
+type ThreadSettings = Pick<Turn, 'model' | 'system' | 'offer'>;
+
 /**
- * State of the thread in one process. `none`: before the first turn, or after a renewal. `starting`: requested; the turn
- * waits for it. `open`: accepts turns. `ending`: the program was asked to end it. `unsafe`: differs from the request.
+ * State of the thread in one process. `none`: before the first turn. `starting`: requested; the turn waits for it, or none
+ * if the thread is started ahead. `open`: accepts turns. `ending`: the program was asked to end it. `unsafe`: differs from
+ * the request.
  */
 type ThreadState =
   | { readonly name: 'none' }
-  | { readonly name: 'starting'; readonly turn: Turn }
+  | { readonly name: 'starting'; readonly asked: ThreadSettings; readonly turn: Turn | null }
   | {
       readonly name: 'open';
       readonly id: string;
+      readonly asked: ThreadSettings;
+      /** Whether the thread was started ahead, and has had no turn. */
+      readonly isUnused: boolean;
       readonly model: string;
       readonly effort: Effort | null;
       /** Whether the last turn requested a summary of thoughts. */
       readonly showsThoughts: boolean;
       readonly asksForValue: boolean;
-      readonly hasTools: boolean;
     }
-  | { readonly name: 'ending' }
+  | { readonly name: 'ending'; readonly asked: ThreadSettings }
   | { readonly name: 'unsafe' };
 
 /** Answer to the start of a thread. */
@@ -64,6 +71,8 @@ export class CodexThread implements TurnWriter {
   readonly #ids = new Set<string>();
   /** Number of threads that were requested. */
   #count = 0;
+  /** Number of the thread that was ended last. */
+  #endedCount = 0;
   /** Number of interruptions so far. */
   #interruptions = 0;
 
@@ -92,12 +101,17 @@ export class CodexThread implements TurnWriter {
 
   /** Id of the request that ends the present thread. */
   get endId(): string {
-    return `${endOfThread} ${this.#count}`;
+    return `${endOfThread} ${this.#endedCount}`;
   }
 
   /** Id of the request that ends the present turn early. */
   get interruptionId(): string {
     return `${interruption} ${this.#interruptions}`;
+  }
+
+  /** Whether a thread waits for the next question. */
+  get isReady(): boolean {
+    return this.#state.name === 'open' && this.#state.isUnused;
   }
 
   /** Clears the turn at its end, so that an idle process holds no images. */
@@ -118,11 +132,12 @@ export class CodexThread implements TurnWriter {
     return { text: this.#begin(turn), stdin: 'keep-open' };
   }
 
-  /** Returns the request that ends the thread. The next turn begins another one, with instructions of its own. */
+  /** Returns the request that ends the thread. The next question gets another one, with instructions of its own. */
   renew(): TurnInput | null {
     if (this.#state.name !== 'open' || this.tools.calls.isWaiting) return null;
-    const { id } = this.#state;
-    this.#state = { name: 'ending' };
+    const { id, asked } = this.#state;
+    this.#state = { name: 'ending', asked };
+    this.#endedCount = this.#count;
     return { text: rpcRequest(this.endId, 'thread/unsubscribe', { threadId: id }), stdin: 'keep-open' };
   }
 
@@ -131,7 +146,7 @@ export class CodexThread implements TurnWriter {
    * once. A thread with tools may have open calls, so its process must end.
    */
   interrupt(): TurnInput | null {
-    if (this.#state.name !== 'open' || this.#state.hasTools) return null;
+    if (this.#state.name !== 'open' || this.#state.asked.offer !== undefined) return null;
     const hasTurn = this.turnId !== null;
     if (this.#currentTurn !== null && !hasTurn) return null;
     this.isInterrupting = true;
@@ -142,11 +157,14 @@ export class CodexThread implements TurnWriter {
     return { text: rpcRequest(this.interruptionId, method, params), stdin: 'keep-open' };
   }
 
-  /** Handles the answer to the end of the thread. Returns whether one was expected. */
-  ended(): boolean {
-    const isExpected = this.#state.name === 'ending';
-    if (isExpected) this.#state = { name: 'none' };
-    return isExpected;
+  /**
+   * Handles the answer to the end of the thread. Returns the request that starts the next one ahead, because most
+   * questions of a client have the same settings; null if no answer was expected.
+   */
+  ended(): string | null {
+    if (this.#state.name !== 'ending') return null;
+    const { model, system } = this.#state.asked;
+    return this.#start({ model, system }, null);
   }
 
   /**
@@ -157,31 +175,51 @@ export class CodexThread implements TurnWriter {
     return this.tools.calls.answer(results);
   }
 
-  /** Continues the thread. It keeps the tools of its start, so a turn that adds or drops tools needs a new thread. */
-  #next(turn: Turn, { hasTools }: Extract<ThreadState, { readonly name: 'open' }>): string {
-    if (hasTools === (turn.offer !== undefined)) return this.#turnLine(turn);
+  /**
+   * Continues the thread, or begins the first turn of one that was started ahead. A thread keeps its settings, so a turn
+   * that adds or drops tools, and a question with another model or system text, need a new thread.
+   */
+  #next(turn: Turn, state: Extract<ThreadState, { readonly name: 'open' }>): string {
+    const { asked: before, isUnused } = state;
+    const isSame = (before.offer !== undefined) === (turn.offer !== undefined);
+    if (isUnused) return this.#first(turn, state);
+    if (isSame) return this.#turnLine(turn);
     const { heard = [], history, ...asked } = turn;
     return this.#begin({ ...asked, history: [...heard, ...history] });
   }
 
+  #first(turn: Turn, state: Extract<ThreadState, { readonly name: 'open' }>): string {
+    const { asked, id } = state;
+    this.#state = { ...state, isUnused: false };
+    const fits = turn.offer === undefined && asked.model === turn.model && asked.system === turn.system;
+    if (fits) return this.#historyLine(turn) + this.#turnLine(turn);
+    const end = rpcRequest(`${unusedThread} ${this.#count}`, 'thread/unsubscribe', { threadId: id });
+    return end + this.#begin(turn);
+  }
+
   #begin(turn: Turn): string {
-    this.#state = { name: 'starting', turn };
+    const { model, system, offer } = turn;
+    return this.#start({ model, system, ...(offer && { offer }) }, turn);
+  }
+
+  #start(asked: ThreadSettings, turn: Turn | null): string {
+    this.#state = { name: 'starting', asked, turn };
     this.#count++;
-    return rpcRequest(this.startId, 'thread/start', this.#threadOf(turn));
+    return rpcRequest(this.startId, 'thread/start', this.#threadOf(asked));
   }
 
   /** Handles the started thread. Returns the text to write now, or null if the thread is unsafe. */
   started(result: unknown): string | null {
     const { data } = startedThread.safeParse(result);
     if (this.#state.name !== 'starting') return '';
-    const { turn } = this.#state;
+    const { asked, turn } = this.#state;
     const isNew = data !== undefined && !this.#ids.has(data.thread.id);
     const isSafe = isNew && data.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
     if (isNew) this.#ids.add(data.thread.id);
-    const hasTools = turn.offer !== undefined;
-    const settings = { effort: null, showsThoughts: false, asksForValue: false, hasTools };
+    const settings = { effort: null, showsThoughts: false, asksForValue: false, asked, isUnused: turn === null };
     this.#state = isSafe ? { name: 'open', id: data.thread.id, model: data.model, ...settings } : { name: 'unsafe' };
-    return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
+    if (!isSafe) return null;
+    return turn === null ? '' : this.#historyLine(turn) + this.#turnLine(turn);
   }
 
   /** Returns the history, with the turn's results at its end; the turn then has no separate input. */
@@ -226,7 +264,7 @@ export class CodexThread implements TurnWriter {
    * Returns the parameters of a thread. Without environments, tools have nothing to work on; empty base instructions
    * replace the instructions for a coding agent.
    */
-  #threadOf({ model, system, offer }: Turn): object {
+  #threadOf({ model, system, offer }: ThreadSettings): object {
     return {
       ephemeral: true,
       approvalPolicy: 'never',

@@ -1,5 +1,6 @@
 import { CodexDecoder, CodexThought } from '../../../../../../src/primary/cli/adapters/codex/decoder.js';
 import { CodexThread } from '../../../../../../src/primary/cli/adapters/codex/thread.js';
+import type { Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
 import {
   answers,
   codexLines,
@@ -61,15 +62,52 @@ describe('A renewed codex', () => {
     return process;
   }
 
-  it('has no thread, and begins another one with the next question', () => {
+  /** Renews a process, which starts its second thread ahead. */
+  function renewed() {
+    const process = answered();
+    process.thread.renew();
+    process.decoder.read(answers('end of thread 1', { result: {} }));
+    process.decoder.read(answers('thread 2', { result: another }));
+    return process;
+  }
+
+  it('has ended its thread, and started another one ahead', () => {
     const { thread, decoder } = answered();
     expect(thread.renew()?.text).toContain('"id":"end of thread 1","method":"thread/unsubscribe"');
-    expect(decoder.read(answers('end of thread 1', { result: { status: 'unsubscribed' } }))).toMatchObject([
-      { type: 'turn-end', text: null },
-    ]);
-    expect(thread.write({ ...plainTurn, system: 'Be brief.' }).text).toMatch(/"id":"thread 2".*"Be brief."/);
+    const [start] = decoder.read(answers('end of thread 1', { result: { status: 'unsubscribed' } }));
+    expect(start).toMatchObject({ type: 'reply', text: expect.stringContaining('"id":"thread 2"') });
+    expect(decoder.read(answers('thread 2', { result: another }))).toMatchObject([{ type: 'turn-end', text: null }]);
+  });
+
+  it('gives its new thread the next question at once, with its history', () => {
+    const history = [{ role: 'user', text: 'Hello' }] as const;
+    const { text } = renewed().thread.write({ ...plainTurn, history });
+    expect(text).not.toContain('thread/start');
+    expect(text).toMatch(/"thread\/inject_items".*"thread-2".*Hello.*\n.*"turn\/start".*"thread-2"/);
+  });
+
+  it.each<[string, Partial<Turn>]>([
+    ['system text', { system: 'Be brief.' }],
+    ['model', { model: 'other' }],
+    ['tools', { offer: { tools: [], choice: 'auto', isParallel: true } }],
+  ])('ends its new thread if the next question has another %s', (_, more) => {
+    const { thread, decoder } = renewed();
+    const { text } = thread.write({ ...plainTurn, ...more });
+    expect(text).toMatch(/"unused thread 2","method":"thread\/unsubscribe".*"thread-2".*\n.*"id":"thread 3"/);
     decoder.begin();
-    expect(decoder.read(answers('thread 2', { result: another }))).toMatchObject([{ type: 'reply' }]);
+    expect(decoder.read(answers('unused thread 2', { result: {} }))).toEqual([]);
+    const third = { ...threadResult, thread: { id: 'thread-3' } };
+    expect(decoder.read(answers('thread 3', { result: third }))).toMatchObject([
+      { type: 'reply', text: expect.stringContaining('"threadId":"thread-3"') },
+    ]);
+  });
+
+  it('is not one that cannot start another thread, or starts it with other limits', () => {
+    const { thread, decoder } = answered();
+    thread.renew();
+    decoder.read(answers('end of thread 1', { result: {} }));
+    const unsafe = { ...another, sandbox: { type: 'dangerFullAccess' } };
+    expect(decoder.read(answers('thread 2', { result: unsafe }))).toMatchObject([{ type: 'turn-failed' }]);
   });
 
   it.each([
@@ -86,6 +124,8 @@ describe('A renewed codex', () => {
     thread.renew();
     decoder.read(answers('end of thread 1', { result: {} }));
     expect(decoder.read(answers('end of thread 1', { result: {} }))).toEqual([{ type: 'stray' }]);
+    decoder.read(answers('thread 2', { result: another }));
+    expect(decoder.read(answers('end of thread 1', { result: {} }))).toEqual([{ type: 'stray' }]);
     expect(decoder.read(delta('late'))).toEqual([{ type: 'stray' }]);
   });
 
@@ -93,8 +133,6 @@ describe('A renewed codex', () => {
     const { thread, decoder } = answered();
     thread.renew();
     decoder.read(answers('end of thread 1', { result: {} }));
-    thread.write(plainTurn);
-    decoder.begin();
     expect(decoder.read(answers('thread 1', { result: threadResult }))).toEqual([]);
     expect(decoder.read(answers('thread 2', { result: threadResult }))).toMatchObject([{ type: 'turn-failed' }]);
   });
