@@ -12,7 +12,7 @@ const unusedThread = 'unused thread';
 const interruption = 'interruption';
 
 /** Settings that a thread has from its start. */
-type ThreadSettings = Pick<Turn, 'model' | 'system' | 'offer'>;
+type StartSettings = Pick<Turn, 'model' | 'system' | 'offer'>;
 
 /**
  * State of the thread in one process. `none`: before the first turn. `starting`: requested; the turn waits for it, or none
@@ -21,11 +21,11 @@ type ThreadSettings = Pick<Turn, 'model' | 'system' | 'offer'>;
  */
 type ThreadState =
   | { readonly name: 'none' }
-  | { readonly name: 'starting'; readonly asked: ThreadSettings; readonly turn: Turn | null }
+  | { readonly name: 'starting'; readonly asked: StartSettings; readonly turn: Turn | null }
   | {
       readonly name: 'open';
       readonly id: string;
-      readonly asked: ThreadSettings;
+      readonly asked: StartSettings;
       /** Whether the thread was started ahead, and has had no turn. */
       readonly isUnused: boolean;
       readonly model: string;
@@ -34,7 +34,7 @@ type ThreadState =
       readonly showsThoughts: boolean;
       readonly asksForValue: boolean;
     }
-  | { readonly name: 'ending'; readonly asked: ThreadSettings }
+  | { readonly name: 'ending'; readonly asked: StartSettings }
   | { readonly name: 'unsafe' };
 
 /** Answer to the start of a thread. */
@@ -142,6 +142,14 @@ export class CodexThread implements TurnWriter {
   }
 
   /**
+   * Returns the request that ends the thread. The next turn injects the messages that shall be left into another one: only
+   * threads in files can be cut or forked, and these threads are in no file.
+   */
+  rewind(): TurnInput | null {
+    return this.renew();
+  }
+
+  /**
    * Returns the request that ends the turn early; if the program has ended the turn itself, a request that it answers at
    * once. A thread with tools may have open calls, so its process must end.
    */
@@ -191,10 +199,12 @@ export class CodexThread implements TurnWriter {
   #first(turn: Turn, state: Extract<ThreadState, { readonly name: 'open' }>): string {
     const { asked, id } = state;
     this.#state = { ...state, isUnused: false };
+    const { heard = [], history, ...input } = turn;
+    const whole = { ...input, history: [...heard, ...history] };
     const fits = turn.offer === undefined && asked.model === turn.model && asked.system === turn.system;
-    if (fits) return this.#historyLine(turn) + this.#turnLine(turn);
+    if (fits) return this.#historyLine(whole) + this.#turnLine(whole);
     const end = rpcRequest(`${unusedThread} ${this.#count}`, 'thread/unsubscribe', { threadId: id });
-    return end + this.#begin(turn);
+    return end + this.#begin(whole);
   }
 
   #begin(turn: Turn): string {
@@ -202,7 +212,7 @@ export class CodexThread implements TurnWriter {
     return this.#start({ model, system, ...(offer && { offer }) }, turn);
   }
 
-  #start(asked: ThreadSettings, turn: Turn | null): string {
+  #start(asked: StartSettings, turn: Turn | null): string {
     this.#state = { name: 'starting', asked, turn };
     this.#count++;
     return rpcRequest(this.startId, 'thread/start', this.#threadOf(asked));
@@ -264,7 +274,7 @@ export class CodexThread implements TurnWriter {
    * Returns the parameters of a thread. Without environments, tools have nothing to work on; empty base instructions
    * replace the instructions for a coding agent.
    */
-  #threadOf({ model, system, offer }: ThreadSettings): object {
+  #threadOf({ model, system, offer }: StartSettings): object {
     return {
       ephemeral: true,
       approvalPolicy: 'never',

@@ -86,6 +86,16 @@ describe('A renewed codex', () => {
     expect(text).toMatch(/"thread\/inject_items".*"thread-2".*Hello.*\n.*"turn\/start".*"thread-2"/);
   });
 
+  it('gets the messages that are left of a conversation, and the rest, in its new thread', () => {
+    const { thread, decoder } = answered();
+    expect(thread.rewind()?.text).toContain('"thread/unsubscribe"');
+    decoder.read(answers('end of thread 1', { result: {} }));
+    expect(decoder.read(answers('thread 2', { result: another }))).toMatchObject([{ type: 'turn-end' }]);
+    const said = (text: string) => [{ role: 'user', text }] as const;
+    const { text } = thread.write({ ...plainTurn, heard: said('one'), history: said('two'), text: 'three' });
+    expect(text).toMatch(/"thread\/inject_items".*"thread-2".*one.*two.*\n.*"turn\/start".*three/);
+  });
+
   it.each<[string, Partial<Turn>]>([
     ['system text', { system: 'Be brief.' }],
     ['model', { model: 'other' }],
