@@ -42,13 +42,12 @@ export type ContextChange = (typeof contextChanges)[number];
  * did not prove what is left in its context. `memory`: memory is short.
  */
 export const renewalFaultReasons = ['late', 'unproven', 'memory'] as const;
-export type RenewalFaultReason = (typeof renewalFaultReasons)[number];
 
 /** Failure of the renewals or rewindings of a model CLI. */
 export interface RenewalFault {
   readonly kind: ContextChange;
   /** Reason for the last failure. */
-  readonly reason: RenewalFaultReason;
+  readonly reason: (typeof renewalFaultReasons)[number];
   /** Number of clients whose last attempt has failed within an hour. */
   readonly failingClients: number;
   /** Number of these clients for which none is attempted for an hour. */

@@ -111,3 +111,14 @@ it(`${count} questions of eight clients reach the API of codex like those of fre
   expect(questions.faultsIn(requestsSince(before))).toEqual([]);
   expect(await renewedQuestions(service, 'codex')).toBeGreaterThan(count / 2);
 }, 2_400_000);
+
+it('The codex process of a replaced message goes on with the new version, whose request is that of a fresh process', async () => {
+  await start('off');
+  await questions.learn(service, () => requestsSince(0), ['chat']);
+  await service.stop();
+  const before = api.requests.length;
+  await start('on');
+  await questions.ask(service, questions.nth('chat', 0));
+  expect(await renewedQuestions(service, 'codex', 'rewound')).toBe(1);
+  expect(questions.faultsIn(requestsSince(before))).toEqual([]);
+}, 120_000);

@@ -236,8 +236,12 @@ function plain(shape: string): string {
   return shape.replaceAll(canaryForm, 'canary').replaceAll(holderForm, 'client');
 }
 
-/** Returns how many questions renewed processes have served. */
-export async function renewedQuestions(service: Service, cli: 'claude' | 'codex'): Promise<number> {
+/** Returns how many questions renewed processes have served, or others. */
+export async function renewedQuestions(
+  service: Service,
+  cli: 'claude' | 'codex',
+  source: 'renewed' | 'rewound' = 'renewed',
+): Promise<number> {
   const scrape = new Exposition((await service.get('/metrics', headersOf('operator'))).text);
-  return scrape.value(`questions_total{cli="${cli}",process="renewed"}`);
+  return scrape.value(`questions_total{cli="${cli}",process="${source}"}`);
 }
