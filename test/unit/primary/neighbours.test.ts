@@ -112,8 +112,8 @@ describe('The jobs of one neighbour that fail', () => {
   });
 
   it.each(kinds)('pause no renewed processes of others, with the clients of one %s', (kind) => {
-    const trust = new RenewalTrust(new FakeClock());
-    for (let round = 0; round < 20; round++) for (const client of neighbours[kind]) trust.record(client, false);
+    const trust = new RenewalTrust('renewal', new FakeClock());
+    for (let round = 0; round < 20; round++) for (const client of neighbours[kind]) trust.record(client, 'unproven');
     expect([trust.isPausedFor(neighbours[kind][0]), trust.isPausedFor(alice)]).toEqual([true, false]);
   });
 
