@@ -7,6 +7,7 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
+import { postOllamaChat, postOllamaGenerate } from '../../../src/worker/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postCompletions } from '../../../src/worker/openai/completions.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
@@ -90,6 +91,8 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     '/v1/responses': postResponses(parts),
     '/v1/chat/completions': postChatCompletions(parts),
     '/v1/completions': postCompletions(parts),
+    '/api/chat': postOllamaChat(parts),
+    '/api/generate': postOllamaGenerate(parts),
     '/v1/messages': postMessages(parts),
     '/v1/messages/count_tokens': postCountTokens(parts),
   };

@@ -11,15 +11,19 @@ interface FamilyRules {
   readonly thinking: readonly ThinkingType[];
   readonly acceptsDemand: boolean;
   readonly acceptsSampling: boolean;
+  /** Efforts that claude sends for the model. It replaces any other, or omits it. */
+  readonly efforts: readonly Effort[];
 }
+
+const adaptive = { thinking: ['adaptive', 'disabled'], acceptsDemand: true } as const;
 
 /** Families by the version from which they have these rules, newest first. */
 const families: readonly { readonly from: number; readonly rules: FamilyRules }[] = [
-  { from: 5.5, rules: { thinking: ['adaptive'], acceptsDemand: false, acceptsSampling: false } },
-  { from: 4.7, rules: { thinking: ['adaptive', 'disabled'], acceptsDemand: true, acceptsSampling: false } },
-  { from: 4.6, rules: { thinking: ['adaptive', 'disabled'], acceptsDemand: true, acceptsSampling: true } },
-  { from: 3.7, rules: { thinking: ['enabled', 'disabled'], acceptsDemand: true, acceptsSampling: true } },
-  { from: 0, rules: { thinking: ['disabled'], acceptsDemand: true, acceptsSampling: true } },
+  { from: 5.5, rules: { thinking: ['adaptive'], acceptsDemand: false, acceptsSampling: false, efforts: allEfforts } },
+  { from: 4.7, rules: { ...adaptive, acceptsSampling: false, efforts: allEfforts } },
+  { from: 4.6, rules: { ...adaptive, acceptsSampling: true, efforts: ['low', 'medium', 'high', 'max'] } },
+  { from: 3.7, rules: { thinking: ['enabled', 'disabled'], acceptsDemand: true, acceptsSampling: true, efforts: [] } },
+  { from: 0, rules: { thinking: ['disabled'], acceptsDemand: true, acceptsSampling: true, efforts: [] } },
 ];
 
 /** Exceptions from the rules of a family, by kind and version. */
@@ -27,6 +31,7 @@ const exceptions: readonly { readonly kind: string; readonly version: number; re
   [
     { kind: 'sonnet', version: 5.5, rules: { thinking: ['adaptive', 'between_tools'] } },
     { kind: 'haiku', version: 5.5, rules: { acceptsDemand: true } },
+    { kind: 'opus', version: 4.5, rules: { efforts: ['low', 'medium', 'high'] } },
   ];
 
 /** Kinds whose version 5 has the rules of version 5.5. */

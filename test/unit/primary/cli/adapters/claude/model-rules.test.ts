@@ -1,4 +1,5 @@
 import { ClaudeModels, listedModels } from '../../../../../../src/primary/cli/adapters/claude/model-rules.js';
+import { allEfforts } from '../../../../../../src/shared/job.js';
 
 const models = new ClaudeModels();
 
@@ -20,6 +21,19 @@ describe('The rules of a model', () => {
     ['claude-3-5-haiku-20241022', ['disabled'], true, true],
   ])('follow from its name: %s', (name, thinking, acceptsDemand, acceptsSampling) => {
     expect(models.rulesOf(name)).toMatchObject({ thinking, acceptsDemand, acceptsSampling });
+  });
+
+  it.each([
+    ['claude-opus-5-5', allEfforts],
+    ['claude-haiku-5-5', allEfforts],
+    ['claude-opus-4-7', allEfforts],
+    ['claude-sonnet-4-6', ['low', 'medium', 'high', 'max']],
+    ['claude-opus-4-5', ['low', 'medium', 'high']],
+    ['claude-haiku-4-5-20251001', []],
+    ['claude-3-7-sonnet-20250219', []],
+    ['my-gateway/model', undefined],
+  ])('contain the efforts that claude sends, if the program does not list them: %s', (name, efforts) => {
+    expect(models.rulesOf(name).efforts).toEqual(efforts);
   });
 
   it.each(['claude-opus-6', 'claude-saga-7-1', 'claude-sonnet-5-7'])(
@@ -60,12 +74,12 @@ describe('The model behind a short name', () => {
   it('is the one that the CLI lists, with its efforts', () => {
     const learnt = new ClaudeModels();
     learnt.noteList(listedModels(lines) ?? []);
-    expect(learnt.rulesOf(null)).toMatchObject({ thinking: ['enabled', 'disabled'], efforts: [] });
+    expect(learnt.rulesOf(null)).toMatchObject({ thinking: ['enabled', 'disabled'], efforts: [] }); // not those by its name
     expect(learnt.rulesOf('sonnet')).toMatchObject({ acceptsDemand: false, efforts: ['low', 'high'] });
     expect(learnt.rulesOf('claude-sonnet-5-5').efforts).toEqual(['low', 'high']);
     const without = { resolvedModel: 'claude-opus-5', displayName: 'Opus', supportsEffort: true };
     learnt.noteList([{ value: 'opus', ...without }]);
-    expect(learnt.rulesOf('opus')).not.toHaveProperty('efforts');
+    expect(learnt.rulesOf('opus').efforts).toEqual(allEfforts);
   });
 
   it('is the one that has answered, but a full name always stands for itself', () => {
