@@ -73,9 +73,10 @@ const searchTypes = [
   'web_search_preview_2025_03_11',
 ] as const;
 
+/** Choice of tools. Other servers have `any` for `required`. */
 const toolChoice = z.union(
   [
-    z.enum(['none', 'auto', 'required']),
+    z.enum(['none', 'auto', 'required', 'any']),
     z.looseObject({ type: z.enum(searchTypes) }),
     z.looseObject({ type: z.enum(['function', 'custom']), name: z.string(), namespace: z.string().optional() }),
     z.looseObject({

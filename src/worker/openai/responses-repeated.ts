@@ -24,7 +24,7 @@ export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
     temperature: body.temperature ?? 1,
     top_p: body.top_p ?? 1,
     text: { format: short(formatOf(body.text?.format), { type: 'text' }) },
-    tool_choice: short<unknown>(choice ?? 'auto', 'auto'),
+    tool_choice: short<unknown>(choice === 'any' ? 'required' : (choice ?? 'auto'), 'auto'),
     tools: short((tools ?? []).flatMap(toolOf), []),
     safety_identifier: shortText(holder),
     prompt_cache_key: shortText(key),

@@ -123,6 +123,7 @@ function toolsIn(body: ResponsesRequest): ParsedTools {
 }
 
 function choiceIn(choice: ResponsesRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
+  if (choice === 'any') return { choice: 'required' };
   if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
   if (choice.type === 'function' || choice.type === 'custom') return { choice: { name: nameOf(choice) } };
   if (choice.type !== 'allowed_tools') return { choice: { name: choice.type } };

@@ -29,6 +29,14 @@ function faultOf(parse: () => unknown): string {
   return 'none';
 }
 
+it("The tool choice `any` means `required`, in both APIs of OpenAI's form", () => {
+  const made = [
+    chat({ tools: [chatTool('a')], tool_choice: 'any' }),
+    responses({ tools: [responsesTool('a')], tool_choice: 'any' }),
+  ];
+  expect(made.map(({ job }) => job.offer?.choice)).toEqual(['required', 'required']);
+});
+
 describe('The tool choice allowed_tools', () => {
   const search = { type: 'web_search' };
   const choose = {
