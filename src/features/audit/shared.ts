@@ -4,7 +4,7 @@ import { absolutePath } from '../../shared/config/values.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import { auditLimitQuery, auditList, auditRecord } from './records.js';
 
-/** The records of what administrators do: what both processes and the documents know of them. */
+/** Tables of the audit, which both processes and the documents read. */
 
 export const variables = {
   MODEL_API_AUDIT_FILE: {

@@ -53,7 +53,7 @@ export interface FeatureKeyOption extends Pick<KeyOption, 'flag'> {
     readonly description: string;
     isWithin(text: string | null, maker: string | null): boolean;
   } | null;
-  /** Row of the table in the documents: the option with an example of its text, and what it does. */
+  /** Row in the documents: the option with an example of its text, and the meaning. */
   readonly document: readonly [example: string, meaning: string];
 }
 

@@ -18,10 +18,10 @@ export class OptionFault extends Error {
   }
 }
 
-/** Options as clients see them over HTTP. Those of features are there, but not in this type. */
+/** Options as clients see them over HTTP. The type lacks the options of features, but the values have them. */
 type KeyOptionsView = { [N in keyof typeof viewFields]: z.output<(typeof viewFields)[N]> };
 
-/** All options of keys: of the core, then of features. */
+/** Owns all options of keys. Options of features come after the options of the core. */
 export class OptionTable {
   readonly #options: ReadonlyMap<string, KeyOption>;
 
