@@ -19,9 +19,10 @@ export interface CheckSettings {
 }
 
 /**
- * Time limit of a check, after which the CLI counts as not ready. The programs started by a check have separate limits.
+ * Time limit of a check, after which the CLI counts as not ready. A check starts at most three programs, one after the
+ * other, each with a limit of 20 s: for a trial, for its version, and for its login.
  */
-const checkLimitMs = 20_000;
+const checkLimitMs = 60_000;
 const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
 /** Intervals vary by ±10 %, so that several services do not check at the same time. */
 const jitter = 0.1;

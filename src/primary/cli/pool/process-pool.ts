@@ -188,7 +188,7 @@ export class ProcessPool {
   async consult(...asked: Parameters<ConsultProgram>): Promise<Consultation> {
     const [path, args, input = '', isEnough, file, trialEnv] = asked;
     const { launcher, clock, callbacks } = this.#parts;
-    const programVersion = new ConsultedProgram(isEnough, trialEnv !== undefined);
+    const programVersion = new ConsultedProgram(isEnough);
     using trial = trialEnv && (await openTrial(callbacks, programVersion, trialEnv));
     const process = this.#add(programVersion, null, 'busy');
     const plan = (place: string) => consultPlan(args, file, place);

@@ -291,9 +291,9 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   readonly received = this.#received.promise;
 
   /** With `isEnough`, stdin stays open until it returns true; a text that it returns is written to stdin. */
-  constructor(isEnough?: (stdout: string) => boolean | string, isTrial = false) {
+  constructor(isEnough?: (stdout: string) => boolean | string) {
     this.#isEnough = isEnough;
-    this.limitMs = isEnough === undefined || isTrial ? defaultLimitMs : stdinLimitMs;
+    this.limitMs = isEnough === undefined ? defaultLimitMs : stdinLimitMs;
   }
 
   /** Handles a request to the callback of a trial, which gets no answer. */

@@ -143,7 +143,7 @@ describe('The readiness', () => {
     expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
   });
 
-  it('is lost when a check throws, or takes longer than 20 s', async () => {
+  it('is lost when a check throws, or takes longer than 60 s', async () => {
     const harness = new Harness();
     const errors: (string | null)[] = [];
     for (const error of [new RelayError('spawn_error', 'it is not installed'), new Error('secret')]) {
@@ -152,11 +152,11 @@ describe('The readiness', () => {
       errors.push((await check).error);
     }
     const check = harness.checks.runCheck('forced');
-    await harness.clock.advance(19_999);
+    await harness.clock.advance(59_999);
     expect(harness.checked).toHaveLength(2);
     await harness.clock.advance(1);
     errors.push((await check).error);
-    expect(errors).toEqual(['it is not installed', 'the check itself failed', 'the check took longer than 20000 ms']);
+    expect(errors).toEqual(['it is not installed', 'the check itself failed', 'the check took longer than 60000 ms']);
     expect(harness.checked.map(({ status }) => status)).toEqual(['not_ready', 'not_ready', 'not_ready']);
   });
 

@@ -92,7 +92,7 @@ async function learn(
   const callsTools = tools !== undefined && agentCapabilities?.mcpCapabilities?.http === true;
   return {
     version: agentInfo?.version ?? null,
-    isProvisional: trial !== null && tried === null,
+    isProvisional: tried?.isProven === false,
     keptParts: [], // each session has a model and tools of its own, and the system text precedes its first message
     extras: {
       thoughts: true,
@@ -135,22 +135,28 @@ interface AgentQuery {
   readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
 }
 
+/** What a trial has found. `agent`: the answer to `initialize`; null if there was none. */
+interface TriedAgent {
+  readonly agent: Initialized | null;
+  /** False if nothing more has happened in time, for example because the host is busy. */
+  readonly isProven: boolean;
+}
+
 /**
- * Returns the agent's answer to `initialize` after a trial, whose request goes to the relay and not to the model. Throws
- * `cli_error` if the agent offers the model a tool. The answer is null if the agent refuses the trial; the result is null
- * if nothing has happened in time, for example because the host is busy.
+ * Tries an agent with a prompt whose request goes to the relay and not to the model. Throws `cli_error` if the agent
+ * offers the model a tool. An agent that refuses the trial counts as proven.
  */
-async function tryAgent(query: AgentQuery, trialOfAgent: NamedTrial): Promise<Pick<OpenedAgent, 'agent'> | null> {
+async function tryAgent(query: AgentQuery, trialOfAgent: NamedTrial): Promise<TriedAgent> {
   const { agent: name, args, env } = trialOfAgent;
   const trialConsult: Consult = (given, input, isEnough) => query.consult(given, input, isEnough, undefined, env);
   const trial = { ...query, consult: trialConsult, args: [...query.args, ...args] };
-  const opened = await openedBy(trial, 'request').catch(() => null);
-  const { agent = null, request } = opened ?? {};
+  const opening = openingOf(trial);
+  const opened = await openedBy(trial, 'request', opening).catch(() => null);
+  const { agent } = opening;
+  const request = opened?.request;
   if (request !== undefined) refuseTools(name, agent?.agentInfo?.version ?? null, toolsIn(request));
-  return opened && { agent };
+  return { agent, isProven: opened !== null };
 }
-
-type OpenedAgent = Awaited<ReturnType<typeof openedBy>>;
 
 /** Returns the agent's answer to `initialize`. Throws `cli_error` if the agent does not speak the protocol. */
 async function askAgent(query: AgentQuery): Promise<Initialized> {
@@ -184,9 +190,17 @@ function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean 
   return model !== null && model.options.length === 0 && (models?.availableModels.length ?? 0) === 0;
 }
 
+function openingOf({ settings }: Pick<AgentQuery, 'settings'>): AcpOpening {
+  return new AcpOpening({ ...settings, workingDirectory: ownFolder });
+}
+
 /** Opens an agent until the wanted answer has arrived, or the agent refuses. */
-async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session' | 'request') {
-  const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
+async function openedBy(
+  query: AgentQuery,
+  wanted: 'agent' | 'session' | 'request',
+  opening: AcpOpening = openingOf(query),
+) {
+  const { consult, args } = query;
   const reader = new OpeningReader(opening, wanted === 'request');
   const isOver = () => reader.end !== null || (wanted === 'agent' && opening.agent !== null);
   const isEnough = (printed: string) => {

@@ -51,7 +51,7 @@ describe('A consultation', () => {
 
   it('ends with the first request to the callback of a trial, and then refuses further ones', async () => {
     const clock = new FakeClock();
-    const programVersion = new ConsultedProgram(() => false, true);
+    const programVersion = new ConsultedProgram(() => false);
     const callbacks = new CallbackServer(clock);
     const trial = await openTrial(callbacks, programVersion, ({ url, headers }) => ({ url, ...headers }));
     const { tree, process } = await scriptedCli(clock, { programVersion });
@@ -69,7 +69,6 @@ describe('A consultation', () => {
 
   it('has 20 s if stdin remains open until the output suffices', () => {
     expect(new ConsultedProgram(() => false).limitMs).toBe(20_000);
-    expect(new ConsultedProgram(() => false, true).limitMs).toBe(10_000); // a trial is repeated later
   });
 
   it('writes the next input until the output suffices', async () => {

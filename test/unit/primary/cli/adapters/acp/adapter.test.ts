@@ -73,7 +73,7 @@ describe('The ACP adapter', () => {
       const late = () => {
         throw new Error('late');
       };
-      expect(await learn(late)).toMatchObject({ isProvisional: true, starts: ['trial', 'plain'] });
+      expect(await learn(late)).toMatchObject({ version: '1.2.3', isProvisional: true, starts: ['trial'] });
       expect(await learn(() => ({}))).toMatchObject({ isProvisional: false, starts: ['trial'] });
     });
 
