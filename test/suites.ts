@@ -98,8 +98,8 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 2,
     needs: ['faketime', 'pdftotext', 'redis-server', 'setpriv', 'strace'],
   },
-  /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
-  agents: { files: ['programs/agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.75 },
+  /** Other real model CLIs, each against a stub of its API, and coding agents as clients. Some need seconds of a processor for each start. */
+  agents: { files: ['programs/agents/.*'], timeLimitMs: 240_000, workers: 1, processors: 0.75 },
   /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
   claude: {
     files: ['programs/claude/.*'],
