@@ -121,7 +121,7 @@ const entry = z.looseObject({
   slug: z.string(),
   default_reasoning_level: z.string().nullish().catch(null),
   supported_reasoning_levels: z
-    .array(z.object({ effort: z.string() }))
+    .array(z.looseObject({ effort: z.string() })) // the program reads the other fields of its list, too
     .optional()
     .catch(undefined),
 });

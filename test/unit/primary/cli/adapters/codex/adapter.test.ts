@@ -12,7 +12,7 @@ const models = {
   models: [
     {
       slug: 'gpt-x',
-      supported_reasoning_levels: [{ effort: 'low' }, { effort: 'xhigh' }, { effort: 'ultra' }],
+      supported_reasoning_levels: [{ effort: 'low', description: 'Fast' }, { effort: 'xhigh' }, { effort: 'ultra' }],
       display_name: 'GPT X',
       description: 'A model',
       shell_type: 'unified_exec',
@@ -110,6 +110,7 @@ describe('The codex adapter', () => {
       display_name: 'GPT X',
       shell_type: 'disabled',
       base_instructions: '',
+      supported_reasoning_levels: models.models[0]?.supported_reasoning_levels,
     });
     expect(Object.keys(first ?? {})).not.toContain('tool_mode');
     expect(second).toMatchObject({ default_reasoning_level: 'low', context_window: null });
