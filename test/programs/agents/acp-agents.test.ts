@@ -77,7 +77,8 @@ describe('The models of opencode', () => {
     };
     await using service = await startService({ env });
     const error = 'the model CLI is not logged in: it offers no model';
-    expect(await service.log('readiness_checked')).toMatchObject({ status: 'not_ready', error });
+    const checked = await service.log('readiness_checked', () => true, 60_000); // two starts of opencode
+    expect(checked).toMatchObject({ status: 'not_ready', error });
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
     expect([status, body.error]).toEqual([500, 'cli_error']);
   });
