@@ -74,7 +74,7 @@ describe('A model CLI with one fault', () => {
       ['codex', 'silent:thread/start', silent('thread/start')],
       ['codex', 'silent:turn/start', silent('turn/start')],
       ['claude', 'silent:user', silent('start')],
-      ['claude', 'silent:turn', silent('start')],
+      ['claude', 'silent:turn', silent('prompt')],
       ['claude', 'whole-lost-end', 'Hello'],
     ];
     const outcomes = cases.map(async ([protocol, fault]) => {

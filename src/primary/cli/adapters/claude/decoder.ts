@@ -107,6 +107,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #limits: RateLimits | null = null;
   /** Whether the client's turn has ended before the CLI's turn, and no other has begun. */
   #isAnswered = false;
+  /** Whether the CLI has written a line. On a busy machine, its start alone takes many seconds. */
+  #hasWritten = false;
   /** Whether the CLI has written a line about this turn, which it does before it requests the model. */
   #isTaken = false;
   readonly #writer: WriterState;
@@ -133,7 +135,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   get awaited() {
     // Servers of the operator's tools may need longer.
     if (this.#writer.currentTurn === null || this.#hasOwnTools) return null;
-    return this.#isTaken ? this.#lateEnd() : opening('start');
+    if (this.#isTaken) return this.#lateEnd();
+    return opening(this.#hasWritten ? 'prompt' : 'start');
   }
 
   get usedSoFar(): Usage | null {
@@ -173,6 +176,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
+    this.#hasWritten = true;
     if (line.type !== 'control_response' && line.type !== 'control_request') this.#isTaken = true;
     if (line.type === 'search') return [line];
     if (line.type === 'rewinding') return this.#rewound(line);

@@ -697,14 +697,14 @@ describe('The step that claude must finish now', () => {
     return { begin, stepAfter };
   }
 
-  it('is its start, in each turn, until it writes about the turn', () => {
+  it('is its start, and then the prompt of each turn, until it writes about the turn', () => {
     const { begin, stepAfter } = begun();
     expect(stepAfter()?.name).toBe('start');
-    expect(stepAfter(answer)?.name).toBe('start');
+    expect(stepAfter(answer)?.name).toBe('prompt');
     expect(stepAfter(init)).toBeNull();
     expect(stepAfter(start, open('text'), delta('Hi'), stop, ends('end_turn'), result())).toBeNull();
     begin(2);
-    expect(stepAfter(answer)?.name).toBe('start');
+    expect(stepAfter(answer)?.name).toBe('prompt');
     expect(stepAfter(init)).toBeNull();
   });
 
