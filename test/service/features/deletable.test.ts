@@ -20,12 +20,13 @@ const cases: readonly (readonly [what: string, removed: readonly string[]])[] = 
 
 /** Copies the source code without these features and without their entries in the list, in place of an earlier copy. */
 async function copyWithout(folder: string, removed: readonly string[]): Promise<void> {
-  for (const path of ['src', 'dist/src']) await rm(join(folder, path, 'features'), { recursive: true, force: true });
   for (const path of copied) await cp(join(root, path), join(folder, path), { recursive: true });
   const list = join(folder, 'src', 'features.ts');
   let text = await readFile(list, 'utf8');
   for (const name of removed) {
-    await rm(join(folder, 'src', 'features', name), { recursive: true });
+    // the compiler writes again what an earlier copy did not have, and nothing else
+    for (const path of ['src', 'dist/src'])
+      await rm(join(folder, path, 'features', name), { recursive: true, force: true });
     const imported = new RegExp(`^import \\{ (\\w+) \\} from './features/${name}/.*\n`, 'm');
     const [line = '', entry = ''] = imported.exec(text) ?? [];
     text = text.replace(line, '').replace(new RegExp(`(?<=\\[[^\\]]*)\\b${entry}\\b,?`), '');
