@@ -11,6 +11,7 @@ import { readSources, root } from '../support/documents/sources.js';
 import { allLogEvents } from '../support/documents/tables.js';
 
 const maxReadmeWords = 700;
+const maxNewsWords = 1200;
 const maxPictureBytes = 80_000;
 
 function textOf(file: string): string {
@@ -126,4 +127,10 @@ it('The program in the README is one that the SDK tests run', () => {
 
 it(`The README has at most ${maxReadmeWords} words`, () => {
   expect(textOf('README.md').split(/\s+/).length).toBeLessThanOrEqual(maxReadmeWords);
+});
+
+it(`The changelog has at most ${maxNewsWords} words about the newest version`, () => {
+  const [, newest = ''] = textOf('CHANGELOG.md').split(/^## /m);
+  expect(newest).toMatch(/^\[\d/);
+  expect(newest.trim().split(/\s+/).length).toBeLessThanOrEqual(maxNewsWords);
 });
