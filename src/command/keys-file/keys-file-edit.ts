@@ -215,11 +215,60 @@ export function namesWithSameKey(before: string, after: string, name: string): s
  */
 export function withDigest(text: string, name: string, digest: string, oldUntil: string | undefined): string {
   return withKeyLine(text, name, (line) => {
-    const [, begin, old = '', options = '', end] = /^(.*?:sha256:)([0-9a-f]{64}):?(.*?)(\s*)$/i.exec(line) ?? [];
-    const otherOptions = options.split(',').filter((option) => option !== '' && !option.startsWith('previous='));
-    const all = [...otherOptions, ...(oldUntil === undefined ? [] : [`previous=${old}/${oldUntil}`])];
-    return [`${begin}${digest}${all.length > 0 ? ':' : ''}${all.join(',')}${end}`];
+    const { begin, digest: old, options, end } = partsOf(line, name);
+    const others = options.filter((option) => !option.startsWith('previous='));
+    const all = [...others, ...(oldUntil === undefined ? [] : [`previous=${old}/${oldUntil}`])];
+    return [lineWith(`${begin}${digest}`, all, end)];
   });
+}
+
+/** New values of the options of a budget, such as `100/day`. Null removes an option; options that are not named stay. */
+export type BudgetChange = Readonly<Partial<Record<'tokens' | 'cost', string | null>>>;
+
+/**
+ * Changes the budget of a key, or with `@group` and `@*` of a group and of the whole service. A shared budget gets a
+ * line if it has none, and loses its line with its last option.
+ */
+export function withBudget(text: string, subject: string, change: BudgetChange): string {
+  if (subject.startsWith('@')) return withSharedBudget(text, subject, change);
+  return withKeyLine(text, subject, (line) => {
+    const { begin, digest, options, end } = partsOf(line, subject);
+    return [lineWith(`${begin}${digest}`, changed(options, change), end)];
+  });
+}
+
+function withSharedBudget(text: string, subject: string, change: BudgetChange): string {
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => line.replace(/^\uFEFF/, '').split(/\s/, 1)[0] === subject);
+  const options =
+    at < 0
+      ? []
+      : (lines[at] ?? '')
+          .trimEnd()
+          .split(/[\s,]+/)
+          .slice(1);
+  const all = changed(options, change);
+  const line = all.length === 0 ? [] : [`${subject} ${all.join(',')}`];
+  return at < 0 ? withLines(text, line) : lines.toSpliced(at, 1, ...line).join('\n');
+}
+
+function changed(options: readonly string[], change: BudgetChange): string[] {
+  const names = Object.keys(change).map((name) => `${name}=`);
+  const others = options.filter((option) => !names.some((name) => option.startsWith(name)));
+  const added = Object.entries(change).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
+  return [...others, ...added];
+}
+
+/** Splits the line of a key. Throws a CommandError if it has no digest in the right place. */
+function partsOf(line: string, name: string) {
+  const found = /^(.*?:sha256:)([0-9a-f]{64}):?(.*?)(\s*)$/i.exec(line);
+  if (found === null) throw refused('keys', `the line of ${name} has a fault: "prompt-relay keys check" shows it`);
+  const [, begin = '', digest = '', options = '', end = ''] = found;
+  return { begin, digest, options: options.split(',').filter((option) => option !== ''), end };
+}
+
+function lineWith(begin: string, options: readonly string[], end: string): string {
+  return `${begin}${options.length > 0 ? ':' : ''}${options.join(',')}${end}`;
 }
 
 function lineOfKey(lines: readonly string[], name: string): number {

@@ -20,9 +20,11 @@ import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { keyOptions } from '../keys-file/key-options.js';
 import {
+  type BudgetChange,
   editKeysFile,
   importedLines,
   namesWithSameKey,
+  withBudget,
   withDigest,
   withLines,
   withNewKey,
@@ -41,34 +43,49 @@ const rotateFlags = {
 /** Command that makes API keys, and lists, checks and edits keys files, without a service. */
 export const keys: Command = {
   name: 'keys',
-  synopsis: 'add <name> | revoke <name> | rotate <name> | import <from> | list | check | new <name> [file]',
+  synopsis:
+    'add <name> | revoke <name> | rotate <name> | budget <name> | import <from> | list | check | new <name> [file]',
   summary: 'create API keys, and edit, list or check a keys file',
   flags: { ...optionFlags, ...rotateFlags, ...jsonFlag },
   maxPositionals: 3,
-  words: ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new'],
+  words: ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new'],
   notes: [
     'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
-    '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
+    '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "budget" sets the tokens or the cost of a key, of a group (@biology) or of all clients (@*); "off" removes a limit. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
     'An edit replaces the file atomically and preserves its owner, mode and comments. An edit never adds a fault; the faults of other lines are printed. A new key is printed once, to stdout; all other output goes to stderr.',
   ],
   examples: [
     'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
     'prompt-relay keys rotate ada --old-until 2027-07-01 /etc/prompt-relay/keys',
     'prompt-relay keys revoke ada /etc/prompt-relay/keys',
+    'prompt-relay keys budget @biology --cost 200/month /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
   ],
   run: (args, context) => {
     const [action = '', ...rest] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
     if (act === undefined)
-      throw usageError('keys', 'the action must be add, revoke, rotate, import, list, check or new');
+      throw usageError('keys', 'the action must be add, revoke, rotate, budget, import, list, check or new');
     const unexpected = rest[editors.includes(action) ? 2 : 1];
     if (unexpected !== undefined) throw usageError('keys', `${action}: unexpected argument ${unexpected}`);
     if (args.value('old-until') !== undefined && action !== 'rotate')
       throw usageError('keys', `${action}: --old-until is only for rotate`);
+    const used = optionsFor[action] ?? [];
+    const unused = Object.keys(optionFlags).find((name) => !used.includes(name) && isGiven(name, args));
+    if (unused !== undefined) throw usageError('keys', `${action}: --${unused} has no meaning here`);
     return act(rest[0], args, context);
   },
 };
+
+/** Options of a line that an action has a use for; none for the other actions. */
+const optionsFor: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(['add', 'new', 'import'].map((action) => [action, Object.keys(optionFlags)])),
+  budget: ['tokens', 'cost'],
+};
+
+function isGiven(flag: string, args: CommandArguments): boolean {
+  return args.has(flag) || args.value(flag) !== undefined;
+}
 
 const badName = 'the name must be 1 to 64 letters, digits and . _ -';
 
@@ -118,6 +135,20 @@ const actions: Readonly<Record<string, Action>> = {
     const old = until === undefined ? 'The old key no longer works.' : `The old key works until ${until} (UTC).`;
     return showKey(name, key, `The new key of ${name} is in ${path}. ${old}`, args, context.terminal);
   },
+  budget: async (subject, args, context) => {
+    if (subject === undefined)
+      throw usageError('keys', 'budget: name a key, @group for a group, or @* for all clients');
+    const change = budgetChange(args);
+    if (Object.keys(change).length === 0)
+      throw usageError('keys', 'budget: set --tokens, --cost or both; "off" removes a budget');
+    const path = await edit(args, context, (text) => withBudget(text, subject, change));
+    const texts = Object.entries(change).map(([name, value]) =>
+      value === null ? `no limit of ${name}` : `${name}=${value}`,
+    );
+    if (args.has('json')) await context.terminal.writeJson({ subject, ...change });
+    context.terminal.sentences(`${subject} has ${texts.join(' and ')} in ${path}. ${noRestart}`);
+    return exitCodes.ok;
+  },
   import: async (from, args, context) => {
     if (from === undefined) throw usageError('keys', 'import: name the file to import, or - for stdin');
     const lines = await linesFrom(from, args, context);
@@ -163,7 +194,7 @@ function isValid(options: KeyOptions): boolean {
   return !isRefused(options);
 }
 
-const editors = ['add', 'revoke', 'rotate', 'import'];
+const editors = ['add', 'revoke', 'rotate', 'budget', 'import'];
 const noRestart = 'A running service reads the file within a second.';
 
 function randomKey(): string {
@@ -214,6 +245,13 @@ async function linesFrom(from: string, args: CommandArguments, { terminal, files
 function showFaults(faults: readonly string[], terminal: Terminal): number {
   for (const fault of faults) terminal.message(`${terminal.messagePaint.red('fault')}  ${fault}`);
   return faults.length === 0 ? exitCodes.ok : exitCodes.config;
+}
+
+/** Returns the limits that the flags set or, with `off`, remove. */
+function budgetChange(args: CommandArguments): BudgetChange {
+  const given = (['tokens', 'cost'] as const).map((name) => [name, args.value(name)] as const);
+  const named = given.filter(([, value]) => value !== undefined);
+  return Object.fromEntries(named.map(([name, value]) => [name, value === 'off' ? null : value]));
 }
 
 /** Returns the options of the flags as one part of a line, in an array; an empty array if no flag is set. */

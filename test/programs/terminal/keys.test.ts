@@ -53,6 +53,60 @@ describe('keys new', () => {
   });
 });
 
+describe('keys budget', () => {
+  it('sets, changes and removes the limits of a key, of a group and of all clients', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    const ada = `ada:sha256:${digestOf('ada')}`;
+    await writeFile(path, `# people\n${ada}:rate=5/1,tokens=9/day\n@law cost=1/day # no comment`, { mode: 0o600 });
+    const lines = async () => (await readFile(path, 'utf8')).split('\n');
+    const budget = (...args: readonly string[]) => runCommand(['keys', 'budget', ...args, path]);
+    expect((await budget('ada', '--tokens', '100/week', '--cost', '5/day')).code).toBe(0);
+    expect((await lines())[1]).toBe(`${ada}:rate=5/1,tokens=100/week,cost=5/day`);
+    expect((await budget('ada', '--tokens', 'off')).stderr).toContain('ada has no limit of tokens in');
+    expect((await lines())[1]).toBe(`${ada}:rate=5/1,cost=5/day`);
+    expect((await budget('@biology', '--cost', '200/month')).stderr).toContain('@biology has cost=200/month in');
+    expect((await budget('@*', '--tokens', '1000/day')).code).toBe(0);
+    expect((await lines()).slice(-3)).toEqual(['@biology cost=200/month', '@* tokens=1000/day', '']);
+    expect((await budget('@biology', '--tokens', '7/day')).code).toBe(0);
+    expect((await budget('@biology', '--cost', 'off')).code).toBe(0);
+    expect(await lines()).toContain('@biology tokens=7/day');
+    expect((await budget('@biology', '--tokens', 'off')).code).toBe(0);
+    expect((await lines()).filter((line) => line.startsWith('@biology'))).toEqual([]);
+  });
+
+  it('changes nothing if the limit, the name or a flag is wrong', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    const text = `ada:sha256:${digestOf('ada')}\nbob:sha256:zz\n`;
+    await writeFile(path, text, { mode: 0o600 });
+    const budget = async (...args: readonly string[]) => {
+      const { code, stderr } = await runCommand(['keys', ...args, path]);
+      return [code, stderr];
+    };
+    expect(await budget('budget', 'ada')).toEqual([64, expect.stringContaining('set --tokens, --cost or both')]);
+    expect(await budget('budget', 'eve', '--tokens', '1/day')).toEqual([
+      64,
+      expect.stringContaining('no key named eve'),
+    ]);
+    expect(await budget('budget', 'ada', '--tokens', 'many')).toEqual([78, expect.stringContaining('was not changed')]);
+    expect(await budget('budget', '@*', '--rate', '1/1')).toEqual([
+      64,
+      expect.stringContaining('--rate has no meaning'),
+    ]);
+    expect(await budget('revoke', 'ada', '--rate', '1/1')).toEqual([
+      64,
+      expect.stringContaining('--rate has no meaning'),
+    ]);
+    for (const action of ['budget', 'rotate'])
+      expect(await budget(action, 'bob', ...(action === 'budget' ? ['--tokens', '1/day'] : []))).toEqual([
+        78,
+        expect.stringContaining('the line of bob has a fault'),
+      ]);
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+});
+
 describe('keys list and keys check', () => {
   it('show names and options, and faults, but never a digest', async () => {
     await using folder = await temporaryFolder();
