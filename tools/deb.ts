@@ -76,6 +76,7 @@ async function main(args: readonly string[]): Promise<void> {
     const file = join(output, `prompt-relay_${version}_${build.architecture}.deb`);
     await mkdir(output, { recursive: true });
     const options = ['--root-owner-group', '--threads-max=1', `-Z${values.compression ?? 'xz'}`];
+    announce('Compressing the package');
     await run('dpkg-deb', [...options, '--build', staging, file], {
       env: { ...process.env, SOURCE_DATE_EPOCH: `${build.time}` },
     });
@@ -94,11 +95,19 @@ async function lastCommit(): Promise<Pick<Build, 'commit' | 'time'>> {
   return { commit, time: Number(given ?? seconds) };
 }
 
+/** Prints what the program does next, because a package takes about a minute. */
+function announce(step: string): void {
+  process.stderr.write(`${step} …\n`);
+}
+
 async function fill(build: Build): Promise<void> {
+  announce('Copying the program and its packages');
   const packages = await copyProgram(build);
+  if (build.architecture !== 'all') announce('Adding Node.js');
   const nodeLicence = build.architecture === 'all' ? null : await addNode(build);
   const doc = '/usr/share/doc/prompt-relay';
   await put(build, `${doc}/copyright`, await copyrightText(root, packages, carriedNode.version, nodeLicence));
+  announce('Adding documents, units and maintainer scripts');
   await put(build, `${doc}/changelog.gz`, gzip(changelog(build)));
   await put(build, '/usr/share/man/man1/prompt-relay.1.gz', gzip(await readFile(join(root, 'man', 'prompt-relay.1'))));
   await put(build, '/usr/bin/prompt-relay', await template(build, 'command'));

@@ -213,9 +213,26 @@ function renderPurge({ client, removed, copies }: PurgeReport, paint: Paint): st
   return [`${escaped(client)}: removed ${removedCounts === '' ? 'nothing' : removedCounts}`, ...left.map(paint.yellow)];
 }
 
+/** What one row and several rows of a table are called. Other tables show their name. */
+const nouns: Readonly<Record<string, readonly [one: string, several: string]>> = {
+  conversations: ['conversation', 'conversations'],
+  jobs: ['background job', 'background jobs'],
+  responses: ['response', 'responses'],
+  idempotency: ['recorded answer', 'recorded answers'],
+  files: ['file', 'files'],
+  batches: ['batch', 'batches'],
+  usage: ['row of usage', 'rows of usage'],
+  deliveries: ['notice', 'notices'],
+};
+
 function countsLine(counts: Readonly<Record<string, number>>): string {
   const some = Object.entries(counts).filter(([, count]) => count > 0);
-  return some.map(([what, count]) => `${formatNumber(count)} ${escaped(what)}`).join(', ');
+  return some.map(([table, count]) => `${formatNumber(count)} ${nounFor(table, count)}`).join(', ');
+}
+
+function nounFor(table: string, count: number): string {
+  const [one, several] = nouns[table] ?? [table, table];
+  return escaped(count === 1 ? one : several);
 }
 
 function kilobytes(bytes: number): string {

@@ -172,7 +172,7 @@ describe('A purged client', () => {
       const purged = await storeCommand(['purge', '--client', 'key default'], env, service);
       expect([purged.code, purged.stdout]).toEqual([
         0,
-        expect.stringMatching(/^key default: removed .*1 conversations/),
+        expect.stringMatching(/^key default: removed .*1 conversation,/),
       ]);
       expect(await hasSecret(dirname(path))).toEqual([]);
       expect((await service.get(`/chat/${id}`, operator)).status).toBe(404);
