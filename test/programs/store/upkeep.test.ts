@@ -147,9 +147,9 @@ describe('A check of the store', () => {
     const old = await storeCommand(['verify'], env);
     expect([old.code, old.stdout]).toEqual([
       1,
-      expect.stringContaining('1 rows of turns have no row in conversations'),
+      expect.stringContaining('rows of turns without a row in conversations: 1'),
     ]);
-    expect(old.stdout).toMatch(/expired +1 conversations/);
+    expect(old.stdout).toMatch(/expired +1 conversation$/m);
     const whole = await readFile(path);
     const damaged = async (from: number, to: number) => {
       await writeFile(path, Buffer.from(whole).fill(0, from, to));

@@ -83,7 +83,7 @@ export class WholeFile {
     return owners.flatMap(([table, column, owner, key]) => {
       if (!known.includes(table) || !known.includes(owner)) return [];
       const count = this.#count(`${table} WHERE ${column} NOT IN (SELECT ${key} FROM ${owner})`);
-      return count === 0 ? [] : [`${count} rows of ${table} have no row in ${owner}`];
+      return count === 0 ? [] : [`rows of ${table} without a row in ${owner}: ${count}`];
     });
   }
 
