@@ -22,7 +22,7 @@ const { model, models, stream, stream_options, stop, n, temperature, top_p } = c
 const { max_tokens, reasoning_effort, response_format, guided_json, user } = chatCompletionRequest.shape;
 
 export const completionRequest = z.looseObject({
-  prompt: z.union([z.string(), z.tuple([z.string()])], 'must be one text: the service takes no tokens and no batch'),
+  prompt: z.union([z.string(), z.array(z.string()).length(1)], 'must be one text: the service takes no tokens and no batch'),
   ...{ model, models, stream, stream_options, stop, n, temperature, top_p },
   ...{ max_tokens, reasoning_effort, response_format, guided_json, user },
   suffix: z.string('must be a string').nullish(),
@@ -36,7 +36,7 @@ type CompletionRequest = z.infer<typeof completionRequest>;
 export function parseCompletion(body: CompletionRequest): ParsedChat {
   refuseUnsupported(body);
   const { prompt, suffix: _, echo: __, best_of: ___, logprobs: ____, ...rest } = body;
-  const content = typeof prompt === 'string' ? prompt : prompt[0];
+  const content = typeof prompt === 'string' ? prompt : (prompt[0] ?? '');
   if (content.trim() === '') throw invalid('prompt', 'must not be blank');
   const parsed = parseChat(check({ ...rest, messages: [{ role: 'user', content }] }, chatCompletionRequest));
   return { ...parsed, job: { ...parsed.job, thinking: undefined } }; // a completion has no place for thoughts
