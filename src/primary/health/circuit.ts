@@ -3,7 +3,10 @@ import { RelayError, retryAfter } from '../../shared/errors.js';
 import { type BreakerReason, type BreakerState, breakerReasons } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
-/** State of a circuit. `half_open`: the first admitted job is the probe; other jobs are refused while it runs, up to a limit. */
+/**
+ * State of a circuit. `half_open`: an admitted job is a probe. Other jobs are refused while it runs, up to a time limit,
+ * after which one more job becomes a probe. The first result of any probe decides.
+ */
 export type CircuitState =
   | { readonly name: 'closed' }
   | {
@@ -19,8 +22,9 @@ export type CircuitState =
       readonly name: 'half_open';
       readonly reason: BreakerReason;
       readonly sinceMs: number;
-      readonly probe: JobRequest | null;
-      /** Admission of the probe, monotonic. */
+      /** Probes that have no result yet. */
+      readonly probes: readonly JobRequest[];
+      /** Admission of the newest probe, monotonic. */
       readonly probeMs: number;
     };
 
@@ -41,8 +45,8 @@ const maxBackoffMs = 10 * 60_000;
 /** Maximum wait. A probe per hour costs little, and a wrong report of a CLI must not block jobs for longer. */
 const maxWaitMs = 60 * 60_000;
 /**
- * Time for which a probe without an answer holds other jobs back. Afterwards, the next job becomes the probe: a job may
- * wait for long behind other jobs of its client.
+ * Time for which a probe without an answer holds other jobs back. Afterwards, the next job becomes a probe, too: a job
+ * may wait for long behind other jobs of its client.
  */
 const longestProbeMs = 30_000;
 /** Longest plausible time until a reset: the longest quota window is a week. */
@@ -121,21 +125,22 @@ export class Circuit {
   get isHeldBack(): boolean {
     const state = this.#state;
     if (state.name !== 'half_open') return state.name === 'open';
-    return state.probe !== null && this.#clock.monotonicMs() - state.probeMs < longestProbeMs;
+    return state.probes.length > 0 && this.#clock.monotonicMs() - state.probeMs < longestProbeMs;
   }
 
-  /** Records an admitted job. In a half-open circuit, this job becomes the probe. */
+  /** Records an admitted job. In a half-open circuit, this job becomes a probe. */
   recordAdmission(request: JobRequest): void {
     if (this.#state.name !== 'half_open' || this.isProbe(request)) return;
-    this.#state = { ...this.#state, probe: request, probeMs: this.#clock.monotonicMs() };
+    const probes = [...this.#state.probes, request];
+    this.#state = { ...this.#state, probes, probeMs: this.#clock.monotonicMs() };
   }
 
   isProbe(request: JobRequest | null): boolean {
-    return this.#state.name === 'half_open' && this.#state.probe === request;
+    return this.#state.name === 'half_open' && request !== null && this.#state.probes.includes(request);
   }
 
   /**
-   * Closes the circuit when the model answers the probe. Other jobs may have begun before the circuit opened, and prove
+   * Closes the circuit when the model answers a probe. Other jobs may have begun before the circuit opened, and prove
    * nothing.
    */
   recordAnswer(request: JobRequest): void {
@@ -149,7 +154,7 @@ export class Circuit {
    * milliseconds since the epoch.
    */
   recordRefusal(request: JobRequest | null, reason: BreakerReason, resetsAt: number | null): void {
-    if (this.#state.name !== 'closed' && !this.isProbe(request)) return;
+    if (!this.#isDecidedBy(request)) return;
     this.#tries++;
     const nowMs = this.#clock.monotonicMs();
     const resetInMs = this.#resetInMs(resetsAt);
@@ -158,16 +163,23 @@ export class Circuit {
     this.#stopTimer = this.#clock.after(waitMs, () => this.tryAgain());
   }
 
-  /** Records the end of a job. If a probe ended without a result, the next job becomes the probe. */
+  /** Whether a refusal decides: of any job in a closed circuit, of a probe, or of a check while no probe runs. */
+  #isDecidedBy(request: JobRequest | null): boolean {
+    if (this.#state.name === 'closed' || this.isProbe(request)) return true;
+    return request === null && this.#state.name === 'half_open' && this.#state.probes.length === 0;
+  }
+
+  /** Records the end of a job. If the last probe ended without a result, the next job becomes a probe. */
   recordEnd(request: JobRequest): void {
-    if (this.#state.name === 'half_open' && this.isProbe(request)) this.#state = { ...this.#state, probe: null };
+    if (this.#state.name !== 'half_open') return;
+    this.#state = { ...this.#state, probes: this.#state.probes.filter((probe) => probe !== request) };
   }
 
   /** Lets the next job through as a probe. */
   tryAgain(): void {
     if (this.#state.name !== 'open') return;
     const { reason, sinceMs } = this.#state;
-    this.#become({ name: 'half_open', reason, sinceMs, probe: null, probeMs: 0 });
+    this.#become({ name: 'half_open', reason, sinceMs, probes: [], probeMs: 0 });
   }
 
   stop(): void {

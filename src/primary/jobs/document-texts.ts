@@ -92,7 +92,7 @@ async function withoutEndTags(text: string): Promise<string> {
     if (at > 0) await yieldToEventLoop();
     const end = Math.min(at + pieceLength, text.length);
     const tag = text.slice(end - endTag.length, end + endTag.length).indexOf(endTag); // no tag is cut
-    const to = tag < 0 ? end : end - endTag.length + tag;
+    const to = tag < 0 || end === text.length ? end : end - endTag.length + tag;
     pieces.push(text.slice(at, to).replaceAll(endTag, '<\\/document'));
     at = to;
   }

@@ -22,7 +22,10 @@ const { model, models, stream, stream_options, stop, n, temperature, top_p } = c
 const { max_tokens, reasoning_effort, response_format, guided_json, user } = chatCompletionRequest.shape;
 
 export const completionRequest = z.looseObject({
-  prompt: z.union([z.string(), z.array(z.string()).length(1)], 'must be one text: the service takes no tokens and no batch'),
+  prompt: z.union(
+    [z.string(), z.array(z.string()).length(1)],
+    'must be one text: the service takes no tokens and no batch',
+  ),
   ...{ model, models, stream, stream_options, stop, n, temperature, top_p },
   ...{ max_tokens, reasoning_effort, response_format, guided_json, user },
   suffix: z.string('must be a string').nullish(),
@@ -48,8 +51,12 @@ function refuseUnsupported(body: CompletionRequest): void {
   if (echo === true) throw invalid('echo', 'is not supported');
   if (best != null && best !== 1) throw invalid('best_of', 'must be 1: the service returns one answer');
   if (logprobs != null && logprobs !== false) throw invalid('logprobs', 'is not supported');
-  const called = ['tools', 'functions'].find((field) => body[field] != null);
+  const called = ['tools', 'functions'].find((field) => body[field] != null && !isEmptyList(body[field]));
   if (called !== undefined) throw invalid(called, 'cannot be used here: send the request to /v1/chat/completions');
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /** Returns the form of a completion. `created`: time of the answer, in seconds since the epoch. */

@@ -111,6 +111,16 @@ export function describeDeliveryStore(
         expect(ids(await deliveries.list(9))).not.toContain('a');
       }));
 
+    it('are kept after a while if they have not ended, and may be added when they have ended', () =>
+      withStore(async (store) => {
+        const deliveries = deliveriesIn(store);
+        await deliveries.add(deliveryOf('open'));
+        await deliveries.add(ended(deliveryOf('over', { createdAt: now + 1 })));
+        expect(ids(await deliveries.take(now, now + 1000, 10))).toEqual(['open']);
+        await deliveries.add(deliveryOf('late', { createdAt: now + keepMs + 2 }));
+        expect(ids(await deliveries.list(10))).toEqual(['late', 'open']);
+      }));
+
     it('are limited for each client: the oldest is removed, first one that has ended', () =>
       withDeliveries(async (deliveries) => {
         const client = 'key ada';

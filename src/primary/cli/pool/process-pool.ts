@@ -104,6 +104,8 @@ export class ProcessPool {
   readonly #pauses: StartPauses;
   readonly #renewals: RenewalTrust;
   readonly #rewinds: RenewalTrust;
+  /** Number of calls of `forgetTenants`. */
+  #generation = 0;
   readonly #underWay: RenewalsUnderWay;
   /** Whether each process ends with its job, because its login is no longer used. */
   keepsNoSessions = false;
@@ -158,6 +160,8 @@ export class ProcessPool {
     const { extras, keptParts } = program.programVersion;
     const mayRenew = this.#settings.mayRenew && keptParts !== undefined && owner !== null;
     const tenant = mayRenew && !this.#renewals.isPausedFor(owner.client) ? owner : null;
+    const generation = this.#generation;
+    const tenantNow = () => (generation === this.#generation ? tenant : null); // a key may change while this waits
     const live = conversation === null ? null : this.#claimLive(key, conversation, tenant);
     const rewound =
       live !== null || conversation === null || tenant === null
@@ -169,13 +173,13 @@ export class ProcessPool {
     history.recordUse(key, launch, clock.monotonicMs(), tenant?.client ?? null);
     const renewed = tenant === null ? null : await this.#claimRenewed(key, tenant, keptParts, signal);
     if (renewed !== null) return this.#lease(renewed, 'renewed', extras);
-    const waiting = this.#claimStandby(key, tenant);
+    const waiting = this.#claimStandby(key, tenantNow());
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, 'standby', extras);
-    const left =
-      conversation === null && tenant !== null ? await this.#renewLeft(key, tenant, keptParts, signal) : null;
+    const now = tenantNow();
+    const left = conversation === null && now !== null ? await this.#renewLeft(key, now, keptParts, signal) : null;
     if (left !== null) return this.#lease(left, 'renewed', extras);
-    const started = await this.#start(program, key, launch, 'busy', signal, tenant);
+    const started = await this.#start(program, key, launch, 'busy', signal, tenantNow());
     return this.#lease(started, 'new', extras);
   }
 
@@ -236,6 +240,7 @@ export class ProcessPool {
 
   /** Ends all renewed processes, and renews none that serves a job now, because a key has changed. */
   forgetTenants(): void {
+    this.#generation++;
     for (const [process] of this.#all) process.forbidRenewal();
     this.endRenewed();
   }

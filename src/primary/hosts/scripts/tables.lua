@@ -59,7 +59,7 @@ function scripts.addRow()
   redis.call('HSET', rowKey(tbl, args.id), 'client', args.client, 'share', args.share, 'record', args.record)
   redis.call('ZADD', tbl.list, args.createdAt, args.id)
   redis.call('ZADD', listOfShare(tbl, args.share), args.createdAt, args.id)
-  redis.call('ZADD', tbl.due, args.nextAt, args.id)
+  if args.nextAt ~= '' then redis.call('ZADD', tbl.due, args.nextAt, args.id) end
   return {'ok', now, 1, dropped}
 end
 

@@ -15,7 +15,7 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     const { id, client, createdAt } = row;
     for (const old of this.#byId.values()) {
       if (old.createdAt >= createdAt - this.#table.keepMs) break;
-      this.#byId.delete(old.id);
+      if (old.nextAt === null) this.#byId.delete(old.id);
     }
     if (this.#byId.has(id)) return { isNew: false, dropped: 0 };
     const dropped = isByClient(this.#table, row) ? this.#makeRoomForClient(client) : this.#makeRoomForOther();

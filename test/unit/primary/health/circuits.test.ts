@@ -126,6 +126,18 @@ describe('An exhausted quota', () => {
     expect(health.circuits.refusalOf(jobOf())).toBeNull();
   });
 
+  it('is over with the first answer of any probe, although a later one has none yet', async () => {
+    run(quota(hour));
+    await clock.advance(hour);
+    const [first, second] = [jobOf({ client: 'key ada' }), jobOf({ client: 'key bob' })];
+    health.circuits.recordAdmission(first);
+    await clock.advance(30_000);
+    health.circuits.recordAdmission(second);
+    expect(health.circuits.refusalOf(first)).toBeNull();
+    health.circuits.recordAnswer(first);
+    expect([refusalOf(), health.circuits.isClosed]).toEqual([none, true]);
+  });
+
   it('opens the circuit again if the probe is refused, for a wait that doubles up to ten minutes', async () => {
     const waits: number[] = [];
     for (let round = 0; round < 7; round++) {

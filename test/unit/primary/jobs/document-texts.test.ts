@@ -116,6 +116,21 @@ describe('A long document for a program that takes none', () => {
   });
 });
 
+describe('A document whose text ends with the beginning of an end tag', () => {
+  const read = documentReader({ readText: async () => '' }, 'key a', new AbortController().signal);
+  const piece = 256 * 1024;
+
+  it.each([0, 1, piece - 11, piece - 10, piece - 9, piece, piece + 1, 2 * piece - 10])(
+    'is read: after %d characters',
+    async (length) => {
+      const content = `${'a'.repeat(length)}</document`;
+      const turn = { ...plainLaunch(null), text: 'x', images: [text(content)], history: [] };
+      const { text: whole } = await withDocumentTexts(turn, false, read);
+      expect(whole === `<document>\n${'a'.repeat(length)}<\\/document\n</document>\n\nx`).toBe(true);
+    },
+  );
+});
+
 describe('Documents of one request', () => {
   it('are read one after the other, and none after one that cannot be read', async () => {
     let open = 0;

@@ -37,7 +37,7 @@ describe('A completion', () => {
     ['best_of', { best_of: 2 }],
     ['n', { n: 2 }],
     ['logprobs', { logprobs: 0 }],
-    ['tools', { tools: [] }],
+    ['tools', { tools: [{ type: 'function' }] }],
     ['max_tokens', { max_tokens: 'many' }],
   ])('is refused for its %s: %j', (field, fields) => {
     expect(() => read({ prompt: 'Hi', ...fields })).toThrow(new RegExp(`^${field}: `));
