@@ -4,6 +4,12 @@ import type { AwaitedStep } from '../contract/awaited-step.js';
 
 type TurnStep = AwaitedStep<TurnEnd | TurnFailed>;
 
+/**
+ * Lateness of a timer in milliseconds that shows that this process itself has stood still. What the program has written
+ * meanwhile is not read yet, so the time begins anew.
+ */
+const stoppedMs = 1000;
+
 /** Owns the timer of the step that a program must finish now. */
 export class StepLimit implements Disposable {
   readonly #clock: Clock;
@@ -22,7 +28,15 @@ export class StepLimit implements Disposable {
     if (name === this.#name) return;
     this.#stopTimer();
     this.#name = name;
-    if (step !== null) this.#stopTimer = this.#clock.after(step.limitMs, () => this.#onLate(step.late));
+    if (step !== null) this.#start(step);
+  }
+
+  #start({ limitMs, late }: Omit<TurnStep, 'name'>): void {
+    const dueMs = this.#clock.monotonicMs() + limitMs;
+    this.#stopTimer = this.#clock.after(limitMs, () => {
+      if (this.#clock.monotonicMs() - dueMs > stoppedMs) this.#start({ limitMs, late });
+      else this.#onLate(late);
+    });
   }
 
   [Symbol.dispose](): void {
