@@ -66,7 +66,7 @@ function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): 
   return paint.red(`${escaped(message)}${next}`);
 }
 
-/** Formats why processes are not renewed or rewound. The service then works as with `MODEL_API_REUSE=off`. */
+/** Formats why renewals or rewindings fail, and when the last pause ends. */
 function renewalLine({ cli, account, message, until }: RenewalFaultBody, now: number, paint: Paint): string {
   const name = account === undefined ? cli : `${cli}@${account}`;
   const next = until === null ? '' : `; the last pause ends in ${untilText(until, now)}`;

@@ -52,7 +52,7 @@ export const endpoints = [
     errors: ['unauthorized', 'rate_limited'],
     id: 'getRetention',
     summary: 'What is stored, how long, and who can read it',
-    description: 'Made from the settings of the running service. The same for all clients.',
+    description: 'The service makes this answer from its settings. All clients get the same one.',
     answer: retentionBody,
     answerText: 'The kinds of data.',
   },

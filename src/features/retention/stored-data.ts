@@ -30,7 +30,7 @@ export function storedByCore(settings: RetentionSettings): StoredKind[] {
   return lists.flatMap((listed) => listed(settings));
 }
 
-/** Variables that move the data of the store, or its own time limit. */
+/** Returns `MODEL_API_STORE`, which decides where data is stored, and these further variables. */
 function byStore(...others: readonly string[]): string[] {
   return ['MODEL_API_STORE', ...others];
 }
@@ -136,7 +136,7 @@ function inProcesses({ liveSessions, sessionIdleMs, reuse }: RetentionSettings):
   ];
 }
 
-/** Data about use, without prompts and answers. */
+/** Returns the kinds of data about use, which have no prompts and answers. */
 function aboutUse(settings: RetentionSettings): StoredKind[] {
   const { store, metricsAuth, spanExport, historyLimit } = settings;
   const none = { export: null, deletion: null };

@@ -67,7 +67,7 @@ function storedNotices(store: Config['store']['kind']): StoredKind {
     place: store === 'sqlite' ? 'file' : store,
     ...{
       keptMs: deliveryTable.keepMs,
-      until: `${deliveryTable.keepMs / 86_400_000} days after they were sent or given up`,
+      until: `${deliveryTable.keepMs / 86_400_000} days after they were created, or until there are too many`,
     },
     ...{ readers: ['admin', 'host', 'receiver'], export: 'GET /webhooks/deliveries', deletion: null },
     variables: ['MODEL_API_STORE', 'MODEL_API_WEBHOOK_URL'],

@@ -19,8 +19,8 @@ export interface CheckSettings {
 }
 
 /**
- * Time limit of a check, after which the CLI counts as not ready. A check starts at most three programs, one after the
- * other, each with a limit of 20 s: for a trial, for its version, and for its login.
+ * Time limit of a check, after which the CLI counts as not ready. A check starts several programs, one after the
+ * other. Each has 10 s, or 20 s if it is asked over stdin.
  */
 const checkLimitMs = 60_000;
 const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };

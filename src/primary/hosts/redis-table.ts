@@ -8,7 +8,7 @@ import {
 } from '../store/contract/tables.js';
 import type { RedisConnection } from './redis-connection.js';
 
-/** Rows of a declared table in Redis. Any host takes them, each of them one host. */
+/** Rows of a declared table in Redis. Each due row goes to only one of the hosts until its lease ends. */
 export class RedisTable<R extends TableRow> implements TableStore<R> {
   readonly #redis: RedisConnection;
   readonly #table: StoreTable;

@@ -11,7 +11,7 @@ interface GroupLines {
 /** Groups that are named in warnings; the search for a similar name costs time. */
 const maxWarnings = 10;
 
-/** Returns a warning for each group that a line names although it has no budget, which may be a typing error. */
+/** Returns warnings about the first ten groups that a line names although they have no budget: a name may be mistyped. */
 export function groupWarnings({ keys, personLines, budgets }: GroupLines): string[] {
   const known = new Set(budgets.map(({ name }) => name));
   known.delete(wholeService);

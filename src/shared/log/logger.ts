@@ -62,7 +62,7 @@ export const logEvents = {
   answer_not_spilled: 'a long answer stays in memory, because its file cannot be written: error',
   cgroup_lost: 'the cgroup of the CLI processes was removed or cannot be used: error, what they get instead',
   renewals_paused:
-    'no process is renewed or rewound for this client for an hour, because three did not prove what is left in their context: CLI, account, client, kind (renewal or rewinding)',
+    'renewals or rewindings (`kind`) are paused for this client for an hour, because three processes in a row did not prove what is left in their context: CLI, account, client, kind',
   tree_not_gone: 'processes of a job could not be killed',
   tree_unclear: 'processes that may belong to a job cannot be inspected, or change their id too fast',
   trace_export_failed: 'the collector does not accept all spans: error. Logged once, until trace_export_back',

@@ -36,9 +36,10 @@ describe('A web search by the relay', () => {
     api.behave = (_, index) => searches[index] ?? responds(answer);
     expect(await chat(service, 'gpt-5.5')).toMatchObject({ content: answer, annotations: cited });
     expect(mcp.searches).toEqual([{ query: 'rain' }]);
-    const [, second, third] = api.requests.map(({ body }) => JSON.stringify(body.input));
-    for (const input of [second, third]) expect(input).toContain(rainText);
-    expect(third).toContain('The argument query must be a text');
+    const inputs = api.requests.map(({ body }) => JSON.stringify(body.input));
+    const last = inputs.at(-1); // on a busy host, the ended process may have sent one more before
+    for (const input of [inputs[1], last]) expect(input).toContain(rainText);
+    expect(last).toContain('The argument query must be a text');
   });
 
   it('is a tool of the real gemini', async () => {

@@ -40,7 +40,7 @@ export interface CliObserver {
   textIgnored(): void;
   /** Called when the model's API has begun a message after the end of the answer. */
   lateMessage(): void;
-  /** Called when no process is renewed or rewound for this client for an hour, because several did not prove it. */
+  /** Called when a pause of an hour begins for a client, after three failed proofs in a row. `kind`: what is paused. */
   renewalsPaused(client: string, kind: ContextChange): void;
 }
 

@@ -8,7 +8,7 @@ const pauseMs = 3_600_000;
 /** Clients whose failures are remembered. */
 const maxClients = 1000;
 
-/** Memory is short, so that no process is renewed for any client. */
+/** Fault while memory is short: processes end after their job instead of being renewed. */
 export const shortOfMemory: RenewalFault = {
   ...{ kind: 'renewal', reason: 'memory', failingClients: 0, pausedClients: 0, until: null },
 };

@@ -28,7 +28,7 @@ export class RenewalsUnderWay {
     }
   }
 
-  /** Resolves when the renewal of a fitting process has ended, or after 100 ms; at once if there is none. */
+  /** Resolves when the renewal of a fitting process has ended, or after 100 ms; at once if there is none, or if another question waits for it. */
   async wait(fits: (process: CliProcess) => boolean): Promise<void> {
     const [process, renewal] = [...this.#free].find(([each]) => fits(each)) ?? [];
     if (process === undefined) return;

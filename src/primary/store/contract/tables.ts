@@ -15,7 +15,7 @@ export interface StoreTable {
   readonly name: string;
   /** Name of one row, in Redis and in metrics. No other table has it. */
   readonly rowName: string;
-  /** Time after which an ended row is removed. */
+  /** Age since its creation from which `add` removes an ended row, in milliseconds. */
   readonly keepMs: number;
   /**
    * Rows that clients cause have this value in this field. `max`: limit of all of them, `maxOfHolder`: limit for the
@@ -40,8 +40,8 @@ export interface AddedRow {
 /** Stores the rows of one table until they have ended, and a while longer. All methods reject with `store_unavailable`. */
 export interface TableStore<R extends TableRow = TableRow> {
   /**
-   * Adds a row that has not ended, unless one with its id is known. Beyond the limits, the oldest one with the same limit
-   * is removed: first one that has ended, then one about a client.
+   * Adds a row that has not ended, unless one with its id is known. At each limit that it reaches, it
+   * removes one row: one that has ended, else one about a client, else any; the oldest in each case.
    */
   add(row: R): Promise<AddedRow>;
   /**

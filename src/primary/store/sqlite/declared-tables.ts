@@ -73,15 +73,16 @@ export class DeclaredTables {
   }
 
   /**
-   * Removes one row if there are `max`: the oldest that has ended, else the oldest about a client. Returns the number of
-   * removed rows that had not ended.
+   * Removes one row if there are `max`: one that has ended, else one about a client, else any; the oldest of these.
+   * Returns the number of removed rows that had not ended.
    */
   #makeRoom(name: string, max: number, condition: string, ...values: SqlValue[]): number {
     const count = Number(this.#sql.get(`SELECT count(*) AS n FROM ${name} WHERE ${condition}`, ...values)?.n);
     if (count < max) return 0;
     const removed = this.#sql.get(
       `DELETE FROM ${name} WHERE number = (
-         SELECT number FROM ${name} WHERE ${condition} ORDER BY next_at IS NOT NULL, client = '', number LIMIT 1
+         SELECT number FROM ${name} WHERE ${condition}
+         ORDER BY next_at IS NOT NULL, next_at IS NOT NULL AND client = '', number LIMIT 1
        ) RETURNING next_at`,
       ...values,
     );

@@ -138,7 +138,7 @@ interface AgentQuery {
 /** What a trial has found. `agent`: the answer to `initialize`; null if there was none. */
 interface TriedAgent {
   readonly agent: Initialized | null;
-  /** False if nothing more has happened in time, for example because the host is busy. */
+  /** Whether the trial came to an end: the agent sent its request, refused the trial, or exited. False after an error, such as a passed time limit. */
   readonly isProven: boolean;
 }
 

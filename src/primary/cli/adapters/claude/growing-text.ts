@@ -12,7 +12,7 @@ export class GrowingText {
     return grown;
   }
 
-  /** Registers a block that is not text. */
+  /** Registers the start of a block. After a tool call, the next text begins with a blank line. */
   pass(type: string): void {
     if (type === 'tool_use') this.#isAfterTool = true;
   }
