@@ -408,4 +408,21 @@ it('A change of the keys during the start of a process prevents that it is renew
   expect([origin, tree.ends]).toEqual(['new', ['done']]);
 });
 
+it('A change of the keys while a job waits for a renewal prevents that its process is renewed', async () => {
+  const house = new PoolHouse();
+  const lease = await house.acquireFor('ada');
+  const tree = await house.answer(lease);
+  const released = lease.release(null);
+  await settled();
+  const leased = house.acquireFor('ada');
+  await settled();
+  house.pool.forgetTenants();
+  await tree.say('end\n');
+  await released;
+  const next = await leased;
+  const busy = await house.answer(next);
+  await next.release(null);
+  expect([next.origin, busy.ends]).toEqual(['new', ['done']]);
+});
+
 const never = new AbortController().signal;
