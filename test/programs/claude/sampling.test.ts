@@ -39,7 +39,11 @@ describe('The sampling options of a client', () => {
     { wish: { max_tokens: 9_000_000 }, sent: { max_tokens: 64_000 }, ignored: null },
     { wish: { max_tokens: 4000 }, sent: { max_tokens: 4000, thinking: { budget_tokens: 3999 } }, ignored: null },
     { wish: { max_tokens: 100 }, sent: { max_tokens: 100, thinking: { type: 'disabled' } }, ignored: null },
-    { wish: { temperature: 0.3, reasoning_effort: 'high' }, sent: { temperature: undefined }, ignored: 'reasoning_effort, temperature' },
+    {
+      wish: { temperature: 0.3, reasoning_effort: 'high' },
+      sent: { temperature: undefined },
+      ignored: 'reasoning_effort, temperature',
+    },
   ];
 
   it('satisfy the rules of the API, and do not affect the next request', async () => {
