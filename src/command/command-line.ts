@@ -19,8 +19,8 @@ import { store } from './verbs/store.js';
 import { usage } from './verbs/usage.js';
 
 /**
- * All commands, in the order of the help, the manual and the completion. The first one is the default. Those of features
- * are before the last two, which are about the program itself.
+ * All commands, in the order of the help, the manual and the completion. The first one is the default. Features
+ * add theirs before the last two, which are about the program itself.
  */
 export const commands: readonly [Command, ...Command[]] = [
   serve,

@@ -37,7 +37,10 @@ export class FeatureHooks {
     return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as PrimaryPart['handlers'];
   }
 
-  /** Asks each feature before an act of an administrator, a person's act on own keys, or a reload. Rejects if a feature refuses it. */
+  /**
+   * Asks each feature before an act of an administrator, a person's act on own keys, or a reload. Rejects if a feature
+   * refuses it.
+   */
   async beforeAct(act: OperatorAct): Promise<void> {
     for (const part of this.#parts) await part.beforeAct?.(act);
   }
