@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationList } from '../../shared/api/conversations.js';
 import type { Api } from '../base/api.mjs';
@@ -68,7 +68,8 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // before the form is painted, because the text would replace what the user has typed by then
+  useLayoutEffect(() => {
     if (field.current === null) return;
     field.current.value = typed ?? item.title; // as an attribute, each new list would replace what the user types
     field.current.select();

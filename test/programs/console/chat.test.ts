@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Locator } from 'playwright-core';
 import { until } from '../../support/basics/until.js';
 import { AskPage } from '../../support/clients/ask-page.js';
@@ -169,10 +170,12 @@ describe('A chat in the console', () => {
     });
 
     it('returns the focus after dialogs, renaming and deletion', async () => {
-      await Promise.all(['First to go', 'Second to go'].map((title) => talk(title)));
+      const once = randomUUID().slice(0, 8); // a second try would find the conversations of the first
+      const titles = [`First to go ${once}`, `Second to go ${once}`] as const;
+      await Promise.all(titles.map((title) => talk(title)));
       await openConsole(browser, service, '/ask');
       const { keyboard } = browser.page;
-      const button = (act: string) => entry('Second to go').getByRole('button', { name: new RegExp(`^${act}`) });
+      const button = (act: string) => entry(titles[1]).getByRole('button', { name: new RegExp(`^${act}`) });
       await button('Save').focus();
       await keyboard.press('Enter');
       await browser.page.getByRole('dialog').waitFor();
@@ -186,12 +189,12 @@ describe('A chat in the console', () => {
       await keyboard.press('Escape');
       await has(focused, /^Second to go/);
       await button('Rename').press('Enter');
-      expect(await browser.page.getByLabel('Title', { exact: true }).inputValue()).toMatch(/^Second to go.* soon$/);
+      await has('document.activeElement.value', new RegExp(`^${titles[1]} soon$`));
       await keyboard.press('Enter');
       await has(focused, /^Second to go.* soon/);
       await button('Delete').press('Enter');
       await browser.page.getByRole('button', { name: 'Delete it', disabled: false }).press('Enter');
-      await entry('Second to go').waitFor({ state: 'detached' });
+      await entry(titles[1]).waitFor({ state: 'detached' });
       await has(`document.activeElement.closest('.talks li') !== null`, 'true');
     });
 
