@@ -24,11 +24,13 @@ import { growth } from './growth.js';
 import { hostileBodies } from './hostile-bodies.js';
 import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
+import { idleConnections } from './idle-connections.js';
 import { keys } from './keys.js';
 import { largestBodiesOfAll } from './largest-bodies.js';
 import { latency } from './latency.js';
 import { localUsers } from './local-users.js';
 import { login } from './login.js';
+import { longChats } from './long-chats.js';
 import { memory } from './memory.js';
 import { ollama } from './ollama.js';
 import { reading } from './reading.js';
@@ -96,8 +98,8 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   traces,
 };
 
-/** Groups that run only by their full name, because they take longer than all others together. */
-const onDemand: typeof questions = { batch, login };
+/** Groups that run only by their full name, because they take long, or compare two builds. */
+const onDemand: typeof questions = { batch, login, 'idle-connections': idleConnections, 'long-chats': longChats };
 
 const defaultRounds = 11;
 const results = join(__dirname, '..', '..', 'bench', 'RESULTS.md');

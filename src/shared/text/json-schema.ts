@@ -87,9 +87,10 @@ function translateKeyword(keyword: string, value: unknown, to: Translation, lose
   if (keyword === '$ref') return translateReference(value, to, lose);
   if (schemaKeywords.has(keyword)) return translate(value, to);
   if (!namedKeywords.has(keyword)) return value;
-  if (!isObject(value)) return lose(keyword, value, `${keyword} is not an object`);
+  const parts = withoutEmptyList(value);
+  if (!isObject(parts)) return lose(keyword, value, `${keyword} is not an object`);
   const named: Record<string, unknown> = {};
-  for (const [name, part] of Object.entries(value)) {
+  for (const [name, part] of Object.entries(parts)) {
     const key = keyword === 'patternProperties' ? translatePattern(name, lose) : name;
     if (key !== undefined) setOwn(named, key, translate(part, to));
   }
@@ -296,6 +297,11 @@ function setOwn(object: Record<string, unknown>, name: string, value: unknown): 
 }
 
 /** Whether a parsed JSON value is an object and not a list. */
+/** Replaces an empty list, which PHP and R write for an empty object, by an empty object. */
+export function withoutEmptyList(value: unknown): unknown {
+  return Array.isArray(value) && value.length === 0 ? {} : value;
+}
+
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

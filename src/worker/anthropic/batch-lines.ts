@@ -4,7 +4,8 @@ import { check, readJsonBytes } from '../http/body.js';
 import type { BatchLines } from '../jobs/batch-lines.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { fileForms } from './attachments.js';
-import { messagesRequest, parseMessages } from './messages-request.js';
+import { messagesBody } from './foreign-messages.js';
+import { parseMessages } from './messages-request.js';
 
 const customId = z
   .string('must be text')
@@ -20,7 +21,7 @@ export const messageBatchLines: BatchLines = {
   route: '/v1/messages',
   customIdIn: (id) => customId.safeParse(id).data ?? null,
   parse: async (bytes, fillFiles) => {
-    const body = check((await readJsonBytes(bytes, batchRequest)).params, messagesRequest);
+    const body = check((await readJsonBytes(bytes, batchRequest)).params, messagesBody);
     if (body.max_tokens === 0) throw invalid('max_tokens', 'must be at least 1 in a batch');
     await fillFiles(body, fileForms);
     return { parsed: parseMessages(body) };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
+import { withoutEmptyList } from '../../shared/text/json-schema.js';
 import { hasCitations, inTurns } from '../../shared/text/turns.js';
 import {
   type AttachmentFields,
@@ -34,7 +35,15 @@ import {
   type WithoutText,
   wantedModel,
 } from '../jobs/message-parts.js';
-import { type ParsedTools, parsedTools, type SentTool, temperature, tokenLimit, topP } from '../jobs/tool-offer.js';
+import {
+  callInput,
+  type ParsedTools,
+  parsedTools,
+  type SentTool,
+  temperature,
+  tokenLimit,
+  topP,
+} from '../jobs/tool-offer.js';
 import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
 import { attachmentOf, wantsCitations } from './attachments.js';
 import { cacheIn } from './cache-control.js';
@@ -459,9 +468,11 @@ function foundTool({ type, tool_name: name }: Block, at: string): ShownPart[] | 
   return [{ type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` }];
 }
 
+/** Returns the JSON of an input. Some clients send the text of the JSON, or an empty list for an empty object. */
 function inputText({ input }: Block, at: string): string {
+  if (typeof input === 'string') return callInput(input);
   try {
-    return stringifyExactly(input ?? {});
+    return stringifyExactly(withoutEmptyList(input ?? {}));
   } catch {
     throw invalid(`${at}.input`, 'is nested too deeply');
   }

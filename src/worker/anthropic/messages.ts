@@ -24,7 +24,8 @@ import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
 import { fileForms } from './attachments.js';
-import { type MessagesRequest, messagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
+import { messagesBody } from './foreign-messages.js';
+import { type MessagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 export function messageFormat(input: number): AnswerFormat {
@@ -277,7 +278,7 @@ function estimateOf({ schema, history = [], system, results, offer, ...job }: Re
 const bytesOfToken = 4;
 
 async function readRequest(req: Request, res: Reply, { bodies, files }: JobParts): Promise<MessagesRequest> {
-  const body = await readBody(req, res, bodies, messagesRequest);
+  const body = await readBody(req, res, bodies, messagesBody);
   const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
   await files.fill(body, fileForms, senderOf(res));
   return usesUser ? { ...body, metadata: undefined } : body;

@@ -33,12 +33,13 @@ export class FormParts {
   }
 
   /**
-   * Returns the extended name of the file (`filename*`, RFC 8187), which has more characters than `filename`; null if
-   * no part has one.
+   * Returns the extended name of the field `file` (`filename*`, RFC 8187), which has more characters than `filename`;
+   * null if it has none.
    */
   get extendedName(): string | null {
     for (const head of this.#heads) {
       const [headers = ''] = head.split('\r\n\r\n', 1);
+      if (!ofFile.test(headers)) continue;
       const [, charset = '', value = ''] = extended.exec(headers) ?? [];
       if (charset !== '') return decoded(charset.toLowerCase(), value);
     }
@@ -49,6 +50,8 @@ export class FormParts {
 /** Matches `filename*` of a Content-Disposition, outside of quoted values. Some clients quote the value. */
 const extended =
   /(?:^|\r\n)content-disposition:(?:[^\r\n";]|"(?:[^\r\n"\\]|\\[^\r\n])*"|;(?!\s*filename\*))*;\s*filename\*\s*=\s*"?(utf-8|iso-8859-1)'[^'\r\n]*'([^\s;"]*)/i;
+
+const ofFile = /;\s*name\s*=\s*(?:"file"|file\s*(?:;|\r|$))/i;
 
 function decoded(charset: string, value: string): string | null {
   if (!/^(?:%[0-9a-f]{2}|[^%])*$/i.test(value)) return null;

@@ -54,20 +54,21 @@ export async function readForm(
   let fileStream: BusboyFileStream | null = null;
   let taking: Promise<void> | null = null;
   const refuse = () => reject(invalid('body', 'must be valid multipart/form-data'));
+  const fields = collectFields(form, knownFields, reject);
   form.on('file', (field: string, stream: BusboyFileStream, name: string, _encoding: string, mediaType: string) => {
     stream.on('error', () => {
       refuse();
       stream.destroy(); // ends the reading of `take`, which may only begin later
     });
-    if (field !== 'file' || taking !== null) {
+    if (field !== 'file') return fields.addFile(field, stream);
+    if (taking !== null) {
       stream.resume();
-      return reject(invalid(nameOf(field), 'must be one file, in the field file'));
+      return reject(invalid('file', 'must be one file'));
     }
     fileStream = stream;
     taking = take({ name: fileName(parts.extendedName ?? name), mediaType, bytes: stream });
     taking.catch(reject);
   });
-  const fields = collectFields(form, knownFields, reject);
   const whole = new Promise<void>((resolve) => void form.once('finish', resolve));
   form.on('error', refuse);
   using _ = follow(req, res, pace, reject);
@@ -91,15 +92,26 @@ export async function readForm(
 function collectFields(form: BusboyInstance, knownFields: ReadonlySet<string>, reject: (error: Error) => void) {
   const known = new Map<string, string>();
   const unknown = new Set<string>();
-  form.on('field', (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
+  const add = (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
     if (!knownFields.has(field)) return void unknown.add(field);
     if (isNameCut || isCut) return reject(invalid(nameOf(field), `must have at most ${maxFieldBytes} bytes`));
     if (known.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
     known.set(field, value);
-  });
+  };
+  form.on('field', add);
+  /** Adds a field that has a file name, as a Blob in a form of a browser has. */
+  const addFile = (field: string, stream: BusboyFileStream) => {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    stream.on('data', (piece: Buffer) => {
+      if (bytes <= maxFieldBytes) pieces.push(piece);
+      bytes += piece.length;
+    });
+    stream.once('end', () => add(field, String(Buffer.concat(pieces)), false, bytes > maxFieldBytes));
+  };
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
     form.on(limit, () => reject(invalid('body', tooManyParts)));
-  return { known, unknown };
+  return { known, unknown, addFile };
 }
 
 /** Returns the boundary of a form, without quotes. Throws `validation_error` if it has none, or two. */
@@ -114,7 +126,7 @@ function boundaryOf(req: Request): string {
 }
 
 function formOf(boundary: string): BusboyInstance {
-  const counts = { parts: maxFields + 1, fields: maxFields, files: 2, headerPairs: 20 };
+  const counts = { parts: maxFields + 1, fields: maxFields, files: maxFields + 1, headerPairs: 20 };
   const sizes = { fieldSize: maxFieldBytes, fieldNameSize: 100, headerSize: maxHeaderBytes };
   const type = `multipart/form-data; boundary="${boundary}"`;
   return new Busboy({ headers: { 'content-type': type }, limits: { ...counts, ...sizes } });

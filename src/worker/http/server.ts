@@ -9,8 +9,11 @@ import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusa
 const httpLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
-  /** Longer than the pools of most clients and proxies, which therefore close an idle connection first. */
-  keepAliveMs: 75_000,
+  /**
+   * Longer than the pools of most clients and proxies, which therefore close an idle connection first. Node tells clients
+   * the whole seconds; the rest is for requests that are on their way.
+   */
+  keepAliveMs: 75_900,
   /** Idle connections of a listening address that stay open for longer than `minIdleMs`. */
   maxIdle: 500,
   minIdleMs: 5_000,

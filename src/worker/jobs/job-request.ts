@@ -330,7 +330,7 @@ export function setIgnoredQuery(
 /** Matches field names that are valid in a header; longer than any field that an SDK sends. */
 const fieldName = /^[\w.$-]{1,64}$/;
 
-type SentFields = Readonly<Record<string, unknown>>;
+export type SentFields = Readonly<Record<string, unknown>>;
 
 /** Returns the fields of a schema, except `others`, which have no effect in some requests. */
 export function fieldsOf({ shape }: { readonly shape: SentFields }, ...others: readonly string[]): ReadonlySet<string> {

@@ -59,7 +59,7 @@ const levels: Readonly<Record<string, Effort>> = {
 
 /** Returns neither thoughts nor effort if the client wants no thoughts. The model CLI may think nevertheless. */
 function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort?: Effort } {
-  if (think == null || think === false) return {};
+  if (think == null || think === false || think === '') return {};
   return { thinking: 'summarized', ...(think !== true && { effort: effortOf(think) }) };
 }
 

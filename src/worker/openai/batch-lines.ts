@@ -7,7 +7,8 @@ import type { BatchLines, FillFiles, LineAnswer, ParsedLine } from '../jobs/batc
 import { openAiErrors } from '../jobs/sdk-errors.js';
 import { chatFiles, parseChat } from './chat-request.js';
 import { chatBody } from './foreign-chat.js';
-import { type ResponsesRequest, responseFiles, responsesRequest } from './responses-input.js';
+import { responsesBody } from './foreign-responses.js';
+import { type ResponsesRequest, responseFiles } from './responses-input.js';
 import { maxStoredLength, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
@@ -72,7 +73,7 @@ export const chatBatchLines = openAiLines('/v1/chat/completions', async (sent, f
 });
 
 export const responsesBatchLines = openAiLines('/v1/responses', async (sent, fillFiles) => {
-  const body = check(sent, responsesRequest);
+  const body = check(sent, responsesBody);
   refuseStored(body);
   await fillFiles(body, responseFiles);
   return { parsed: parseResponses(body), repeated: repeatedOf(body, maxStoredLength) };

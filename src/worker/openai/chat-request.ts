@@ -45,7 +45,7 @@ import {
   withoutTextFormat,
   wrappedText,
 } from '../jobs/tool-offer.js';
-import { isWebSearch } from '../jobs/web-search.js';
+import { isWebSearch, searchTypes } from '../jobs/web-search.js';
 import {
   attachmentFieldsOf,
   content,
@@ -91,6 +91,7 @@ const allowedTools = z.looseObject({
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required', 'any']),
+    z.looseObject({ type: z.enum(searchTypes) }),
     z.looseObject({ type: z.literal('allowed_tools'), allowed_tools: allowedTools }),
     z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
     z.looseObject({ type: z.literal('custom'), custom: z.looseObject({ name: z.string() }) }),
@@ -155,6 +156,7 @@ const chatParts: PartForms = {
 
 export const chatFiles: FileForms = {
   file: fileForm({ isDocument: true, path: '.file', field: 'file_data' }, ({ file }) => file),
+  image_url: fileForm({ isDocument: false, path: '.image_url', field: 'url' }, ({ image_url: image }) => image),
 };
 
 /** Returns the conversation of a request. Throws `validation_error` that names the field. */
@@ -281,7 +283,7 @@ function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
       parts.filter(({ type }) => knownPartTypes.has(type)),
       knownOfPart,
     ),
-    ...ignoredIn('messages.content.image_url', images, new Set(['url'])),
+    ...ignoredIn('messages.content.image_url', images, new Set(['url', 'file_id'])),
     ...ignoredIn('messages.content.file', files, new Set(['file_data', 'file_id', 'filename'])),
     ...foreignTypes('messages.content', parts, knownPartTypes),
     ...foreignTypes(
@@ -301,7 +303,7 @@ const guided = 'guided_json';
  */
 function formatIn(body: ChatCompletionRequest) {
   const { response_format: format, guided_json: json } = body;
-  const isText = format == null || format.type === 'text';
+  const isText = format == null || format.type === 'text' || format.type === '';
   const ignored = [...ignoredInFormat(body), ...(json != null && !isText ? [guided] : [])];
   if (isText && json != null) return { schema: { path: guided, value: schemaIn(json) }, isBare: false, ignored };
   if (format == null) return { schema: undefined, isBare: false, ignored };
@@ -390,7 +392,7 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
 }
 
 function refuseUnsupported({ n, logprobs, top_logprobs, audio, modalities }: ChatCompletionRequest): void {
-  if (n != null && n !== 1) throw invalid('n', 'must be 1: the service returns one answer');
+  if (n != null && n !== 1 && n !== 0) throw invalid('n', 'must be 1: the service returns one answer');
   if (logprobs === true) throw invalid('logprobs', 'is not supported');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'is not supported');
   if (audio != null) throw invalid('audio', 'is not supported');
@@ -473,6 +475,7 @@ function choiceIn(choice: ChatCompletionRequest['tool_choice']): Pick<ToolWish, 
   if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
   if (choice.type === 'function') return { choice: { name: choice.function.name } };
   if (choice.type === 'custom') return { choice: { name: choice.custom.name } };
+  if (choice.type !== 'allowed_tools') return { choice: { name: choice.type } };
   const { mode, tools } = choice.allowed_tools;
   return { choice: mode, allowed: tools.flatMap((each) => (each.function ?? each.custom)?.name ?? []) };
 }

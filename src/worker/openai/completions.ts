@@ -42,15 +42,16 @@ export function parseCompletion(body: CompletionRequest): ParsedChat {
   const content = typeof prompt === 'string' ? prompt : (prompt[0] ?? '');
   if (content.trim() === '') throw invalid('prompt', 'must not be blank');
   const parsed = parseChat(check({ ...rest, messages: [{ role: 'user', content }] }, chatCompletionRequest));
-  return { ...parsed, job: { ...parsed.job, thinking: undefined } }; // a completion has no place for thoughts
+  const ignored = body.logprobs === 0 ? [...parsed.ignored, 'logprobs'] : parsed.ignored;
+  return { ...parsed, ignored, job: { ...parsed.job, thinking: undefined } }; // a completion has no place for thoughts
 }
 
 function refuseUnsupported(body: CompletionRequest): void {
   const { suffix, echo, best_of: best, logprobs } = body;
   if (suffix != null && suffix !== '') throw invalid('suffix', 'is not supported: the model only continues a prompt');
   if (echo === true) throw invalid('echo', 'is not supported');
-  if (best != null && best !== 1) throw invalid('best_of', 'must be 1: the service returns one answer');
-  if (logprobs != null && logprobs !== false) throw invalid('logprobs', 'is not supported');
+  if (best != null && best !== 1 && best !== 0) throw invalid('best_of', 'must be 1: the service returns one answer');
+  if (logprobs) throw invalid('logprobs', 'is not supported');
   const called = ['tools', 'functions'].find((field) => body[field] != null && !isEmptyList(body[field]));
   if (called !== undefined) throw invalid(called, 'cannot be used here: send the request to /v1/chat/completions');
 }

@@ -30,7 +30,7 @@ export interface FormatField {
 
 /** Returns the requested schema, or undefined for plain text. Throws `validation_error`. */
 export function schemaOf({ type, path, schema, schemaPath }: FormatField): RequestedSchema | undefined {
-  if (type === 'text') return undefined;
+  if (type === 'text' || type === '') return undefined;
   if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
   if (type === 'json_object' && schema != null) return { path: schemaPath, value: schema };
   if (type !== 'json_schema') throw invalid(`${path}.type`, 'must be text, json_object or json_schema');

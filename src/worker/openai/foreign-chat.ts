@@ -1,14 +1,15 @@
 import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { isObject } from '../../shared/text/json-schema.js';
+import { isObject, withoutEmptyList } from '../../shared/text/json-schema.js';
+import type { SentFields } from '../jobs/job-request.js';
 import { chatCompletionRequest } from './chat-request.js';
+import { pairedItems } from './foreign-items.js';
 
 /**
  * Chat completions in the shapes of other APIs. Some editors send a body of the Responses API, or tools and blocks of
  * Anthropic's API, to /v1/chat/completions, and expect a chat completion.
  */
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Schema of a chat completion in any of these shapes. */
 export const chatBody = z.preprocess(inChatForm, chatCompletionRequest);
@@ -16,24 +17,27 @@ export const chatBody = z.preprocess(inChatForm, chatCompletionRequest);
 function inChatForm(sent: unknown): unknown {
   if (!isObject(sent)) return sent;
   // The service stores no chat completions, so that an earlier response would be lost.
-  const body = sent.messages === undefined && sent.previous_response_id == null ? ofResponses(sent) : sent;
-  const { system, stop_sequences: stops, messages, tools, tool_choice: choice, ...rest } = body;
+  const body = sent.messages === undefined && !sent.previous_response_id ? ofResponses(sent) : sent;
+  const { system, stop_sequences: stops, messages, tools, tool_choice: choice, function_call: call, ...rest } = body;
   const hasSystem = typeof system === 'string' || Array.isArray(system);
   const before = hasSystem ? [{ role: 'system', content: system }] : [];
+  const laterTools = Array.isArray(messages) ? messages.flatMap(laterToolsIn) : [];
+  const all = laterTools.length === 0 ? tools : [...(Array.isArray(tools) ? tools : []), ...laterTools];
   return {
     ...rest,
     ...(!hasSystem && system !== undefined && { system }),
     ...(stops !== undefined && (rest.stop == null ? { stop: stops } : { stop_sequences: stops })),
     ...(messages !== undefined && {
-      messages: Array.isArray(messages) ? [...before, ...messages.flatMap(messagesOf)] : messages,
+      messages: Array.isArray(messages) ? [...before, ...pairedItems(messages).flatMap(messagesOf)] : messages,
     }),
-    ...(tools !== undefined && { tools: Array.isArray(tools) ? tools.map(toolOf) : tools }),
-    ...(choice !== undefined && (isObject(choice) ? choiceOf(choice) : { tool_choice: choice })),
+    ...(all !== undefined && { tools: Array.isArray(all) ? all.map(toolOf) : all }),
+    ...(call !== undefined && call !== '' && { function_call: call }),
+    ...(choice !== undefined && choice !== '' && (isObject(choice) ? choiceOf(choice) : { tool_choice: choice })),
   };
 }
 
 /** Translates the fields of a Responses request whose names differ. */
-function ofResponses(body: Json): Json {
+function ofResponses(body: SentFields): SentFields {
   const { input, instructions, max_output_tokens: limit, reasoning, text, ...rest } = body;
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   if (!Array.isArray(items)) return body;
@@ -50,9 +54,16 @@ function ofResponses(body: Json): Json {
   };
 }
 
-function formatOf(format: Json): Json {
+function formatOf(format: SentFields): SentFields {
   const { type, ...schema } = format;
   return type === 'json_schema' && schema.json_schema === undefined ? { type, json_schema: schema } : format;
+}
+
+/** Type of the item in which codex offers tools to some models. */
+const additionalTools = 'additional_tools';
+
+function laterToolsIn(item: unknown): readonly unknown[] {
+  return isObject(item) && item.type === additionalTools && Array.isArray(item.tools) ? item.tools : [];
 }
 
 /** Returns the messages for one message or item; none for reasoning, because earlier thoughts are not sent again. */
@@ -70,20 +81,28 @@ function messagesOf(sent: unknown): readonly unknown[] {
     case 'custom_tool_call_output':
       return [{ role: 'tool', tool_call_id: sent.call_id, content: contentOf(sent.output) }];
     case 'reasoning':
+    case additionalTools:
       return [];
     case 'message':
       return messagesWithBlocks(message);
+    case 'item_reference':
+      throw invalid('input', 'must not have an item_reference: only /v1/responses knows stored items');
     default:
-      return messagesWithBlocks(sent);
+      return typeof type === 'string' && sent.role === undefined ? [itemAsPart(sent, type)] : messagesWithBlocks(sent);
   }
 }
 
-function calling(calls: readonly Json[]): Json {
+/** Returns a message with an item of another provider's servers as its only part. Only its text reaches the model. */
+function itemAsPart(item: SentFields, type: string): SentFields {
+  return { role: type.endsWith('_output') ? 'user' : 'assistant', content: [item] };
+}
+
+function calling(calls: readonly SentFields[]): SentFields {
   return { role: 'assistant', content: null, tool_calls: calls.map(callOf) };
 }
 
 /** Splits a message with Anthropic's blocks: results become messages before it, and calls its `tool_calls`. */
-function messagesWithBlocks(message: Json): readonly Json[] {
+export function messagesWithBlocks(message: SentFields): readonly SentFields[] {
   const { role, content, tool_calls: made, function_call: legacy } = message;
   const blocks = Array.isArray(content) ? content : [];
   const isResult = (block: unknown) => role === 'user' && isObject(block) && block.type === 'tool_result';
@@ -102,7 +121,7 @@ function messagesWithBlocks(message: Json): readonly Json[] {
   return [...results, rest];
 }
 
-function resultOf(block: Json): Json {
+function resultOf(block: SentFields): SentFields {
   const { tool_use_id: tool_call_id, content, is_error } = block;
   return { role: 'tool', tool_call_id, content: contentOf(content ?? ''), ...(is_error === true && { is_error }) };
 }
@@ -120,8 +139,8 @@ function callOf(call: unknown): unknown {
   return { id, type: 'function', function: withTextArguments({ name, arguments: input ?? args }) };
 }
 
-function withTextArguments(made: Json): Json {
-  const { arguments: input } = made;
+function withTextArguments(made: SentFields): SentFields {
+  const input = withoutEmptyList(made.arguments);
   if (typeof input === 'string') return made;
   return { ...made, arguments: input == null ? '' : isObject(input) ? stringifyExactly(input) : input };
 }
@@ -130,25 +149,30 @@ function partOf(part: unknown): unknown {
   if (!isObject(part)) return part;
   const { type, file_data, file_id, file_url, filename, source } = part;
   if (type === 'input_text' || type === 'output_text') return { type: 'text', text: part.text };
-  if (type === 'input_image' && part.image_url != null) {
+  if (type === 'input_image') {
     const { image_url: url, detail } = part;
-    return { type: 'image_url', image_url: { url, ...(detail != null && { detail }) } };
+    return { type: 'image_url', image_url: set({ url, file_id, detail }) };
   }
   if (type === 'input_file') return { type: 'file', file: set({ file_data, file_id, file_url, filename }) };
   if (!isObject(source)) return part;
   const { type: kind, media_type: mediaType, data } = source;
   const url = kind === 'base64' ? `data:${mediaType};base64,${data}` : source.url;
-  if (type === 'image' && url != null) return { type: 'image_url', image_url: { url } };
+  const image = kind === 'file' ? set({ file_id: source.file_id }) : set({ url });
+  if (type === 'image') return { type: 'image_url', image_url: image };
   return type === 'document' ? documentOf(part, source) : part;
 }
 
 /** Returns the fields that have a value. */
-function set(fields: Json): Json {
+function set(fields: SentFields): SentFields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-function documentOf(part: Json, { type: kind, media_type: mediaType, data, url }: Json): Json {
+function documentOf(
+  part: SentFields,
+  { type: kind, media_type: mediaType, data, url, file_id }: SentFields,
+): SentFields {
   const filename = part.title;
+  if (kind === 'file') return { type: 'file', file: set({ file_id, filename }) };
   if (kind === 'url') return { type: 'file', file: set({ file_url: url, filename }) };
   if (typeof data !== 'string' || (kind !== 'base64' && kind !== 'text')) return part;
   const base64 = kind === 'text' ? Buffer.from(data).toString('base64') : data;
@@ -156,19 +180,28 @@ function documentOf(part: Json, { type: kind, media_type: mediaType, data, url }
 }
 
 function toolOf(tool: unknown): unknown {
-  if (!isObject(tool) || tool.function !== undefined || tool.custom !== undefined) return tool;
+  if (!isObject(tool) || tool.custom !== undefined) return tool;
+  if (isObject(tool.function)) return { type: 'function', ...tool, function: withSchema(tool.function) };
+  if (tool.function !== undefined) return tool;
   const { type, name, description, parameters, input_schema: schema, strict, format } = tool;
   if (typeof name !== 'string') return tool;
   const named = { name, ...(description !== undefined && { description }) };
   const more = strict !== undefined && { strict };
-  if (schema !== undefined) return { type: 'function', function: { ...named, parameters: schema, ...more } };
-  if (type === 'function' || (type === undefined && parameters !== undefined))
-    return { type: 'function', function: { ...named, ...(parameters !== undefined && { parameters }), ...more } };
+  const inputs = schema ?? parameters;
+  if (type === 'function' || schema !== undefined || (type === undefined && parameters !== undefined)) {
+    const made = { ...named, ...(inputs !== undefined && { parameters: inputs }), ...more };
+    return { type: 'function', function: withSchema(made) };
+  }
   return type === 'custom' ? { type, custom: { ...named, ...(format !== undefined && { format }) } } : tool;
 }
 
+function withSchema(made: SentFields): SentFields {
+  const { parameters } = made;
+  return Array.isArray(parameters) ? { ...made, parameters: withoutEmptyList(parameters) } : made;
+}
+
 /** Returns `tool_choice` in the form of chat completions, and whether calls may be parallel. */
-function choiceOf(choice: Json): Json {
+function choiceOf(choice: SentFields): SentFields {
   const { type, name, mode, tools, disable_parallel_tool_use: isSingle } = choice;
   const parallel = isSingle === true && { parallel_tool_calls: false };
   const isWord = type === 'auto' || type === 'none' || type === 'any' || type === 'required';

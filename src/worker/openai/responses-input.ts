@@ -24,6 +24,7 @@ import {
   wantedModel,
 } from '../jobs/message-parts.js';
 import { callInput, nameOf, temperature, tokenLimit, topP, wrappedText } from '../jobs/tool-offer.js';
+import { searchTypes } from '../jobs/web-search.js';
 import {
   attachmentFieldsOf,
   content,
@@ -65,14 +66,6 @@ const item = z.looseObject({
   tools: tools.nullish(),
 });
 
-/** Types of a web search that a request may choose. */
-const searchTypes = [
-  'web_search',
-  'web_search_2025_08_26',
-  'web_search_preview',
-  'web_search_preview_2025_03_11',
-] as const;
-
 /** Choice of tools. Other servers have `any` for `required`. */
 const toolChoice = z.union(
   [
@@ -104,7 +97,7 @@ export const responsesRequest = z.looseObject({
   parallel_tool_calls: z.boolean('must be true or false').nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
-  max_output_tokens: tokenLimit.refine((limit) => limit !== 0, 'must be at least 1, or -1 for no limit').nullish(),
+  max_output_tokens: tokenLimit.nullish(),
   background: z.boolean('must be true or false').nullish(),
   store: z.boolean('must be true or false').nullish(),
   previous_response_id: z.string('must be a string').nullish(),

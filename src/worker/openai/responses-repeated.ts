@@ -36,7 +36,7 @@ export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
 type SentFormat = NonNullable<ResponsesRequest['text']>['format'];
 
 function formatOf(format: SentFormat): { readonly type: string; readonly [field: string]: unknown } {
-  if (format?.type !== 'json_schema') return { type: format?.type ?? 'text' };
+  if (format?.type !== 'json_schema') return { type: format?.type || 'text' };
   const { name, description = null, schema, strict } = format;
   return { type: format.type, name, description, schema, strict: strict === true };
 }

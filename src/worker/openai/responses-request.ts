@@ -79,7 +79,7 @@ function isBare({ text }: ResponsesRequest): boolean {
 }
 
 function refuseUnsupported({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
-  if (body.conversation != null)
+  if (body.conversation != null && body.conversation !== '')
     throw invalid('conversation', 'is not supported: send the whole conversation as input, or previous_response_id');
   if (prompt != null) throw invalid('prompt', 'is not supported: the service stores no templates');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'is not supported');

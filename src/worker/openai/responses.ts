@@ -28,17 +28,18 @@ import {
 } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
+import { responsesBody } from './foreign-responses.js';
 import { sendInputItems } from './input-items.js';
 import { frameOf, openResponse, responseFormat } from './responses-answer.js';
 import { endedJob, type ResponseStreamParts, secondsOf, streamResponse, unfinished } from './responses-background.js';
-import { type InputItem, type ResponsesRequest, responseFiles, responsesRequest } from './responses-input.js';
+import { type InputItem, type ResponsesRequest, responseFiles } from './responses-input.js';
 import { maxStoredLength, type Repeated, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
 export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandler {
   const read = bodyReader(parts.primary);
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, responsesRequest);
+    const body = await readBody(req, res, parts.bodies, responsesBody);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
     await parts.files.fill(body, responseFiles, senderOf(res));
     const resolved = await withReferences(

@@ -71,6 +71,8 @@ describe('A limit of tokens', () => {
     [completions, { messages: [hi], max_tokens: 0 }],
     [completions, { messages: [hi], max_completion_tokens: -1 }],
     [responses, { input: 'Hi', max_output_tokens: -1 }],
+    [responses, { input: 'Hi', max_output_tokens: 0 }],
+    ['/v1/completions', { prompt: 'Hi', max_tokens: 0 }],
     [messages, { messages: [hi], max_tokens: -1 }],
     ['/api/chat', { messages: [hi], options: { num_predict: -1 }, stream: false }],
   ])('may say that there is none: %s %j', async (path, body) => {
@@ -80,12 +82,86 @@ describe('A limit of tokens', () => {
 
   it.each([
     [completions, { messages: [hi], max_tokens: -2 }],
-    [completions, { messages: [hi], max_tokens: 1.5 }],
-    [responses, { input: 'Hi', max_output_tokens: 0 }],
-  ])('is refused if it is nonsense: %s %j', async (path, body) => {
-    expect((await post(path, body)).status).toBe(400);
+    [completions, { messages: [hi], max_completion_tokens: -2 }],
+    ['/v1/completions', { prompt: 'Hi', max_tokens: -2 }],
+    [responses, { input: 'Hi', max_output_tokens: -2 }],
+    [messages, { messages: [hi], max_tokens: -2 }],
+  ])('is refused below -1 with the same sentence: %s %j', async (path, body) => {
+    const { status, body: answer } = await post(path, body);
+    const { message } = answer.error as { readonly message: string };
+    expect([status, message]).toEqual([400, expect.stringMatching(/tokens: must be at least 1, or -1 for no limit$/)]);
+  });
+
+  it('is refused if it is no whole number, and may be -2 in Ollama, which fills the context with it', async () => {
+    expect((await post(completions, { messages: [hi], max_tokens: 1.5 })).status).toBe(400);
+    const options = { num_predict: -2 };
+    expect((await post('/api/chat', { messages: [hi], options, stream: false })).status).toBe(200);
   });
 });
+
+/** Optional fields as clients of typed languages send them if nobody has set them. */
+const unset = {
+  chat: {
+    ...{ max_tokens: 0, max_completion_tokens: 0, n: 0, stream: false, stop: '', logprobs: false, top_logprobs: 0 },
+    ...{ presence_penalty: 0, frequency_penalty: 0, logit_bias: {}, seed: 0, user: '', store: false, metadata: {} },
+    ...{ tools: [], tool_choice: '', functions: [], function_call: '', parallel_tool_calls: false, modalities: [] },
+    ...{ reasoning_effort: '', response_format: { type: '' }, stream_options: { include_usage: false } },
+    ...{ service_tier: '', verbosity: '' },
+  },
+  completions: {
+    ...{ max_tokens: 0, n: 0, best_of: 0, logprobs: 0, echo: false, suffix: '', stop: [], user: '', stream: false },
+    ...{ presence_penalty: 0, frequency_penalty: 0, logit_bias: {}, seed: 0, metadata: {}, store: false },
+  },
+  responses: {
+    ...{ instructions: '', previous_response_id: '', conversation: '', max_output_tokens: 0, max_tool_calls: 0 },
+    ...{ tools: [], tool_choice: '', parallel_tool_calls: false, top_logprobs: 0, include: [], metadata: {}, user: '' },
+    ...{ reasoning: { effort: '', summary: '' }, text: { format: { type: '' }, verbosity: '' }, truncation: '' },
+    ...{ store: false, background: false, stream: false, service_tier: '' },
+  },
+  messages: {
+    ...{
+      system: '',
+      stop_sequences: [],
+      tools: [],
+      tool_choice: { type: '' },
+      thinking: { type: '', budget_tokens: 0 },
+    },
+    ...{ top_k: 0, metadata: { user_id: '' }, output_config: { effort: '' }, container: '', mcp_servers: [] },
+    ...{ service_tier: '', stream: false },
+  },
+  ollama: {
+    ...{ format: '', think: '', keep_alive: '', tools: [], template: '', stream: false },
+    options: { num_predict: 0, num_ctx: 0, seed: 0, stop: [], top_k: 0 },
+  },
+} as const;
+const bareMessage = { ...hi, name: '', refusal: '', tool_call_id: '', tool_calls: [], reasoning_content: '' };
+
+describe('A request with an empty value in each optional field', () => {
+  it.each<[string, object, object]>([
+    [completions, { messages: [bareMessage] }, unset.chat],
+    ['/v1/completions', { prompt: 'Hi' }, unset.completions],
+    [responses, { input: [hi] }, unset.responses],
+    [messages, { messages: [hi], max_tokens: 99 }, unset.messages],
+    ['/api/chat', { messages: [{ ...hi, images: [], tool_calls: [], tool_name: '' }] }, unset.ollama],
+    ['/api/generate', { prompt: 'Hi', system: '', suffix: '', images: [] }, unset.ollama],
+  ])('gets the same answer as without them: %s', async (path, body, fields) => {
+    const nulls = Object.fromEntries(Object.keys(fields).map((name) => [name, null]));
+    const plain = await post(path, { ...body, stream: false });
+    for (const more of [fields, { ...nulls, stream: false }]) {
+      const { status, text } = await post(path, { ...body, ...more });
+      expect([status, text.includes('Hi')]).toEqual([200, true]);
+      expect(withoutIds(text)).toEqual(withoutIds(plain.text));
+    }
+  });
+});
+
+/** Replaces what differs between two answers to the same request. */
+function withoutIds(text: string): string {
+  return text
+    .replace(/[\da-f]{8}-[\da-f-]{27}/g, 'ID')
+    .replace(/"(created|created_at|completed_at|\w+_duration)":("[^"]*"|\d+)/g, '"$1":0')
+    .replace(/"(store|parallel_tool_calls)":(true|false),?/g, '');
+}
 
 describe('A stream with include_usage', () => {
   it('has a null usage in all chunks but the last', async () => {

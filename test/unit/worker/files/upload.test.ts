@@ -92,6 +92,18 @@ describe('A form', () => {
     expect([answer.status, unknownFields.slice(0, 2)]).toEqual([200, ['model', 'tags[]']]);
   });
 
+  it('may have fields with file names, as a Blob in a form has', async () => {
+    const { answer, created, unknownFields } = await uploaded(
+      formOf([
+        [`name="meta"; filename="blob"; filename*=UTF-8''other.txt\r\nContent-Type: application/json`, '{"a":1}'],
+        file,
+        ['name="purpose"; filename="blob"\r\nContent-Type: text/plain', 'batch'],
+      ]),
+    );
+    expect([answer.status, answer.body.purpose, unknownFields]).toEqual([200, 'batch', ['meta']]);
+    expect(created).toMatchObject({ name: 'a .jsonl' });
+  });
+
   it.each<[string, Buffer]>([
     ['a million empty parts', Buffer.concat([formOf([file], ''), Buffer.alloc(10e6, '--edge\r\n\r\n\r\n')])],
     ['a million parts without headers', Buffer.alloc(10e6, '\r\n--edge')],
@@ -151,7 +163,12 @@ describe('An uploaded file', () => {
     ['no purpose', [file], /^purpose: must be batch or user_data/],
     ['another purpose', [file, ['name="purpose"', 'vision']], /^purpose: must be/],
     ['two files', [file, file, purpose], /must be one file/],
-    ['another field for the file', [['name="data"; filename="a"', 'x'], purpose], /^data: must be one file/],
+    ['another field for the file', [['name="data"; filename="a"', 'x'], purpose], /^file: must be sent/],
+    [
+      'a long field with a file name',
+      [file, ['name="purpose"; filename="p"', 'x'.repeat(2000)]],
+      /^purpose: must have/,
+    ],
     ['a repeated field', [file, purpose, purpose], /^purpose: must be sent once/],
     ['a long field', [file, ['name="purpose"', 'x'.repeat(2000)]], /^purpose: must have at most/],
     ['too many fields', [file, ...Array.from({ length: 30 }, (_, n): Part => [`name="f${n}"`, ''])], /at most 16/],

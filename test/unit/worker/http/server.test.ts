@@ -271,6 +271,15 @@ describe('A connection', () => {
     expect(await connection.closed()).toBeGreaterThan(limits.keepAliveMs);
   });
 
+  it('is open for longer than the header tells clients', async () => {
+    await using kept = await start({ keepAliveMs: 1_900 });
+    kept.connection.send(get('/1'));
+    const { headers } = await kept.connection.answer();
+    await delay(systemClock, 1_050);
+    kept.connection.send(get('/2'));
+    expect([headers['keep-alive'], (await kept.connection.answer()).text]).toEqual(['timeout=1', '/2']);
+  });
+
   it('is closed before the keep-alive time if more connections are idle than the limit allows', async () => {
     await using bounded = await start({ keepAliveMs: 60_000, maxIdle: 1 });
     using first = await RawConnection.open(bounded.port);

@@ -341,7 +341,7 @@ describe('A chat completion is rejected, with the field named,', () => {
     [{ stop: 'x'.repeat(501) }, 'stop', 'must be at most 500 characters'],
     [{ tools: {} }, 'tools', 'must be a list'],
     [{ tools: [func({})] }, 'tools[0].function.name', 'must be sent'],
-    [{ tools: [func({ name: 'f', parameters: [] })] }, 'tools[0].function.parameters', 'must be a JSON Schema'],
+    [{ tools: [func({ name: 'f', parameters: [1] })] }, 'tools[0].function.parameters', 'must be a JSON Schema'],
     [{ tool_choice: 'required' }, 'tool_choice', 'needs tools'],
     [{ tools: [time], tool_choice: func({ name: 'weather' }) }, 'tool_choice', 'must name one of the tools'],
     [{ tools: [time], tool_choice: 'all' }, 'tool_choice', 'must be none, auto, required, one function'],

@@ -27,6 +27,11 @@ describe('A completion', () => {
     expect(ignored).toEqual(['user']);
   });
 
+  it('may have zeros for what its client does not set, and lists that it has no probabilities', () => {
+    const zeros = { n: 0, best_of: 0, logprobs: 0, max_tokens: 0, stop: '' };
+    expect(read({ prompt: 'Hi', ...zeros })).toEqual({ ...read({ prompt: 'Hi' }), ignored: ['logprobs'] });
+  });
+
   it.each<[string, object]>([
     ['prompt', { prompt: undefined }],
     ['prompt', { prompt: ' ' }],
@@ -36,7 +41,8 @@ describe('A completion', () => {
     ['echo', { echo: true }],
     ['best_of', { best_of: 2 }],
     ['n', { n: 2 }],
-    ['logprobs', { logprobs: 0 }],
+    ['logprobs', { logprobs: 1 }],
+    ['logprobs', { logprobs: true }],
     ['tools', { tools: [{ type: 'function' }] }],
     ['max_tokens', { max_tokens: 'many' }],
   ])('is refused for its %s: %j', (field, fields) => {

@@ -1,4 +1,4 @@
-import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
+import { chatCompletionRequest, chatFiles, parseChat } from '../../../../src/worker/openai/chat-request.js';
 import { chatBody } from '../../../../src/worker/openai/foreign-chat.js';
 
 const user = { role: 'user', content: 'Hi' };
@@ -100,6 +100,65 @@ const responses: readonly Shape[] = [
   ],
 ];
 
+const paired = (name: string, args: object, content: unknown) => [
+  user,
+  { role: 'assistant', tool_calls: [{ id: 'call_a', function: { name, arguments: JSON.stringify(args) } }] },
+  { role: 'tool', tool_call_id: 'call_a', content },
+];
+
+/** Items of calls that are not calls of functions, and the messages that the model gets. */
+const foreignCalls: readonly [name: string, items: readonly object[], messages: readonly object[]][] = [
+  [
+    'of a shell',
+    [
+      { type: 'shell_call', id: 'sh_1', call_id: 'call_a', action: { commands: ['ls'] }, status: 'completed' },
+      { type: 'shell_call_output', call_id: 'call_a', output: 'a.txt' },
+    ],
+    paired('shell', { commands: ['ls'] }, 'a.txt'),
+  ],
+  [
+    'of a local shell, whose output is that of a function',
+    [
+      { type: 'local_shell_call', call_id: 'call_a', action: { type: 'exec', command: ['ls'] } },
+      { type: 'function_call_output', call_id: 'call_a', output: 'a.txt' },
+    ],
+    paired('local_shell', { type: 'exec', command: ['ls'] }, 'a.txt'),
+  ],
+  [
+    'of a patch without a text',
+    [
+      { type: 'apply_patch_call', call_id: 'call_a', operation: { type: 'delete_file', path: 'a' } },
+      { type: 'apply_patch_call_output', call_id: 'call_a', status: 'failed' },
+    ],
+    paired('apply_patch', { type: 'delete_file', path: 'a' }, 'failed'),
+  ],
+  [
+    'of a computer, with a picture',
+    [
+      { type: 'computer_call', call_id: 'call_a', action: { type: 'screenshot' } },
+      {
+        type: 'computer_call_output',
+        call_id: 'call_a',
+        output: { type: 'computer_screenshot', image_url: shown.image_url.url },
+      },
+    ],
+    paired('computer', { type: 'screenshot' }, [shown]),
+  ],
+  [
+    'that has its output in the same item',
+    [{ type: 'mcp_call', id: 'call_a', name: 'find', arguments: '{}', output: 'Found.' }],
+    paired('mcp', { name: 'find', arguments: '{}' }, 'Found.'),
+  ],
+  [
+    'with an output of several commands',
+    [
+      { type: 'shell_call', call_id: 'call_a', action: { commands: ['ls'] } },
+      { type: 'shell_call_output', call_id: 'call_a', output: [{ stdout: 'a.txt', outcome: { exit_code: 0 } }] },
+    ],
+    paired('shell', { commands: ['ls'] }, '[{"stdout":"a.txt","outcome":{"exit_code":0}}]'),
+  ],
+];
+
 const tools = [{ name: 'weather', description: 'Tells it.', input_schema: schema }];
 const messages: readonly Shape[] = [
   [
@@ -166,6 +225,74 @@ describe('A chat completion', () => {
     expect(read(foreign)).toEqual(read(native));
   });
 
+  it.each(foreignCalls)('keeps a call with its output: %s', (_, items, native) => {
+    for (const tool of [{ tools: [weather] }, {}])
+      expect(read({ input: [user, ...items], ...tool })).toEqual(read({ messages: native, ...tool }));
+  });
+
+  it.each<[string, object]>([
+    ['a search', { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } }],
+    ['a search in files', { type: 'file_search_call', id: 'fs_1', queries: ['x'], results: null }],
+    ['a thought', { type: 'reasoning', summary: [], encrypted_content: 'x' }],
+    ['an image', { type: 'image_generation_call', id: 'ig_1', result: 'iVBOR' }],
+    ['a call without an output', { type: 'shell_call', call_id: 'call_a', action: { commands: ['ls'] } }],
+    ['a shortened history', { type: 'compaction', encrypted_content: 'x' }],
+    ['a list of tools', { type: 'mcp_list_tools', server_label: 'a', tools: [] }],
+    ['a question about a call', { type: 'mcp_approval_request', id: 'a', name: 'find', arguments: '{}' }],
+  ])('passes over an item without words: %s', (_, item) => {
+    const answer = { role: 'assistant', content: 'Yes.' };
+    expect(read({ input: [user, item, answer, user] })).toEqual(read({ messages: [user, answer, user] }));
+  });
+
+  it('lists the items that it passes over', () => {
+    const { ignored } = parseChat(chatBody.parse({ input: [user, { type: 'web_search_call' }, user] }));
+    expect(ignored).toEqual(['messages.content.web_search_call']);
+  });
+
+  it('refuses an output without words and without a call as the last message', () => {
+    expect(() => read({ input: [user, { type: 'odd_output', call_id: 'a', output: {} }] })).toThrow('content.0.type');
+  });
+
+  it('may offer tools in an item', () => {
+    const item = { type: 'additional_tools', tools: [{ type: 'function', name: 'weather', parameters: schema }] };
+    const more = { type: 'function', function: { name: 'weather', parameters: schema } };
+    expect(read({ input: [item, user] })).toEqual(read({ messages: [user], tools: [more] }));
+    const cook = { type: 'function', function: { name: 'cook' } };
+    expect(read({ input: [item, user], tools: [cook] })).toEqual(read({ messages: [user], tools: [cook, more] }));
+  });
+
+  it.each(['web_search', 'web_search_preview', 'web_search_2025_08_26'])('may choose the tool %s', (type) => {
+    const searching = { messages: [user], tools: [{ type: 'web_search' }] };
+    expect(read({ ...searching, tool_choice: { type } })).toEqual(read(searching));
+    expect(() => read({ messages: [user], tools: [weather], tool_choice: { type } })).toThrow('tool_choice');
+  });
+
+  it.each<[string, object]>([
+    ['input_image', { type: 'input_image', file_id: 'file_a' }],
+    ['image_url', { type: 'image_url', image_url: { file_id: 'file_a' } }],
+    ['image', { type: 'image', source: { type: 'file', file_id: 'file_a' } }],
+  ])('may refer to a file as an image: %s', (_, part) => {
+    const { messages: sent } = chatBody.parse({ messages: [{ role: 'user', content: [part] }] });
+    const reference = { file_id: 'file_a' };
+    expect(sent).toEqual([{ role: 'user', content: [{ type: 'image_url', image_url: reference }] }]);
+    expect(chatFiles.image_url?.referenceIn({ image_url: reference })).toEqual(reference);
+  });
+
+  it('may have an empty list for an empty object in its tools, as PHP and R write it', () => {
+    const inputs = { type: 'object', properties: {} };
+    const native = read({
+      messages: [user],
+      tools: [{ type: 'function', function: { name: 'now', parameters: inputs } }],
+    });
+    const listed = {
+      messages: [user],
+      tools: [{ type: 'function', function: { name: 'now', parameters: { ...inputs, properties: [] } } }],
+    };
+    expect(read(listed)).toEqual(native);
+    const bare = read({ messages: [user], tools: [{ type: 'function', function: { name: 'now', parameters: [] } }] });
+    expect(bare.job.offer?.tools).toEqual([{ name: 'now', description: '', schema: '{"type":"object"}' }]);
+  });
+
   it('in its own shape is the same as before', () => {
     const body = { messages: round, tools: [weather], stop: 'x', reasoning_effort: 'low', odd: 1 };
     expect(parseChat(chatBody.parse(body))).toEqual(parseChat(chatCompletionRequest.parse(body)));
@@ -229,7 +356,7 @@ describe('A call', () => {
     expect(() => parseChat(chatBody.parse({ ...listOf([null], [null, null]), tools: [weather] }))).toThrow(/id|call/);
   });
 
-  it.each([null, undefined, {}])('may have %p as its arguments', (args) => {
+  it.each([null, undefined, {}, []])('may have %p as its arguments', (args) => {
     const call = { id: 'a', function: { name: 'weather', arguments: args } };
     const sent = [user, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'a', content: 'x' }];
     const { job } = parseChat(chatBody.parse({ messages: sent, tools: [weather] }));

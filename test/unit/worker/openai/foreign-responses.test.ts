@@ -1,0 +1,173 @@
+import { responsesBody } from '../../../../src/worker/openai/foreign-responses.js';
+import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
+import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
+import { png } from '../../../support/doors/sdk-messages.js';
+
+const user = { role: 'user', content: 'Hi' };
+const schema = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = { type: 'function', name: 'weather', description: 'Tells it.', parameters: schema };
+const inChat = { type: 'function', function: { name: 'weather', description: 'Tells it.', parameters: schema } };
+const ulm = '{"city":"Ulm"}';
+const url = `data:image/png;base64,${png}`;
+const note = `data:text/plain;base64,${Buffer.from('A note.').toString('base64')}`;
+const call = { type: 'function_call', call_id: 'call_a', name: 'weather', arguments: ulm };
+const output = { type: 'function_call_output', call_id: 'call_a', output: 'Rain' };
+const calling = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: 'call_a', type: 'function', function: { name: 'weather', arguments: ulm } }],
+};
+
+const shapes: readonly [name: string, foreign: object, native: object][] = [
+  [
+    'messages',
+    { messages: [{ role: 'system', content: 'Be short.' }, user] },
+    { input: [{ role: 'system', content: 'Be short.' }, user] },
+  ],
+  [
+    'a tool round',
+    {
+      messages: [user, calling, { role: 'tool', tool_call_id: 'call_a', content: 'Rain' }],
+      ...{ tools: [inChat], tool_choice: { type: 'function', function: { name: 'weather' } } },
+    },
+    { input: [user, call, output], tools: [weather], tool_choice: { type: 'function', name: 'weather' } },
+  ],
+  [
+    'messages as its input',
+    {
+      input: [user, { ...calling, content: 'So.' }, { role: 'tool', tool_call_id: 'call_a', content: 'Rain' }],
+      tools: [inChat],
+    },
+    { input: [user, { role: 'assistant', content: 'So.' }, call, output], tools: [weather] },
+  ],
+  [
+    'the older call of a function',
+    {
+      messages: [
+        user,
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: ulm } },
+        { role: 'function', name: 'weather', content: 'Rain' },
+      ],
+      tools: [inChat],
+    },
+    { input: [user, { ...call, call_id: 'weather' }, { ...output, call_id: 'weather' }], tools: [weather] },
+  ],
+  [
+    "Anthropic's blocks and tools",
+    {
+      input: [
+        user,
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'call_a', name: 'weather', input: { city: 'Ulm' } }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_a', content: 'Rain' }] },
+      ],
+      tools: [{ name: 'weather', description: 'Tells it.', input_schema: schema }],
+      tool_choice: { type: 'any' },
+    },
+    { input: [user, call, output], tools: [weather], tool_choice: 'required' },
+  ],
+  [
+    'images and files',
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'See' },
+            { type: 'image_url', image_url: { url, detail: 'low' } },
+            { type: 'file', file: { file_data: note, filename: 'a.txt' } },
+          ],
+        },
+      ],
+    },
+    {
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'See' },
+            { type: 'input_image', image_url: url, detail: 'low' },
+            { type: 'input_file', file_data: note, filename: 'a.txt' },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'settings',
+    {
+      ...{ messages: [user], max_completion_tokens: 9, reasoning_effort: 'high' },
+      response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
+    },
+    {
+      ...{ input: [user], max_output_tokens: 9, reasoning: { effort: 'high' } },
+      text: { format: { type: 'json_schema', name: 'a', schema } },
+    },
+  ],
+  [
+    'custom and allowed tools',
+    {
+      messages: [user],
+      tools: [inChat, { type: 'custom', custom: { name: 'shell' } }],
+      tool_choice: {
+        type: 'allowed_tools',
+        allowed_tools: { mode: 'auto', tools: [{ type: 'custom', custom: { name: 'shell' } }] },
+      },
+    },
+    {
+      input: [user],
+      tools: [weather, { type: 'custom', name: 'shell' }],
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'custom', name: 'shell' }] },
+    },
+  ],
+  [
+    'a shell',
+    {
+      input: [
+        user,
+        { type: 'local_shell_call', call_id: 'call_a', action: { command: ['ls'] } },
+        { type: 'function_call_output', call_id: 'call_a', output: 'a.txt' },
+      ],
+      tools: [weather],
+    },
+    {
+      input: [
+        user,
+        { type: 'function_call', call_id: 'call_a', name: 'local_shell', arguments: '{"command":["ls"]}' },
+        { ...output, output: 'a.txt' },
+      ],
+      tools: [weather],
+    },
+  ],
+  [
+    'empty texts for no choice',
+    { input: 'Hi', tool_choice: '', previous_response_id: '', conversation: '' },
+    { input: 'Hi' },
+  ],
+  ['0 for no limit', { input: 'Hi', max_output_tokens: 0 }, { input: 'Hi' }],
+];
+
+/** Returns the request, without what it lists as ignored. */
+function read(body: object) {
+  return { ...parseResponses(responsesBody.parse(body)), ignored: [] };
+}
+
+describe('A request for a response', () => {
+  it.each(shapes)('may have other shapes: %s', (_, foreign, native) => {
+    expect(read(foreign)).toEqual(read(native));
+  });
+
+  it('in its own shape is the same as before', () => {
+    const body = { input: [user, call, output], tools: [weather], tool_choice: 'auto', odd: 1, messages: 'x' };
+    expect(parseResponses(responsesBody.parse(body))).toEqual(parseResponses(responsesRequest.parse(body)));
+  });
+
+  it.each<[string, object]>([
+    ['no input', {}],
+    ['messages that are no list', { messages: 'Hi' }],
+    ['a tool without a name', { messages: [user], tools: [{ type: 'function', function: {} }] }],
+    ['a choice of an unknown kind', { messages: [user], tools: [inChat], tool_choice: { type: 'odd' } }],
+    ['a call without a result', { messages: [user, calling, user], tools: [inChat] }],
+  ])('is refused if it has %s', (_, body) => {
+    expect(() => read(body)).toThrow();
+  });
+});
