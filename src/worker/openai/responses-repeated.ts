@@ -20,7 +20,7 @@ export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
     instructions: shortText(instructions),
     max_output_tokens: Number(body.max_output_tokens) >= 1 ? body.max_output_tokens : null,
     metadata: short(Object(metadata) === metadata ? metadata : {}, {}),
-    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    reasoning: { effort: reasoning?.effort || null, summary: reasoning?.summary || null },
     temperature: body.temperature ?? 1,
     top_p: body.top_p ?? 1,
     text: { format: short(formatOf(body.text?.format), { type: 'text' }) },

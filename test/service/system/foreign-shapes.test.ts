@@ -160,7 +160,7 @@ function withoutIds(text: string): string {
   return text
     .replace(/[\da-f]{8}-[\da-f-]{27}/g, 'ID')
     .replace(/"(created|created_at|completed_at|\w+_duration)":("[^"]*"|\d+)/g, '"$1":0')
-    .replace(/"(store|parallel_tool_calls)":(true|false),?/g, '');
+    .replace(/"(store|parallel_tool_calls|instructions|user)":(true|false|null|""),?/g, '');
 }
 
 describe('A stream with include_usage', () => {
