@@ -66,7 +66,7 @@ import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { type FeatureEndpoint, keyFieldsOf, requestFieldsOf, withFields } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
-import { message } from '../src/worker/mcp/messages.js';
+import { message } from '../src/features/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';
 import { showRequest } from '../src/worker/ollama/models.js';

@@ -67,7 +67,7 @@ import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } fr
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
-import { postMcp } from './mcp/mcp.js';
+import { postMcp } from '../features/mcp/mcp.js';
 import { postOllamaChat, postOllamaGenerate } from './ollama/jobs.js';
 import {
   getOllamaVersion,

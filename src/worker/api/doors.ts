@@ -6,7 +6,7 @@ import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
 import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
-import { mcpErrors } from '../mcp/messages.js';
+import { mcpErrors } from '../../features/mcp/messages.js';
 
 /**
  * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request

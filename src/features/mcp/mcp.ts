@@ -1,12 +1,12 @@
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { cached } from '../../shared/async.js';
-import { check, readBody } from '../http/body.js';
-import type { AsyncHandler, Reply } from '../http/exchange.js';
-import { sendBody, sendJson, sendRecorded, untilGone } from '../http/responses.js';
-import { formOf, leaveJob, storedBody } from '../jobs/background.js';
-import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
-import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+import { check, readBody } from '../../worker/http/body.js';
+import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
+import { sendBody, sendJson, sendRecorded, untilGone } from '../../worker/http/responses.js';
+import { formOf, leaveJob, storedBody } from '../../worker/jobs/background.js';
+import { ownRequest, type RequestedJob } from '../../worker/jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
 import {
   callParams,
   errorForm,

@@ -2,11 +2,11 @@ import type { AcceptedView, JobView } from '../../shared/background.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { fromWire, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
-import { writtenEvent } from '../http/event-stream.js';
-import type { ErrorForm, Reply } from '../http/exchange.js';
-import { publicCodeOf } from '../http/responses.js';
-import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/answer-format.js';
-import { listedJob } from '../jobs/background.js';
+import { writtenEvent } from '../../worker/http/event-stream.js';
+import type { ErrorForm, Reply } from '../../worker/http/exchange.js';
+import { publicCodeOf } from '../../worker/http/responses.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../../worker/jobs/answer-format.js';
+import { listedJob } from '../../worker/jobs/background.js';
 import { errorForm, ProtocolError, type RequestId, type WrapResult } from './messages.js';
 import type { JobOutput } from './tools.js';
 

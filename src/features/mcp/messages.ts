@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { httpStatusOf, type PublicCode, RelayError } from '../../shared/errors.js';
-import { notJson } from '../http/body.js';
-import type { ErrorForm } from '../http/exchange.js';
-import { publicCodeOf } from '../http/responses.js';
+import { notJson } from '../../worker/http/body.js';
+import type { ErrorForm } from '../../worker/http/exchange.js';
+import { publicCodeOf } from '../../worker/http/responses.js';
 
 /** Messages of the Model Context Protocol: JSON-RPC 2.0, one message in each HTTP request. */
 
