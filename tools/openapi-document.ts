@@ -64,9 +64,14 @@ import {
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
-import { type FeatureEndpoint, keyFieldsOf, requestFieldsOf, withFields } from '../src/shared/features/feature.js';
+import {
+  type DoorDescription,
+  type FeatureEndpoint,
+  keyFieldsOf,
+  requestFieldsOf,
+  withFields,
+} from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
-import { message } from '../src/features/mcp/messages.js';
 import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
 import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';
 import { showRequest } from '../src/worker/ollama/models.js';
@@ -196,7 +201,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/messages/batches/{batch_id}': 'For SDKs',
   '/v1/messages/batches/{batch_id}/results': 'For SDKs',
   '/v1/messages/batches/{batch_id}/cancel': 'For SDKs',
-  '/mcp': 'For SDKs',
   '/api/tags': 'For Ollama’s clients',
   '/api/ps': 'For Ollama’s clients',
   '/api/version': 'For Ollama’s clients',
@@ -221,27 +225,6 @@ const messageExample = {
   max_tokens: 1024,
   messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
 };
-
-const rpcError = z
-  .object({
-    jsonrpc: z.literal('2.0'),
-    id: z.union([z.string(), z.int()]).nullable(),
-    error: z.object({
-      code: z.int(),
-      message: z.string(),
-      data: z
-        .union([
-          errorBody.pick({ error: true, request_id: true, reason: true, retry_after_seconds: true }),
-          z.object({ supported: z.array(z.string()), requested: z.string() }),
-        ])
-        .optional()
-        .meta({
-          description:
-            'For a refusal: the error code of the other endpoints. For an unknown version: the supported versions.',
-        }),
-    }),
-  })
-  .meta({ id: 'RpcError', description: 'An error in the form of JSON-RPC.' });
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
@@ -711,21 +694,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The count.',
     isStreamed: false,
   },
-  'POST /mcp': {
-    id: 'sendMcpMessage',
-    summary: 'The server of the Model Context Protocol',
-    description:
-      'Streamable HTTP without sessions: one JSON-RPC message in each request. The tool `ask` asks a model, `models` lists the models, `job` returns the state of a background job. A failed job is a result with `isError`.',
-    requestParams: once,
-    requestBody: json(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
-    security: keyNeededIfConfigured,
-    ok: z.union([
-      z.looseObject({ jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]), result: z.looseObject({}) }),
-      rpcError,
-    ]),
-    okText:
-      'The result. A call of `ask` with a `progressToken` that accepts `text/event-stream` gets events with `notifications/progress`, then the result.',
-  },
   'GET /api/tags': {
     id: 'listOllamaModels',
     summary: 'The models in the form of the Ollama API',
@@ -810,15 +778,20 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const added = features.flatMap((feature) => feature.endpoints);
-  const withOperation = (endpoint: Endpoint) => [endpoint, operations[nameOf(endpoint)]] as const;
+  const doors = features.map((feature) => feature.describeDoor?.());
+  const withOperation = (endpoint: Endpoint): Described => ({
+    ...{ endpoint, operation: operations[nameOf(endpoint)], section: tagOf[endpoint.route] },
+    ...{ form: formOf(endpoint.route), others: otherResponses(endpoint) },
+  });
   const described = [
     ...endpoints.map(withOperation),
-    ...added.map((endpoint) => [endpoint, addedOperation(endpoint)] as const),
+    ...added.map((endpoint) => describedOf(endpoint)),
     ...doorEndpoints.map(withOperation),
+    ...doors.flatMap((door) => door?.endpoints.map((endpoint) => describedOf(endpoint, door)) ?? []),
   ];
-  for (const [endpoint, operation] of described) {
-    const path = endpoint.route.replace(/\/$/, ''); // /console leads to /console/
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint, operation) };
+  for (const each of described) {
+    const path = each.endpoint.route.replace(/\/$/, ''); // /console leads to /console/
+    paths[path] = { ...paths[path], [each.endpoint.method.toLowerCase()]: operationOf(each) };
   }
   return createDocument(
     {
@@ -852,30 +825,55 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 }
 
 /** Endpoint of the core or of a feature. */
-type AnyEndpoint = Pick<Endpoint, 'method' | 'errors' | 'success' | 'others'> & { readonly route: string };
+type AnyEndpoint = Pick<Endpoint, 'method' | 'errors' | 'success'> & { readonly route: string };
 
-/** Returns the description of an endpoint of a feature. */
-function addedOperation({ id, summary, description, query, alwaysNeedsKey, ...rest }: FeatureEndpoint): Operation {
-  const { answer: ok, answerText: okText } = rest;
-  const security = alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
-  const requestParams = query && { query: z.object(query) };
-  return { id, summary, description, ...(requestParams && { requestParams }), security, ok, okText };
+/** Forms of errors and of streams in the API that an endpoint belongs to. */
+interface ApiForm extends Pick<DoorDescription, 'error' | 'stream'> {
+  readonly isNative: boolean;
 }
 
-function operationOf(endpoint: AnyEndpoint, operation: Operation): ZodOpenApiOperationObject {
+/** Endpoint with all that the document says about it. */
+interface Described {
+  readonly endpoint: AnyEndpoint;
+  readonly operation: Operation;
+  readonly section: string;
+  readonly form: ApiForm;
+  /** Responses that are no errors, in addition to that of a success. */
+  readonly others: ZodOpenApiResponsesObject;
+}
+
+/** Returns the description of an endpoint of a feature. `door`: the API that it belongs to; by default, the native one. */
+function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Described {
+  const { id, summary, description, query, body, alwaysNeedsKey, runsModel, answer: ok, answerText: okText } = endpoint;
+  const security = alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
+  const requestParams = { ...(query && { query: z.object(query) }), ...(runsModel && once) };
+  const operation = {
+    ...{ id, summary, description, security, ok, okText, isStreamed: runsModel === true },
+    ...(Object.keys(requestParams).length > 0 && { requestParams }),
+    ...(body && { requestBody: json(body.schema, body.example) }),
+  };
+  const statuses = Object.entries(endpoint.others ?? {});
+  return {
+    ...{ endpoint, operation, section: door?.section ?? 'The service' },
+    form: door === undefined ? nativeForm : { ...door, isNative: false },
+    others: Object.fromEntries(statuses.map(([status, text]) => [status, { description: text }])),
+  };
+}
+
+function operationOf({ endpoint, operation, section, form, others }: Described): ZodOpenApiOperationObject {
   const { id, ok: _ok, okText: _okText, isStreamed: _isStreamed, alsoAs: _alsoAs, ...rest } = operation;
   return {
     operationId: id,
-    tags: [tagOf[endpoint.route as RoutePath] ?? 'The service'],
+    tags: [section],
     security: [],
     ...rest,
     responses: {
-      [String(endpoint.success ?? 200)]: okResponse(operation, endpoint),
-      ...otherResponses(endpoint),
-      ...errorResponses(endpoint),
+      [String(endpoint.success ?? 200)]: okResponse(operation, endpoint, form),
+      ...others,
+      ...errorResponses(endpoint, form),
       ...unusable(endpoint),
       ...overloaded(endpoint),
-      default: unforeseen(endpoint.route),
+      default: unforeseen(form),
     },
   } as ZodOpenApiOperationObject;
 }
@@ -904,15 +902,14 @@ const ollamaError = z
 
 /** Returns the schema of the errors of a route. */
 function errorOf(route: string): z.ZodType {
-  if (route === '/mcp') return rpcError;
   if (isOfOllama(route)) return ollamaError;
   if (route.startsWith('/v1/messages')) return anthropicError;
   if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, anthropicError]);
-  return isDoor(route) ? openAiError : errorBody;
+  return openAiError;
 }
 
 function isDoor(route: string): boolean {
-  return route.startsWith('/v1/') || route === '/mcp' || isOfOllama(route);
+  return route.startsWith('/v1/') || isOfOllama(route);
 }
 
 function isOfOllama(route: string): boolean {
@@ -920,16 +917,16 @@ function isOfOllama(route: string): boolean {
 }
 
 /** Schema of errors of a route. Those of broken HTTP have the native error format, because no path is known. */
-function errorOfAny(route: string): z.ZodType {
-  return isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
+function errorOfAny({ isNative, error }: ApiForm): z.ZodType {
+  return isNative ? errorBody : z.union([errorBody, error]);
 }
 
 /** Returns the response for errors before a route is known, such as broken HTTP. */
-function unforeseen(route: string) {
+function unforeseen(form: ApiForm) {
   const description =
     `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
     `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`;
-  return { description, content: { 'application/json': { schema: errorOfAny(route) } } };
+  return { description, content: { 'application/json': { schema: errorOfAny(form) } } };
 }
 
 /** Schema of a job's answer if the request sets `stream` or accepts only event streams. */
@@ -938,8 +935,6 @@ const eventStream = z.string().meta({
     'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
     '{queue_ms}; with `thoughts: true`, `thought` {text} …; `delta` {text} …; then `done` with the body of the plain response, or `error` with the error body.',
 });
-
-const mcpStream = z.string().meta({ description: 'Server-sent events, each `data` one JSON-RPC message.' });
 
 const doorStream = z.string().meta({
   description:
@@ -951,22 +946,31 @@ const lines = z.string().meta({
     'A line of JSON for each piece; the last line has `done: true`, or is an `error`. Spaces before a line keep the connection open through proxies.',
 });
 
+const nativeForm: ApiForm = {
+  ...{ isNative: true, error: errorBody },
+  stream: { mediaType: 'text/event-stream', schema: eventStream },
+};
+
+/** Returns the forms of a route of the core. */
+function formOf(route: string): ApiForm {
+  if (!isDoor(route)) return nativeForm;
+  const stream = isOfOllama(route)
+    ? { mediaType: 'application/x-ndjson', schema: lines }
+    : { mediaType: 'text/event-stream', schema: doorStream };
+  return { isNative: false, error: errorOf(route), stream };
+}
+
 /** Whether a request runs a model, so that an Idempotency-Key prevents a second run. */
 function runsModel({ requestBody, isStreamed }: Operation): boolean {
   return requestBody !== undefined && isStreamed !== false;
 }
 
-function okResponse(operation: Operation, { route }: AnyEndpoint) {
+function okResponse(operation: Operation, { route }: AnyEndpoint, { stream }: ApiForm) {
   const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
   const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
   const data = route === '/status/stream' ? { 'x-change': { $ref: '#/components/schemas/StatusChange' } } : {};
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string(), ...data }, ...also } };
-  const ofDoor = route === '/mcp' ? mcpStream : doorStream;
-  const stream = isDoor(route) ? ofDoor : eventStream;
-  const events = isOfOllama(route)
-    ? { 'application/x-ndjson': { schema: lines } }
-    : { 'text/event-stream': { schema: stream } };
-  const streamed = isStreamed ? events : {};
+  const streamed = isStreamed ? { [stream.mediaType]: { schema: stream.schema } } : {};
   const headers = runsModel(operation) ? { headers: z.object({ ...idempotencyHeaders, ...fallbackHeaders }) } : {};
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
@@ -977,8 +981,7 @@ const acceptedThroughDoor = z.looseObject({
   created_at: z.int().meta({ description: 'Seconds since the epoch.' }),
 });
 
-function otherResponses({ route, others = [] }: AnyEndpoint): ZodOpenApiResponsesObject {
-  if (route === '/mcp') return { '202': { description: 'A notification, which has no answer.' } };
+function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
   if (route === '/console/') return { '302': { description: 'Redirect to /console/.' } };
   const known: ZodOpenApiResponsesObject = {
     '202': {
@@ -1016,7 +1019,7 @@ function overloaded({ route }: AnyEndpoint): ZodOpenApiResponsesObject {
 }
 
 /** Returns one response for each status. The description lists the codes with this status. */
-function errorResponses({ route, errors }: AnyEndpoint): ZodOpenApiResponsesObject {
+function errorResponses({ errors }: AnyEndpoint, form: ApiForm): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, PublicCode[]>();
   for (const code of new Set([...commonErrors, ...errors])) {
     byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);
@@ -1026,9 +1029,9 @@ function errorResponses({ route, errors }: AnyEndpoint): ZodOpenApiResponsesObje
     {
       description: codes.map((code) => `\`${code}\``).join(', '),
       content: {
-        'application/json': isDoor(route)
-          ? { schema: status === httpStatusOf.validation_error ? errorOfAny(route) : errorOf(route) }
-          : { schema: errorBody, example: exampleOf(codes) },
+        'application/json': form.isNative
+          ? { schema: errorBody, example: exampleOf(codes) }
+          : { schema: status === httpStatusOf.validation_error ? errorOfAny(form) : form.error },
       },
     },
   ]);

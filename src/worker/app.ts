@@ -1,16 +1,8 @@
 import express, { type Express, type Request } from 'express';
 import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
-import type { Phase } from '../shared/phase.js';
-import {
-  type Authority,
-  authenticate,
-  authenticateOperator,
-  maySee,
-  subClientByHeader,
-  trustProxies,
-} from './access/authenticate.js';
-import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
+import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
+import type { RouteGuards } from './access/guards.js';
 import type { SignOn } from './access/sign-on.js';
 import {
   cancelMessageBatch,
@@ -62,12 +54,12 @@ import {
 } from './api/operations.js';
 import type { StatusViewers } from './api/status.js';
 import { getUsage } from './api/usage.js';
-import type { FeatureRoute } from './features/feature.js';
-import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } from './http/checks.js';
+import type { FeatureRoute, RouteSteps } from './features/feature.js';
+import type { RequestHooks } from './features/request-hooks.js';
+import { hostGuard, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
-import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
+import { answerError, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
-import { postMcp } from '../features/mcp/mcp.js';
 import { postOllamaChat, postOllamaGenerate } from './ollama/jobs.js';
 import {
   getOllamaVersion,
@@ -92,9 +84,9 @@ import {
 export interface AppParts extends ExchangeParts, JobParts {
   readonly settings: WorkerSettings;
   readonly authority: Authority;
-  readonly phase: () => Phase;
+  readonly guards: RouteGuards;
+  readonly features: RequestHooks;
   readonly viewers: StatusViewers;
-  readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   /** null if people do not sign on. */
   readonly signOn: Pick<SignOn, 'guard'> | null;
   /** Aborted when this worker is about to exit. */
@@ -111,7 +103,8 @@ export function createApp(parts: AppParts): Express {
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
-  for (const { route, get } of parts.features.routes) addRoute(app, route, { get });
+  for (const { route, paths = [expressPath(route)], ...steps } of parts.features.routes)
+    for (const path of paths) addRoute(app, route, steps, path);
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
   return closedApp(app, parts);
@@ -130,7 +123,7 @@ function checkedApp(parts: AppParts): Express {
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
-  app.use(openExchange(parts), findDoor(), speakAsClient(), versionGuard, hostGuard(settings));
+  app.use(openExchange(parts), findDoor(), speakAsClient(parts.features.doors), versionGuard, hostGuard(settings));
   if (parts.signOn !== null) app.use(parts.signOn.guard());
   return app;
 }
@@ -142,38 +135,30 @@ function closedApp(app: Express, { log }: AppParts): Express {
   return app;
 }
 
-/** Adds POST /ask and /chat, and the tools of the Model Context Protocol. */
+/** Adds POST /ask and /chat. */
 function addJobRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, authority, phase } = parts;
-  const mayAsk = authenticate(authority, 'ask');
+  const { primary, settings, authority, guards } = parts;
+  const { mayAsk, needsService, capped, once } = guards;
   const mayChat = authenticate(authority, 'chat');
-  const needsService = refuseWhileDraining(phase, primary);
-  const capped = rateCap(rateWindows(primary, settings));
-  const once = idempotency(primary);
   addRoute(app, '/ask', { post: [mayAsk, needsService, capped, once, postAsk(parts)] });
   addRoute(app, '/chat', {
     get: [mayChat, readBackGuard(settings), getConversations(primary)],
     post: [mayChat, needsService, capped, once, postChat(parts)],
   });
-  const beforeJob = [refuseOwnJobs(parts.ownJobs), needsService, capped];
-  const mcp = [mayAsk, subClientByHeader(), once, postMcp(parts, beforeJob)];
-  for (const path of ['/mcp', '/mcp/']) addRoute(app, '/mcp', { post: mcp }, path);
 }
 
 /** Adds the compatibility APIs for SDKs. */
 function addDoorRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, authority, phase } = parts;
-  const mayAsk = authenticate(authority, 'ask');
-  const mayCall = [authenticate(authority, null), subClientByHeader()];
-  const named = subClientByHeader();
-  const capped = rateCap(rateWindows(primary, settings));
-  const throughDoor = [mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary)];
+  const { primary, settings, guards } = parts;
+  const { mayAsk, needsService, namesUser, capped, once } = guards;
+  const mayCall = [guards.mayCall, namesUser];
+  const throughDoor = [mayAsk, needsService, namesUser, capped, once];
   addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
   addRoute(app, '/v1/completions', { post: [...throughDoor, postCompletions(parts)] });
   app.get('/v1/responses', atRoute('/v1/responses'), refuseWebSocket);
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
-  addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
+  addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, namesUser, capped, postCountTokens(parts)] });
   app.post(absentResponsesPaths, noSuchResponsesCall);
   addRoute(app, '/v1/responses/{response_id}', {
     get: [...mayCall, getResponse(parts)],
@@ -190,8 +175,8 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
 
 /** Adds files and batches. `throughDoor`: the checks of a request that runs a job. */
 function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
-  const { primary, authority } = parts;
-  const mayCall = [authenticate(authority, null), subClientByHeader()];
+  const { primary, guards } = parts;
+  const mayCall = [guards.mayCall, guards.namesUser];
   addRoute(app, '/v1/files', {
     get: [...mayCall, getFiles(primary)],
     post: [...throughDoor, postFile(parts)],
@@ -221,41 +206,40 @@ function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Hand
 
 /** Adds Ollama's API. The lists of models need no key, as in the other APIs. */
 function addOllamaRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
-  const { primary, authority, bodies } = parts;
+  const { primary, guards, bodies } = parts;
   addRoute(app, '/api/tags', { get: [getTags(primary)] });
   addRoute(app, '/api/ps', { get: [getRunningModels(primary)] });
   addRoute(app, '/api/version', { get: [getOllamaVersion] });
-  addRoute(app, '/api/show', { post: [authenticate(authority, null), postShow(primary, bodies)] });
+  addRoute(app, '/api/show', { post: [guards.mayCall, postShow(primary, bodies)] });
   addRoute(app, '/api/chat', { post: [...throughDoor, postOllamaChat(parts)] });
   addRoute(app, '/api/generate', { post: [...throughDoor, postOllamaGenerate(parts)] });
 }
 
 /** Adds the routes for jobs, including background jobs. */
-function addBackgroundRoutes(app: Express, { primary, authority, clock, closing }: AppParts): void {
-  const mayCall = [authenticate(authority, null), subClientByHeader()];
+function addBackgroundRoutes(app: Express, { primary, guards, clock, closing }: AppParts): void {
+  const mayCall = [guards.mayCall, guards.namesUser];
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
   addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(primary)], delete: [...mayCall, deleteJob(primary)] });
   addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ primary, clock }, closing)] });
 }
 
-function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
+function addConversationRoutes(app: Express, { primary, settings, authority, guards, bodies }: AppParts): void {
   const mayChat = authenticate(authority, 'chat');
   const mayRead = [mayChat, readBackGuard(settings)];
-  const capped = rateCap(rateWindows(primary, settings));
   addRoute(app, '/chat/{conversation_id}', {
     get: [mayChat, getConversation(primary, settings)],
     patch: [...mayRead, patchConversation(primary, bodies)],
     delete: [mayChat, deleteConversation(primary)],
   });
   addRoute(app, '/chat/{conversation_id}/messages', { get: [...mayRead, getMessages(primary)] });
-  addRoute(app, '/chat/{conversation_id}/fork', { post: [...mayRead, capped, postFork(primary, bodies)] });
+  addRoute(app, '/chat/{conversation_id}/fork', { post: [...mayRead, guards.capped, postFork(primary, bodies)] });
 }
 
 /** Adds the routes that every client may read; some show more to an admin. */
-function addReadingRoutes(app: Express, { primary, settings, authority, clock, viewers }: AppParts): void {
+function addReadingRoutes(app: Express, { primary, settings, authority, guards, clock, viewers }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
-  const mayCall = authenticate(authority, null);
+  const { mayCall } = guards;
   addRoute(app, '/health', { get: [getHealth(primary, seesPids)] });
   addRoute(app, '/health/history', { get: [getHistory(primary, seesPids)] });
   addRoute(app, '/version', { get: [getVersion(primary, clock)] });
@@ -288,20 +272,21 @@ function addOperatorRoutes(app: Express, { primary, authority, bodies, features 
 }
 
 const methodsOf = { get: ['GET', 'HEAD'], post: ['POST'], patch: ['PATCH'], delete: ['DELETE'] } as const;
-type Verb = keyof typeof methodsOf;
 
-/**
- * Adds a route by its template, which also names it in the metrics. `path`: path for Express; by default, `{id}`
- * becomes `:id`. Other methods are refused.
- */
+/** Returns the path of a template for Express: `{id}` becomes `:id`. */
+function expressPath(route: string): string {
+  return route.replace(/\{(\w+)\}/g, ':$1');
+}
+
+/** Adds a route by its template, which also names it in the metrics. Other methods are refused. */
 function addRoute(
   app: Express,
   route: RoutePath | FeatureRoute['route'],
-  steps: Readonly<Partial<Record<Verb, readonly Handler[]>>>,
-  path = route.replace(/\{(\w+)\}/g, ':$1'),
+  steps: RouteSteps,
+  path = expressPath(route),
 ): void {
   const added = app.route(path).all(atRoute(route));
-  const verbs = Object.keys(steps) as Verb[];
+  const verbs = Object.keys(steps) as (keyof RouteSteps)[];
   for (const verb of verbs) added[verb](...(steps[verb] ?? []));
   added.all(methodNotAllowed(...verbs.flatMap((verb) => methodsOf[verb])));
 }

@@ -15,6 +15,7 @@ import { endLeftovers, type RuntimePlaces } from '../shared/process/leftovers.js
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
+import { routeGuards } from './access/guards.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { OpenRequests } from './access/open-requests.js';
 import { OwnJobs } from './access/own-jobs.js';
@@ -24,7 +25,7 @@ import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
 import { lineHandlers } from './batches/lines.js';
 import type { WorkerCore } from './features/feature.js';
-import { RequestHooks } from './features/request-hooks.js';
+import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
@@ -166,11 +167,14 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const openRequests = new OpenRequests(context.keys, systemClock);
   const authority = { keys: context.keys, users, wrongKeys, signOn, openRequests, clock: systemClock };
-  const owned = { bodies, spill, viewers, spans, ownJobs, signOn };
+  const owned = { bodies, spill, viewers, spans, signOn };
+  const guards = routeGuards({ primary, settings, authority, phase, ownJobs });
   // the peer knows the calls of all features, but its type does not
-  const hooks = await loadFeatures({ primary: primary as unknown as WorkerCore['primary'], authority });
-  const state = { phase, isClosing, closing, heap, features: hooks };
-  const appParts = { ...inputs, settings, authority, ...state, ...owned, ...parts };
+  const callsOfFeatures = primary as unknown as WorkerCore['primary'];
+  const jobs = { ...inputs, bodies, spill, clock: systemClock };
+  const hooks = await loadFeatures({ primary: callsOfFeatures, authority, guards, jobs });
+  const state = { isClosing, closing, heap, features: hooks };
+  const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
   const app = createApp(appParts);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
   try {
@@ -187,13 +191,9 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
 }
 
 /** Loads the features, and creates their parts for this worker. */
-async function loadFeatures(core: WorkerCore): Promise<RequestHooks> {
+async function loadFeatures(core: Parameters<typeof createRequestHooks>[1]): Promise<RequestHooks> {
   const modules = await Promise.all(features.map((feature) => feature.loadWorker()));
-  return new RequestHooks(
-    modules.map((module) => module.createPart(core)),
-    requestFieldsOf(features),
-    keyFieldsOf(features, 'body'),
-  );
+  return createRequestHooks(modules, core, requestFieldsOf(features), keyFieldsOf(features, 'body'));
 }
 
 async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

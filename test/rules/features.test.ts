@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { features } from '../../src/features.js';
 import { migrations } from '../../src/primary/store/sqlite/schema.js';
-import { endpoints } from '../../src/shared/api/endpoints.js';
+import { doorEndpoints, endpoints } from '../../src/shared/api/endpoints.js';
 import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
 import { primaryCalls } from '../../src/shared/ipc/protocol.js';
@@ -27,6 +27,8 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
 const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named: Readonly<Record<string, string>> }>> =
   {
     audit: { pattern: /audit/i, named: {} },
+    // The protocol as such is also spoken to model CLIs and to the operator's server that searches the web.
+    mcp: { pattern: /'\/mcp'|\bpostMcp|mcpErrors/, named: {} },
     retention: { pattern: /retention/i, named: {} },
     webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
@@ -56,18 +58,23 @@ describe('A feature', () => {
     }
   });
 
-  it('imports nothing of a worker for the primary, and nothing of the primary for a worker', () => {
-    const own = sources.filter(({ path }) => path.startsWith('src/features/'));
-    const isForWorker = ({ name }: Source) => name.endsWith('/worker');
-    const ofWorkers = importsThat(
-      own.filter((source) => !isForWorker(source)),
-      (target, isType) => target.startsWith('src/worker/') && !isType,
-    );
-    const ofPrimary = importsThat(
-      own.filter(isForWorker),
-      (target, isType) => target.startsWith('src/primary/') && !isType,
-    );
-    expect([...ofWorkers, ...ofPrimary]).toEqual([]);
+  it('loads nothing of a worker in the primary, and nothing of the primary in a worker', () => {
+    const ownImports = new Map(sources.map(({ name, imports }) => [name, imports]));
+    /** Returns a sentence for each import of this folder that loading the file causes. */
+    const loadedFrom = (name: string, folder: string, seen = new Set<string>()): string[] =>
+      seen.has(name)
+        ? []
+        : (ownImports.get(name) ?? []).flatMap(({ target, isType }) => {
+            seen.add(name);
+            if (isType) return [];
+            if (target.startsWith(folder)) return [`${name} imports ${target}`];
+            return target.startsWith('src/features/') ? loadedFrom(target, folder, seen) : [];
+          });
+    const loaded = features.flatMap(({ name }) => [
+      ...loadedFrom(`src/features/${name}/primary`, 'src/worker/'),
+      ...loadedFrom(`src/features/${name}/worker`, 'src/primary/'),
+    ]);
+    expect(loaded).toEqual([]);
   });
 
   it('loads its code for a process only there: the list itself loads tables', () => {
@@ -83,6 +90,7 @@ describe('A feature', () => {
   });
 
   it('has names of its own for its variables, calls, endpoints, events and options of keys', () => {
+    const doors = features.map((feature) => feature.describeDoor?.());
     const names = features.flatMap((feature) => [
       ...Object.keys(feature.variables),
       ...Object.keys(feature.calls),
@@ -90,7 +98,8 @@ describe('A feature', () => {
       ...Object.keys(feature.logEvents),
       ...Object.keys(feature.keyOptions),
     ]);
-    const routes = endpoints.map(({ route }) => route);
+    names.push(...doors.flatMap((door) => [...new Set(door?.endpoints.map(({ route }) => route))]));
+    const routes = [...endpoints, ...doorEndpoints].map(({ route }) => route as string);
     const known = [variables, primaryCalls, logEvents, keyOptions]
       .flatMap((table) => Object.keys(table))
       .concat(routes);

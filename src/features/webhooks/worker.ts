@@ -1,8 +1,9 @@
 import { invalid } from '../../shared/errors.js';
 import { authenticate } from '../../worker/access/authenticate.js';
-import type { JobOfRequest, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
+import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
 import { sendJson } from '../../worker/http/responses.js';
+import type { JobOfRequest } from '../../worker/jobs/admission.js';
 import { callbackField, callbackHeader, type calls } from './shared.js';
 
 export function createPart({ primary, authority }: WorkerCore<typeof calls>): WorkerPart {

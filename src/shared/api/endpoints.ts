@@ -7,7 +7,7 @@ export const commonErrors = ['validation_error', 'forbidden'] as const satisfies
 export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 } as const;
 
 /** Errors of a wrong key, a missing scope, a user that is not allowed, or too many wrong keys. */
-const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const satisfies readonly PublicCode[];
+export const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const satisfies readonly PublicCode[];
 
 const jobErrors = [
   ...accessErrors,
@@ -22,18 +22,6 @@ const jobErrors = [
   'store_unavailable',
   'queue_timeout',
   'timeout',
-] as const satisfies readonly PublicCode[];
-
-/** Errors of the MCP endpoint. Failures of jobs are missing, because MCP reports them as tool results. */
-const mcpErrors = [
-  ...accessErrors,
-  'idempotency_in_progress',
-  'payload_too_large',
-  'idempotency_mismatch',
-  'concurrency_limited',
-  'shutting_down',
-  'store_unavailable',
-  'not_found',
 ] as const satisfies readonly PublicCode[];
 
 /** Errors of endpoints that use the store. */
@@ -137,7 +125,6 @@ const doors = [
   { method: 'DELETE', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/v1/messages/batches/{batch_id}/results', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/mcp', errors: mcpErrors, others: [202] },
   { method: 'GET', route: '/api/tags', errors: [] },
   { method: 'GET', route: '/api/ps', errors: [] },
   { method: 'GET', route: '/api/version', errors: [] },

@@ -10,21 +10,37 @@ export type RequestFields = Readonly<Record<string, z.ZodType>>;
 
 /** HTTP endpoint of a feature, with its description for the documents. */
 export interface FeatureEndpoint {
-  readonly method: 'GET';
+  readonly method: 'GET' | 'POST';
   /** Path with the names of its parameters in braces. */
   readonly route: `/${string}`;
   /** Error codes in addition to the common ones. */
   readonly errors: readonly PublicCode[];
+  /** Descriptions of other statuses that are not errors and have no body. */
+  readonly others?: Readonly<Record<number, string>>;
   /** Name of the operation in generated clients. */
   readonly id: string;
   readonly summary: string;
   readonly description: string;
   /** Parameters in the query. */
   readonly query?: Readonly<Record<string, z.ZodType>>;
+  readonly body?: { readonly schema: z.ZodType; readonly example: object };
   /** Whether requests are refused if no API key is configured. */
   readonly alwaysNeedsKey?: true;
+  /** Whether a request runs a model: the answer can be a stream, and an `Idempotency-Key` prevents a second run. */
+  readonly runsModel?: true;
   readonly answer: z.ZodType;
   readonly answerText: string;
+}
+
+/** API of other programs that a feature offers, for the documents. */
+export interface DoorDescription {
+  /** Section of the document. */
+  readonly section: string;
+  readonly endpoints: readonly FeatureEndpoint[];
+  /** Body of errors. */
+  readonly error: z.ZodType;
+  /** Answer that is a stream. */
+  readonly stream: { readonly mediaType: string; readonly schema: z.ZodType };
 }
 
 /** Everything about a feature that both processes and the documents read. Reading it has no effect. */
@@ -33,6 +49,8 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   /** Calls from the workers to the primary. */
   readonly calls: Calls;
   readonly endpoints: readonly FeatureEndpoint[];
+  /** Loads and returns the description of an API of other programs, which only the documents need. */
+  readonly describeDoor?: () => DoorDescription;
   /** Fields that POST /ask and POST /chat accept in addition. */
   readonly requestFields: RequestFields;
   /** Values of `event` in the log, and their meanings. */

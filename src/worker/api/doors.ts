@@ -2,11 +2,11 @@ import type { Request } from 'express';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
 import { anthropicList, anthropicModel, createdAt, type ModelsContext } from '../anthropic/models.js';
+import type { Door } from '../features/feature.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
 import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
-import { mcpErrors } from '../../features/mcp/messages.js';
 
 /**
  * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request
@@ -125,9 +125,9 @@ export function speaksAnthropic(req: Request): boolean {
 }
 
 /** Sets the form of all later errors to that of the client's API. */
-export function speakAsClient(): Handler {
+export function speakAsClient(doors: readonly Door[]): Handler {
   return (req, res, next) => {
-    if (req.path === '/mcp' || req.path === '/mcp/') res.locals.errorForm = mcpErrors;
+    for (const door of doors) res.locals.errorForm ??= door.errorFormOf(req);
     if (isOfOllama(req)) res.locals.errorForm = ollamaErrors;
     if (!isAtDoor(req)) return next();
     const isAnthropic = speaksAnthropic(req);

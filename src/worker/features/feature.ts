@@ -3,33 +3,47 @@ import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
-import type { Handler } from '../http/exchange.js';
+import type { RouteGuards } from '../access/guards.js';
+import type { ErrorForm, Handler } from '../http/exchange.js';
+import type { JobOfRequest } from '../jobs/admission.js';
+import type { JobParts } from '../jobs/run-job.js';
 
 /** Parts of a worker that features may use. */
 export interface WorkerCore<C extends Calls = Calls> {
   /** Makes the calls of the feature. */
   readonly primary: Pick<Peer<C, WorkerCalls>, 'call'>;
   readonly authority: Authority;
+  readonly guards: RouteGuards;
+  /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */
+  readonly jobs: JobParts;
 }
 
-/** Route of a feature, with the steps that answer GET. */
-export interface FeatureRoute {
+/** Steps that answer each method of a route. */
+export interface RouteSteps {
+  readonly get?: readonly Handler[];
+  readonly post?: readonly Handler[];
+  readonly patch?: readonly Handler[];
+  readonly delete?: readonly Handler[];
+}
+
+/** Route of a feature. */
+export interface FeatureRoute extends RouteSteps {
+  /** Template, which names the route in the metrics. */
   readonly route: `/${string}`;
-  readonly get: readonly Handler[];
+  /** Paths for Express; by default, that of the template. */
+  readonly paths?: readonly string[];
 }
 
-/** Request for a job, as features see it. */
-export interface JobOfRequest {
-  readonly req: Pick<Request, 'headers' | 'headersDistinct'>;
-  /** Values of the fields of features, in a body of the native API. */
-  readonly fields: Readonly<Record<string, unknown>>;
-  /** Whether the job continues without its request. */
-  readonly isBackground: boolean;
+/** API of other programs, at paths and with errors that these programs expect. */
+export interface Door {
+  /** Returns the form of errors of a request; null if the request is not for this API. */
+  errorFormOf(req: Pick<Request, 'path'>): ErrorForm | null;
 }
 
 /** Part of a feature in a worker. */
 export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
+  readonly door?: Door;
   /**
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws
    * `validation_error` if the request must be refused.
@@ -38,7 +52,7 @@ export interface WorkerPart {
 }
 
 /** Code of a feature for a worker. */
-interface WorkerModule<C extends Calls = Calls> {
+export interface WorkerModule<C extends Calls = Calls> {
   createPart(core: WorkerCore<C>): WorkerPart;
 }
 

@@ -1,9 +1,27 @@
 import type { RequestFields } from '../../shared/features/feature.js';
-import type { FeatureRoute, JobOfRequest, WorkerPart } from './feature.js';
+import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
+import type { JobParts } from '../jobs/run-job.js';
+import type { Door, FeatureRoute, WorkerCore, WorkerModule, WorkerPart } from './feature.js';
+
+/** Parts of a worker that exist before its features. */
+type CoreOfHooks = Omit<WorkerCore, 'jobs'> & { readonly jobs: Omit<JobParts, 'features'> };
+
+/** Creates the parts of all features, in the order of their list. Their routes run jobs with the hooks of all features. */
+export function createRequestHooks(
+  modules: readonly WorkerModule[],
+  core: CoreOfHooks,
+  fields: RequestFields,
+  keyFields: RequestFields,
+): RequestHooks {
+  const parts: WorkerPart[] = [];
+  const features = new RequestHooks(parts, fields, keyFields);
+  const jobs = { ...core.jobs, features };
+  for (const module of modules) parts.push(module.createPart({ ...core, jobs }));
+  return features;
+}
 
 /** Calls the hooks of all features in a worker, in the order of their list. */
-export class RequestHooks {
-  /** Fields of the native API that belong to features. */
+export class RequestHooks implements JobAdmission {
   readonly fields: RequestFields;
   /** Options of keys that belong to features, in the bodies of requests. */
   readonly keyFields: RequestFields;
@@ -19,7 +37,10 @@ export class RequestHooks {
     return this.#parts.flatMap(({ routes }) => routes);
   }
 
-  /** Returns what features add to the form of a background job. Throws `validation_error` if one refuses the request. */
+  get doors(): readonly Door[] {
+    return this.#parts.flatMap(({ door = [] }) => door);
+  }
+
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {
     return Object.assign({}, ...this.#parts.map((part) => part.admitJob?.(job))) as Readonly<Record<string, unknown>>;
   }

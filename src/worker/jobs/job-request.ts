@@ -21,8 +21,8 @@ import type {
 } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
-import type { RequestHooks } from '../features/request-hooks.js';
 import type { Primary, Reply } from '../http/exchange.js';
+import type { JobAdmission } from './admission.js';
 import type { DocumentInspector } from './document-inspector.js';
 import { checkedSchema, type ParsedTools, samplingOf, type WishFields } from './tool-offer.js';
 
@@ -80,7 +80,7 @@ export interface RequestParts {
 
 /** Parts that submit a job, after features have admitted it. */
 export interface AdmittingParts extends RequestParts {
-  readonly features: Pick<RequestHooks, 'admitJob'>;
+  readonly features: Pick<JobAdmission, 'admitJob'>;
 }
 
 /** Returns the job request for the primary. Throws `validation_error` for an unusable schema or document. */

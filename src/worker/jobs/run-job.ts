@@ -12,11 +12,11 @@ import {
   unknownJobUsage,
 } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import type { RequestHooks } from '../features/request-hooks.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream } from '../http/event-stream.js';
 import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
+import type { JobAdmission } from './admission.js';
 import {
   type AnswerFormat,
   type CompletedAnswer,
@@ -51,7 +51,7 @@ function comesBeforeAnswer({ type }: JobEvent): boolean {
 /** Dependencies of the routes that run jobs. */
 export interface JobParts {
   readonly primary: Primary;
-  readonly features: RequestHooks;
+  readonly features: JobAdmission;
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
   readonly files: Pick<FileReferences, 'fill'>;

@@ -1,11 +1,10 @@
-import { doorEndpoints } from '../../../src/shared/api/endpoints.js';
 import { describeWith } from '../../support/basics/needs.js';
 import { type Browser, browserProgram, startBrowser } from '../../support/clients/browser.js';
 import { violationsOf } from '../../support/clients/console.js';
-import { nativeEndpoints } from '../../support/documents/tables.js';
+import { allDoorEndpoints, nativeEndpoints } from '../../support/documents/tables.js';
 import { type Service, startService } from '../../support/service/service.js';
 
-const all = [...nativeEndpoints, ...doorEndpoints];
+const all = [...nativeEndpoints, ...allDoorEndpoints];
 
 const limitMs = 30_000;
 

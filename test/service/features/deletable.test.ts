@@ -87,6 +87,15 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
     expect(text).toContain(`${metricPrefix}jobs_active`);
   });
 
+  it('knows none of the paths of an API of the feature, and says so as for any other path', async () => {
+    const unknown = await service.post('/no-such-path', {});
+    for (const { method, route } of gone.flatMap((feature) => feature.describeDoor?.().endpoints ?? [])) {
+      const response = await fetch(`${service.url}${route}`, { method });
+      const body = (await response.json()) as { readonly request_id: string };
+      expect([route, response.status, body]).toEqual([route, 404, { ...unknown.body, request_id: body.request_id }]);
+    }
+  });
+
   it('has neither the endpoints nor the fields nor the variables nor the options of keys of the feature', async () => {
     for (const { route } of gone.flatMap((feature) => feature.endpoints)) {
       expect([route, await statusOf(service, route)]).toEqual([route, 404]);

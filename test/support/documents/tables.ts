@@ -1,5 +1,5 @@
 import { features } from '../../../src/features.js';
-import { type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
+import { doorEndpoints, type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
 import { variablesOf } from '../../../src/shared/config/feature-variables.js';
 import { variables } from '../../../src/shared/config/variables.js';
 import { logEvents } from '../../../src/shared/log/logger.js';
@@ -14,7 +14,17 @@ export const allLogEvents: Readonly<Record<string, string>> = Object.assign(
   ...features.map((feature) => feature.logEvents),
 );
 
+type DescribedEndpoint = Pick<Endpoint, 'method' | 'errors'> & { readonly route: string };
+
 /** Endpoints of the native API, first of the core and then of features. */
-export const nativeEndpoints: readonly (Pick<Endpoint, 'method' | 'errors' | 'others' | 'success'> & {
-  readonly route: string;
-})[] = [...endpoints, ...features.flatMap((feature) => feature.endpoints)];
+export const nativeEndpoints: readonly (DescribedEndpoint &
+  Pick<Endpoint, 'success'> & { readonly others?: unknown })[] = [
+  ...endpoints,
+  ...features.flatMap((feature) => feature.endpoints),
+];
+
+/** Endpoints of the APIs of other programs, first of the core and then of features. */
+export const allDoorEndpoints: readonly DescribedEndpoint[] = [
+  ...doorEndpoints,
+  ...features.flatMap((feature) => feature.describeDoor?.().endpoints ?? []),
+];

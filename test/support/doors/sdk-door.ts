@@ -101,7 +101,7 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     req.params = { id: req.path.slice('/v1/models/'.length) };
     (handlers[req.path] ?? one)(req, res, next).catch(next);
   };
-  const server = await serveWith([speakAsClient(), ...before, route]);
+  const server = await serveWith([speakAsClient([]), ...before, route]);
   const url = `http://127.0.0.1:${server.port}`;
   const post = (path: string, body: unknown, headers = {}, signal?: AbortSignal) =>
     fetch(url + path, {

@@ -1,5 +1,6 @@
 import { createPart } from '../../../../src/features/webhooks/worker.js';
-import type { JobOfRequest, WorkerCore } from '../../../../src/worker/features/feature.js';
+import type { WorkerCore } from '../../../../src/worker/features/feature.js';
+import type { JobOfRequest } from '../../../../src/worker/jobs/admission.js';
 
 const url = 'https://example.org/hooks/a';
 const part = createPart({} as WorkerCore as never);

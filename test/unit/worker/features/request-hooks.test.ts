@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { askRequest } from '../../../../src/shared/api/ask.js';
 import { withFields } from '../../../../src/shared/features/feature.js';
-import type { JobOfRequest, WorkerPart } from '../../../../src/worker/features/feature.js';
+import type { WorkerPart } from '../../../../src/worker/features/feature.js';
 import { RequestHooks } from '../../../../src/worker/features/request-hooks.js';
+import type { JobOfRequest } from '../../../../src/worker/jobs/admission.js';
 
 const job: JobOfRequest = { req: { headers: {}, headersDistinct: {} }, fields: { note: 'a' }, isBackground: true };
 

@@ -74,7 +74,7 @@ async function processorMs(server: ExpressServer, header: string): Promise<numbe
 describe('No header takes a worker long', () => {
   let server: ExpressServer;
   beforeAll(async () => {
-    server = await serveWith([behindProxy, findDoor(), speakAsClient(), versionGuard, readAll]);
+    server = await serveWith([behindProxy, findDoor(), speakAsClient([]), versionGuard, readAll]);
   });
   afterAll(() => server[Symbol.asyncDispose]());
 

@@ -1,0 +1,19 @@
+import type { Request } from 'express';
+import type { RequestFields } from '../../shared/features/feature.js';
+
+/** Request for a job, as features see it. */
+export interface JobOfRequest {
+  readonly req: Pick<Request, 'headers' | 'headersDistinct'>;
+  /** Values of the fields of features, in a body of the native API. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Whether the job continues without its request. */
+  readonly isBackground: boolean;
+}
+
+/** Hooks of features for the requests that run jobs. */
+export interface JobAdmission {
+  /** Fields of the native API that belong to features. */
+  readonly fields: RequestFields;
+  /** Returns what features add to the form of a background job. Throws `validation_error` if one refuses the request. */
+  admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
+}
