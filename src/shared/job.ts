@@ -27,9 +27,9 @@ const ms = z.number().nonnegative();
 
 /**
  * Forms in which a client gets the model's thoughts: their text, as the model CLI shows it, or only the fact that the
- * model has thought.
+ * model has thought. `progress`: only the words between calls that some models write as thoughts.
  */
-const thinkingForms = ['summarized', 'omitted'] as const;
+const thinkingForms = ['summarized', 'omitted', 'progress'] as const;
 export type ThinkingForm = (typeof thinkingForms)[number];
 
 /** How much the model should think. */

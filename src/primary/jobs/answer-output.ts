@@ -205,12 +205,16 @@ class Thoughts {
     this.#pass(event);
   }
 
-  /** Ends a thought. If the caller wants to see thoughts, an empty one is omitted. */
+  /** Ends a thought. If the caller wants to see thoughts, an empty one is omitted; words about progress have no marks. */
   #end({ signature, redacted }: ThoughtEnd, { at, calls }: Place): void {
     const text = (this.#pieces ?? []).join('');
     this.#pieces = null;
-    const marks = { ...(signature !== undefined && { signature }), ...(redacted !== undefined && { redacted }) };
-    if (this.#form === 'summarized' && text === '' && Object.keys(marks).length === 0) return;
+    const hasMarks = this.#form !== 'progress';
+    const marks = hasMarks && {
+      ...(signature !== undefined && { signature }),
+      ...(redacted !== undefined && { redacted }),
+    };
+    if (this.#form !== 'omitted' && text === '' && Object.keys(marks).length === 0) return;
     this.#whole.push({ text, ...marks, at, calls });
     this.#pass({ type: 'thought-end', ...marks });
   }

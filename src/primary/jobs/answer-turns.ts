@@ -88,6 +88,12 @@ export class AnswerTurns {
     return ended;
   }
 
+  /** Whether the client gets the thoughts of the turn. Words about progress come only from models that hide no others. */
+  #showsThoughts({ model }: Turn): boolean {
+    const isOfProgress = this.job.request.thinking === 'progress';
+    return this.output.wantsThoughts && (!isOfProgress || this.extras.rulesOf?.(model).thinksProgress === true);
+  }
+
   /** Whether another model is asked instead of waiting this long for the API. */
   #canFallBack({ ms, failure: { reason, message, quota } }: Waiting): boolean {
     return ms > maxWaitMs && this.#parts.hasFallback(cliError(reason, message, { quota }));
@@ -126,7 +132,7 @@ export class AnswerTurns {
         noteOutput();
         tools.addCallEvent(event);
       },
-      ...(this.output.wantsThoughts && { thought }),
+      ...(this.#showsThoughts(turn) && { thought }),
       model: (name) => this.job.noteModel(route.cli.publicName(name) ?? name),
       get hasEnough() {
         return target.hasEnough();

@@ -123,7 +123,8 @@ export class Answering {
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
-        return turn === first ? end : { ...end, ignores: unsentWishes(request, turn) };
+        const ignores = unsentWishes(request, turn); // the admission did not know a program that just starts, or a fallback
+        return ignores.length === 0 ? end : { ...end, ignores };
       } catch (error) {
         const next = this.#turns.hasOutput ? null : sampling.repeatable(error, turn, route, request.client);
         if (next === null) throw error;
@@ -168,7 +169,7 @@ export class Answering {
       ...(sampling !== undefined && { sampling }),
       ...(cache !== undefined && { cache }),
       ...(search !== undefined && launch.hasSearch && { search: { ...search, maxUses: this.#job.searchesLeft } }),
-      ...(thinking !== undefined && { thinking }),
+      ...(thinking !== undefined && thinking !== 'progress' && { thinking }),
       ...(stop.length > 0 && { stop }),
     };
   }

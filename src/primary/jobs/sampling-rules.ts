@@ -78,7 +78,7 @@ export class SamplingRules {
     if (extras === null) return [];
     const { sampling: requested = {}, cache, thinking, effort } = request;
     const launch = { ...plainLaunch(route.adapterModel), effort };
-    const more = { ...(cache && { cache }), ...(thinking && { thinking }) };
+    const more = { ...(cache && { cache }), ...(thinking && thinking !== 'progress' && { thinking }) };
     const turn = { ...launch, text: '', history: [], sampling: requested, ...more };
     const fitting = this.fit(turn, route, extras, request.client);
     const unsent = unsentWishes(request, fitting);

@@ -194,7 +194,11 @@ export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
     known,
     conversation: conversationIn(messages, tools.offer !== undefined),
     tools,
-    job: { ...job, hasCallIds: false },
+    job: {
+      ...job,
+      ...(body.think == null && tools.offer !== undefined && { thinking: 'progress' }),
+      hasCallIds: false,
+    },
     ...wishes,
     ignored: [
       ...ignored,

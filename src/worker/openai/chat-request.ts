@@ -369,7 +369,8 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   const { schema, isBare, ignored } = formatIn(body);
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
-  const thinking = effort === undefined ? undefined : 'summarized';
+  const asksNothing = body.reasoning_effort == null && tools.offer !== undefined;
+  const thinking = effort !== undefined ? 'summarized' : asksNothing ? 'progress' : undefined;
   const request = sdkRequest({
     body: { ...body, model: modelsIn(body) },
     known,

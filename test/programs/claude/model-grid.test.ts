@@ -1,5 +1,5 @@
 import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
-import { type MessagesApi, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { type MessagesApi, saysAndCalls, startMessagesApi, thinking } from '../../support/agents/messages-api-stub.js';
 import {
   askGrid,
   type GridAnswer,
@@ -67,5 +67,24 @@ describe('The requests of the relay', () => {
         return isAnswered && isCalled ? [] : [{ name, statuses, hasCall }];
       });
     expect(failed).toEqual([]);
+  });
+});
+
+describe('The words between calls, which some models write as thoughts,', () => {
+  it.each([
+    ['claude-opus-5-5', {}, 'updates', 'Let me think.'],
+    ['claude-opus-5-5', { reasoning_effort: 'none' }, 'updates', undefined],
+    ['claude-opus-5-5', { reasoning_effort: 'low' }, 'summarized', 'Let me think.'],
+    ['claude-haiku-4-5', {}, undefined, undefined],
+  ])('reach a chat completion with tools: %s %j', async (model, more, display, words) => {
+    const parameters = { type: 'object', properties: {} };
+    api.behave = () => thinking(saysAndCalls('', { name: 'note', input: {} }));
+    const { body } = await service.post('/v1/chat/completions', {
+      ...{ model, messages: [{ role: 'user', content: 'Note it.' }], ...more },
+      tools: [{ type: 'function', function: { name: 'note', parameters } }],
+    });
+    const [{ message }] = body.choices as [{ message: { reasoning_content?: string; tool_calls: object[] } }];
+    expect([message.reasoning_content, message.tool_calls.length]).toEqual([words, 1]);
+    expect(api.requests.at(-1)?.body.thinking).toMatchObject({ ...(display && { display }) });
   });
 });

@@ -199,7 +199,7 @@ const earlier: readonly GridMessage[] = [
 
 export const gridCases: readonly GridCase[] = [
   { name: 'a small limit', options: { maxTokens: 5 } },
-  { name: 'a temperature', options: { temperature: 0.4 } },
+  { name: 'a temperature beside a small limit', options: { temperature: 0.4, maxTokens: 1024 } },
   { name: 'a demanded call', options: { tools: true, choice: 'required' }, isRound: true },
   { name: 'a demanded call by name', options: { tools: true, choice: 'note', maxTokens: 300 } },
   { name: 'a schema', options: { schema: true } },
@@ -211,6 +211,7 @@ export const gridCases: readonly GridCase[] = [
     history: [...earlier, { role: 'user', text: 'Two.' }, { call: 'call_a' }],
   },
   { name: 'a history that was edited', options: {}, history: earlier },
+  { name: 'a demanded call after such a history', options: { tools: true, choice: 'required' }, history: earlier },
   { name: 'an effort', options: { effort: 'high' } },
 ];
 

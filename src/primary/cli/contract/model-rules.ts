@@ -26,6 +26,8 @@ export interface ModelRules {
   readonly thinking: readonly ThinkingType[] | null;
   /** Whether the API can demand a tool call. If not, the relay asks for it in words, and checks the answer. */
   readonly acceptsDemand: boolean;
+  /** Whether thoughts that no client has requested only say what the model does between calls. */
+  readonly thinksProgress?: boolean;
   /** Efforts of the model; absent if unknown. */
   readonly efforts?: readonly Effort[];
   /** Number of the model's tokens for each token of the o200k tokenizer, until it is learnt. */

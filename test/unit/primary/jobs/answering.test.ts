@@ -256,6 +256,15 @@ describe('An input that the program does not support', () => {
     expect(harness.launches[0]?.effort).toBeNull();
   });
 
+  it('is reported at the end if the program was not known at the admission', async () => {
+    const harness = jobHarness({ extras: { fitSampling: () => ({ maxTokens: 9 }) } });
+    harness.isProgramKnown = false;
+    const events = await all(harness.run({ sampling: { temperature: 0.5, maxTokens: 9 } }));
+    expect(events[0]).toEqual({ type: 'job-admitted', session: null, ignoresEffort: false });
+    expect(doneOf(events).ignores).toEqual(['temperature']);
+    expect(harness.processes[0]?.turns[0]?.sampling).toEqual({ maxTokens: 9 });
+  });
+
   it('is passed on if the program supports it', async () => {
     const harness = jobHarness({ extras: { image: () => ({}), effort: () => ({}) } });
     const events = await all(harness.run({ effort: 'high', images: [image] }));

@@ -1,3 +1,4 @@
+import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
 import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { JobEvent, JobRequest, ThoughtEnd } from '../../../../src/shared/job.js';
 import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
@@ -22,8 +23,9 @@ function plays(...steps: readonly (string | ThoughtEnd)[]): Script {
   };
 }
 
-async function eventsOf(script: Script, more: Partial<JobRequest>): Promise<JobEvent[]> {
-  const harness = jobHarness({ script, extras: { tools: 'parallel', toolChoice: true, schema: (text) => text } });
+async function eventsOf(script: Script, more: Partial<JobRequest>, extras: Partial<Capabilities> = {}) {
+  const known = { tools: 'parallel', toolChoice: true, schema: (text: string) => text } as const;
+  const harness = jobHarness({ script, extras: { ...known, ...extras } });
   const events = await all(harness.run({ isStreamed: true, ...more }));
   await harness.expectTidy();
   return events;
@@ -49,6 +51,21 @@ describe('The thoughts of a job', () => {
     expect(saidIn(events)).toEqual(['Hi']);
     expect(endOf(events)).not.toHaveProperty('thoughts');
   });
+
+  it.each([
+    ['progress', true, ['~Looking.', '/', '=a', 'Hi']],
+    ['progress', undefined, ['=a', 'Hi']],
+    [undefined, true, ['=a', 'Hi']],
+  ] as const)(
+    'that say what the model does reach clients of form %s if the model has such: %s',
+    async (thinking, thinksProgress, said) => {
+      const rules = { thinking: null, acceptsDemand: true, tokenFactor: 1, ...(thinksProgress && { thinksProgress }) };
+      const script = plays('~Looking.', signed, '~', signed, sealed, '=a', 'Hi');
+      const events = await eventsOf(script, { offer, ...(thinking && { thinking }) }, { rulesOf: () => rules });
+      expect(saidIn(events)).toEqual(said);
+      expect(thoughtsIn(events)).toEqual(said.length > 2 ? [{ text: 'Looking.', at: 0, calls: 0 }] : undefined);
+    },
+  );
 
   it('ignore additional fields that an adapter sends at their end', async () => {
     const talkative = { ...signed, text: 'all of it', at: 7 };

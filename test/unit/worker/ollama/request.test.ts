@@ -34,6 +34,15 @@ describe('A request to the Ollama API asks for', () => {
     expect(() => chat({ think })).toThrow('think: must be true, false, low, medium, high, xhigh or max');
   });
 
+  it.each([
+    [{}, 'progress'],
+    [{ think: '' }, undefined],
+    [{ think: false }, undefined],
+    [{ think: true }, 'summarized'],
+  ])('words about progress beside tools, unless it says something about thoughts: %j', (more, thinking) => {
+    expect(chat({ tools: [weather], ...more }).job.thinking).toBe(thinking);
+  });
+
   it('a stream, unless it disables streaming', () => {
     const streams = [undefined, null, true, false].map((stream) => chat({ stream }).job.stream);
     expect(streams).toEqual([true, true, true, false]);

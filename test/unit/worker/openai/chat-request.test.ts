@@ -61,6 +61,15 @@ describe('A chat completion asks for', () => {
     });
   });
 
+  it.each([
+    [{}, 'progress'],
+    [{ reasoning_effort: 'none' }, undefined],
+    [{ reasoning_effort: 'low' }, 'summarized'],
+    [{ tools: [] }, undefined],
+  ])('words about progress beside tools, unless it says something about thoughts: %j', (more, thinking) => {
+    expect(asked({ tools: [{ type: 'function', function: { name: 'f' } }], ...more }).job.thinking).toBe(thinking);
+  });
+
   it('an answer to a question with files', () => {
     const data = pdfOf({ pages: 2 }).toString('base64');
     const file = (fields: object) => ({ type: 'file', file: { filename: 'a', ...fields } });

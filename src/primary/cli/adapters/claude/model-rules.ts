@@ -40,6 +40,9 @@ const strictKinds = /^(?!opus|sonnet|haiku)/;
 /** Rules if the model is unknown: the API decides. */
 const unknownRules = { thinking: null, acceptsDemand: true, acceptsSampling: true } as const;
 
+/** First version that writes its words between calls as thoughts. claude asks only for these if no client wants more. */
+const silentBetweenCalls = 5.5;
+
 /** First version with the newer tokenizer, which makes about 30 % more tokens of the same text. */
 const newerTokenizer = 4.7;
 /** More than the average, because a client that counts too few tokens compacts its conversation too late. */
@@ -115,6 +118,7 @@ export class ClaudeModels {
       ...rules,
       thinksByBudget: rules.thinking?.includes('enabled') === true,
       tokenFactor: version >= newerTokenizer ? newerTokens : 1,
+      ...(version >= silentBetweenCalls && { thinksProgress: true }),
       ...(levels !== undefined && { efforts: levels }),
     };
   }
