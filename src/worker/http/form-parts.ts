@@ -38,7 +38,8 @@ export class FormParts {
    */
   get extendedName(): string | null {
     for (const head of this.#heads) {
-      const [headers = ''] = head.split('\r\n\r\n', 1);
+      const [sent = ''] = head.split('\r\n\r\n', 1);
+      const headers = sent.replace(/\r\n[\t ]+/g, ' '); // a header may continue in the next line
       if (!ofFile.test(headers)) continue;
       const [, charset = '', value = ''] = extended.exec(headers) ?? [];
       if (charset !== '') return decoded(charset.toLowerCase(), value);

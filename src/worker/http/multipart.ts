@@ -66,7 +66,7 @@ export async function readForm(
       return reject(invalid('file', 'must be one file'));
     }
     fileStream = stream;
-    taking = take({ name: fileName(parts.extendedName ?? name), mediaType, bytes: stream });
+    taking = take({ name: fileName(parts.extendedName ?? withoutEscapes(name)), mediaType, bytes: stream });
     taking.catch(reject);
   });
   const whole = new Promise<void>((resolve) => void form.once('finish', resolve));
@@ -185,6 +185,13 @@ function follow(req: Request, res: Reply, pace: ReadingPace, reject: (error: Err
 /** Returns the name of a field for an error message. */
 function nameOf(field: string | undefined): string {
   return /^[\w[\]]{1,64}$/.test(field ?? '') ? String(field) : 'form';
+}
+
+const escapes: Readonly<Record<string, string>> = { '%22': '"', '%0D': '\r', '%0A': '\n' };
+
+/** Decodes the three characters that a form of a browser escapes in a name, and no others. */
+function withoutEscapes(name: string | undefined): string | undefined {
+  return name?.replace(/%(?:22|0D|0A)/g, (code) => escapes[code] ?? code);
 }
 
 /** Returns the name of a file without folders and control characters. */

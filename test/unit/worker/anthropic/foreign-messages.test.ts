@@ -85,6 +85,25 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
       ],
     },
   ],
+  [
+    'an empty list for an empty object, as PHP writes it',
+    {
+      messages: [user, { role: 'assistant', content: [{ ...use, input: [] }] }, round[2]],
+      tools: [{ name: 'now', input_schema: [] }],
+    },
+    {
+      messages: [user, { role: 'assistant', content: [{ ...use, input: {} }] }, round[2]],
+      tools: [{ name: 'now', input_schema: {} }],
+    },
+  ],
+  [
+    'the text of an input',
+    {
+      messages: [user, { role: 'assistant', content: [{ ...use, input: '{"city":"Ulm"}' }] }, round[2]],
+      tools: [weather],
+    },
+    { messages: [user, { role: 'assistant', content: [use] }, round[2]], tools: [weather] },
+  ],
   ['an empty text for no choice', { messages: [user], tool_choice: { type: '' } }, { messages: [user] }],
 ];
 

@@ -18,6 +18,8 @@ const calling = {
   tool_calls: [{ id: 'call_a', type: 'function', function: { name: 'weather', arguments: ulm } }],
 };
 
+const bare = { type: 'object', description: '', required: [], additionalProperties: false };
+
 const shapes: readonly [name: string, foreign: object, native: object][] = [
   [
     'messages',
@@ -142,6 +144,11 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
     'empty texts for no choice',
     { input: 'Hi', tool_choice: '', previous_response_id: '', conversation: '' },
     { input: 'Hi' },
+  ],
+  [
+    'an empty list for an empty object, as ellmer and PHP write it',
+    { input: 'Hi', tools: [{ type: 'function', name: 'now', strict: true, parameters: { ...bare, properties: [] } }] },
+    { input: 'Hi', tools: [{ type: 'function', name: 'now', strict: true, parameters: { ...bare, properties: {} } }] },
   ],
   ['0 for no limit', { input: 'Hi', max_output_tokens: 0 }, { input: 'Hi' }],
 ];
