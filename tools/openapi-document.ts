@@ -72,9 +72,9 @@ import {
   withFields,
 } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
-import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
-import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';
-import { showRequest } from '../src/worker/ollama/models.js';
+import { ollamaChatRequest } from '../src/features/ollama/chat-request.js';
+import { ollamaGenerateRequest } from '../src/features/ollama/generate-request.js';
+import { showRequest } from '../src/features/ollama/models.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { completionRequest } from '../src/worker/openai/completions.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';

@@ -60,7 +60,7 @@ import { hostGuard, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
-import { postOllamaChat, postOllamaGenerate } from './ollama/jobs.js';
+import { postOllamaChat, postOllamaGenerate } from '../features/ollama/jobs.js';
 import {
   getOllamaVersion,
   getRunningModels,
@@ -68,7 +68,7 @@ import {
   noSuchOllamaPath,
   ollamaIsRunning,
   postShow,
-} from './ollama/models.js';
+} from '../features/ollama/models.js';
 import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
 import { postChatCompletions } from './openai/chat.js';
 import { postCompletions } from './openai/completions.js';

@@ -13,7 +13,7 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../src/worker/http/responses.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postOllamaChat } from '../../../src/worker/ollama/jobs.js';
+import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';

@@ -7,7 +7,7 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postOllamaChat, postOllamaGenerate } from '../../../src/worker/ollama/jobs.js';
+import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postCompletions } from '../../../src/worker/openai/completions.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';

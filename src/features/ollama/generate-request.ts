@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { fieldsOf, type ParsedRequest, sdkRequest } from '../jobs/job-request.js';
-import { joined, lastOfUser, messageOf, plainText } from '../jobs/message-parts.js';
+import { fieldsOf, type ParsedRequest, sdkRequest } from '../../worker/jobs/job-request.js';
+import { joined, lastOfUser, messageOf, plainText } from '../../worker/jobs/message-parts.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 export const ollamaGenerateRequest = z.looseObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { type Effort, imageTypes, type ThinkingForm } from '../../shared/job.js';
-import { fieldsOf, ignoredIn, type RequestedSchema } from '../jobs/job-request.js';
+import { fieldsOf, ignoredIn, type RequestedSchema } from '../../worker/jobs/job-request.js';
 import {
   imageOf,
   imageOfUrl,
@@ -9,8 +9,8 @@ import {
   stopSequence,
   stopSequences,
   wantedModel,
-} from '../jobs/message-parts.js';
-import { temperature, topP } from '../jobs/tool-offer.js';
+} from '../../worker/jobs/message-parts.js';
+import { temperature, topP } from '../../worker/jobs/tool-offer.js';
 
 /** Fields that both endpoints for answers share. */
 

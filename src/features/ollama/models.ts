@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import { readBody } from '../http/body.js';
-import type { BodyMemory } from '../http/body-memory.js';
-import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
-import { sendJson, sendTyped } from '../http/responses.js';
-import { fieldsOf, ignoredFields, setIgnored } from '../jobs/job-request.js';
-import { askedModel } from '../jobs/message-parts.js';
+import { readBody } from '../../worker/http/body.js';
+import type { BodyMemory } from '../../worker/http/body-memory.js';
+import type { AsyncHandler, Handler, Primary } from '../../worker/http/exchange.js';
+import { sendJson, sendTyped } from '../../worker/http/responses.js';
+import { fieldsOf, ignoredFields, setIgnored } from '../../worker/jobs/job-request.js';
+import { askedModel } from '../../worker/jobs/message-parts.js';
 
 /** Routes of Ollama's API for models and the version. */
 

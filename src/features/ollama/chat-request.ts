@@ -3,7 +3,7 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { callIdAt } from '../../shared/text/chain.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { fieldsOf, ignoredIn, type ParsedRequest, sdkRequest } from '../jobs/job-request.js';
+import { fieldsOf, ignoredIn, type ParsedRequest, sdkRequest } from '../../worker/jobs/job-request.js';
 import {
   joined,
   lastOfUser,
@@ -13,8 +13,8 @@ import {
   resultOf,
   resultParts,
   type ShownPart,
-} from '../jobs/message-parts.js';
-import { callInput, type ParsedTools, parsedTools } from '../jobs/tool-offer.js';
+} from '../../worker/jobs/message-parts.js';
+import { callInput, type ParsedTools, parsedTools } from '../../worker/jobs/tool-offer.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 const mustBeString = 'must be a string';

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { jsonLines } from '../http/event-stream.js';
+import { jsonLines } from '../../worker/http/event-stream.js';
 import {
   type AnswerFormat,
   type CompletedAnswer,
@@ -10,9 +10,9 @@ import {
   type StreamFormat,
   ThoughtPieces,
   thoughtText,
-} from '../jobs/answer-format.js';
-import { ollamaErrorBody } from '../jobs/sdk-errors.js';
-import { inputObject } from '../jobs/tool-offer.js';
+} from '../../worker/jobs/answer-format.js';
+import { ollamaErrorBody } from '../../worker/jobs/sdk-errors.js';
+import { inputObject } from '../../worker/jobs/tool-offer.js';
 
 /** Output of a model in addition to its text. */
 interface Beside {

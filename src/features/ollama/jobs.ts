@@ -1,11 +1,11 @@
 import type { Request } from 'express';
 import type { z } from 'zod';
-import { readBody } from '../http/body.js';
-import type { AsyncHandler, Reply } from '../http/exchange.js';
-import { sendJson } from '../http/responses.js';
-import type { AnswerFormat } from '../jobs/answer-format.js';
-import type { ParsedRequest } from '../jobs/job-request.js';
-import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+import { readBody } from '../../worker/http/body.js';
+import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
+import { sendJson } from '../../worker/http/responses.js';
+import type { AnswerFormat } from '../../worker/jobs/answer-format.js';
+import type { ParsedRequest } from '../../worker/jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
 import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from './answer.js';
 import { ollamaChatRequest, parseOllamaChat } from './chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from './generate-request.js';
