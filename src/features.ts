@@ -1,10 +1,17 @@
 import type { CommandFeature } from './command/base/command.js';
 import { audit } from './features/audit/feature.js';
 import { mcp } from './features/mcp/feature.js';
+import { ollama } from './features/ollama/feature.js';
 import { retention } from './features/retention/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
 /** All features. Their hooks are called in this order; a feature may use those before it. */
-export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [audit, webhooks, retention, mcp];
+export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
+  audit,
+  webhooks,
+  retention,
+  mcp,
+  ollama,
+];

@@ -72,9 +72,6 @@ import {
   withFields,
 } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
-import { ollamaChatRequest } from '../src/features/ollama/chat-request.js';
-import { ollamaGenerateRequest } from '../src/features/ollama/generate-request.js';
-import { showRequest } from '../src/features/ollama/models.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { completionRequest } from '../src/worker/openai/completions.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
@@ -201,12 +198,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/messages/batches/{batch_id}': 'For SDKs',
   '/v1/messages/batches/{batch_id}/results': 'For SDKs',
   '/v1/messages/batches/{batch_id}/cancel': 'For SDKs',
-  '/api/tags': 'For Ollama’s clients',
-  '/api/ps': 'For Ollama’s clients',
-  '/api/version': 'For Ollama’s clients',
-  '/api/show': 'For Ollama’s clients',
-  '/api/chat': 'For Ollama’s clients',
-  '/api/generate': 'For Ollama’s clients',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
@@ -216,9 +207,6 @@ const keptResponse = z.looseObject({ object: z.literal('response'), status: z.st
 const responseId = {
   path: z.object({ response_id: z.string().meta({ description: '`resp_` and the id of the job.' }) }),
 };
-
-const ollamaList = z.looseObject({ models: z.array(z.looseObject({ name: z.string(), model: z.string() })) });
-const ollamaAnswer = { model: z.string(), created_at: z.string(), done: z.boolean(), done_reason: z.string() };
 
 const messageExample = {
   model: 'default',
@@ -694,60 +682,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The count.',
     isStreamed: false,
   },
-  'GET /api/tags': {
-    id: 'listOllamaModels',
-    summary: 'The models in the form of the Ollama API',
-    description: 'The models have no files: digest and size are computed from the name, and the date is a placeholder.',
-    ok: ollamaList,
-    okText: 'The models.',
-  },
-  'GET /api/ps': {
-    id: 'listRunningOllamaModels',
-    summary: 'The loaded models in the form of the Ollama API',
-    description: 'The response has all models, because this service does not load and unload models.',
-    ok: ollamaList,
-    okText: 'The models.',
-  },
-  'GET /api/version': {
-    id: 'getOllamaVersion',
-    summary: 'The supported version of the Ollama API',
-    description: 'Clients of Ollama request it before they use newer endpoints.',
-    ok: z.object({ version: z.string() }),
-    okText: 'The version.',
-  },
-  'POST /api/show': {
-    id: 'showOllamaModel',
-    summary: 'One model in the form of the Ollama API',
-    description: 'The body is JSON with any Content-Type.',
-    requestBody: json(showRequest, { model: 'default' }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ capabilities: z.array(z.string()) }),
-    okText: 'What the model can do.',
-    isStreamed: false,
-  },
-  'POST /api/chat': {
-    id: 'chatAsOllama',
-    summary: 'A chat in the form of the Ollama API',
-    description: 'The body is JSON with any Content-Type. The answer is streamed unless `stream` is false.',
-    requestParams: once,
-    requestBody: json(ollamaChatRequest, {
-      model: 'default',
-      messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
-    }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ ...ollamaAnswer, message: z.looseObject({ role: z.string(), content: z.string() }) }),
-    okText: 'The answer.',
-  },
-  'POST /api/generate': {
-    id: 'generateAsOllama',
-    summary: 'An answer to a prompt in the form of the Ollama API',
-    description: 'The body is JSON with any Content-Type. The answer is streamed unless `stream` is false.',
-    requestParams: once,
-    requestBody: json(ollamaGenerateRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ ...ollamaAnswer, response: z.string() }),
-    okText: 'The answer.',
-  },
   'GET /openapi.yaml': {
     id: 'getOpenApi',
     summary: 'This document',
@@ -844,11 +778,12 @@ interface Described {
 
 /** Returns the description of an endpoint of a feature. `door`: the API that it belongs to; by default, the native one. */
 function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Described {
-  const { id, summary, description, query, body, alwaysNeedsKey, runsModel, answer: ok, answerText: okText } = endpoint;
-  const security = alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
+  const { id, summary, description, query, body, runsModel, answer: ok, answerText: okText } = endpoint;
+  const security = endpoint.alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
   const requestParams = { ...(query && { query: z.object(query) }), ...(runsModel && once) };
   const operation = {
-    ...{ id, summary, description, security, ok, okText, isStreamed: runsModel === true },
+    ...{ id, summary, description, ok, okText, isStreamed: runsModel === true },
+    ...(!endpoint.isOpen && { security }),
     ...(Object.keys(requestParams).length > 0 && { requestParams }),
     ...(body && { requestBody: json(body.schema, body.example) }),
   };
@@ -896,24 +831,15 @@ const anthropicError = z
   })
   .meta({ id: 'AnthropicError', description: 'An error in the form of the Anthropic API.' });
 
-const ollamaError = z
-  .object({ error: z.string() })
-  .meta({ id: 'OllamaError', description: 'An error in the form of the Ollama API.' });
-
 /** Returns the schema of the errors of a route. */
 function errorOf(route: string): z.ZodType {
-  if (isOfOllama(route)) return ollamaError;
   if (route.startsWith('/v1/messages')) return anthropicError;
   if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, anthropicError]);
   return openAiError;
 }
 
 function isDoor(route: string): boolean {
-  return route.startsWith('/v1/') || isOfOllama(route);
-}
-
-function isOfOllama(route: string): boolean {
-  return route.startsWith('/api/');
+  return route.startsWith('/v1/');
 }
 
 /** Schema of errors of a route. Those of broken HTTP have the native error format, because no path is known. */
@@ -941,11 +867,6 @@ const doorStream = z.string().meta({
     'Server-sent events in the form of that API. Comments contain places in the queue, and keep the connection open through proxies.',
 });
 
-const lines = z.string().meta({
-  description:
-    'A line of JSON for each piece; the last line has `done: true`, or is an `error`. Spaces before a line keep the connection open through proxies.',
-});
-
 const nativeForm: ApiForm = {
   ...{ isNative: true, error: errorBody },
   stream: { mediaType: 'text/event-stream', schema: eventStream },
@@ -954,9 +875,7 @@ const nativeForm: ApiForm = {
 /** Returns the forms of a route of the core. */
 function formOf(route: string): ApiForm {
   if (!isDoor(route)) return nativeForm;
-  const stream = isOfOllama(route)
-    ? { mediaType: 'application/x-ndjson', schema: lines }
-    : { mediaType: 'text/event-stream', schema: doorStream };
+  const stream = { mediaType: 'text/event-stream', schema: doorStream };
   return { isNative: false, error: errorOf(route), stream };
 }
 

@@ -60,15 +60,6 @@ import { hostGuard, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
-import { postOllamaChat, postOllamaGenerate } from '../features/ollama/jobs.js';
-import {
-  getOllamaVersion,
-  getRunningModels,
-  getTags,
-  noSuchOllamaPath,
-  ollamaIsRunning,
-  postShow,
-} from '../features/ollama/models.js';
 import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
 import { postChatCompletions } from './openai/chat.js';
 import { postCompletions } from './openai/completions.js';
@@ -103,33 +94,36 @@ export function createApp(parts: AppParts): Express {
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
-  for (const { route, paths = [expressPath(route)], ...steps } of parts.features.routes)
-    for (const path of paths) addRoute(app, route, steps, path);
+  addFeatureRoutes(app, parts.features.routes);
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
   return closedApp(app, parts);
 }
 
-/** Creates the app for the port of Ollama's clients, with Ollama's and OpenAI's APIs. */
-export function createOllamaApp(parts: AppParts): Express {
+/** Creates the app for the additional port of an API, which has the APIs for SDKs, too. */
+export function createDoorApp(parts: AppParts, portName: string): Express {
+  const { doors } = parts.features;
   const app = checkedApp(parts);
   addDoorRoutes(app, parts);
-  app.get('/', ollamaIsRunning);
+  addFeatureRoutes(app, parts.features.routesAtPort(portName));
+  for (const { port } of doors) if (port?.name === portName) app.get('/', port.root);
   return closedApp(app, parts);
 }
 
 function checkedApp(parts: AppParts): Express {
-  const { settings } = parts;
+  const { settings, features } = parts;
+  const { doors } = features;
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
-  app.use(openExchange(parts), findDoor(), speakAsClient(parts.features.doors), versionGuard, hostGuard(settings));
+  app.use(openExchange(parts), findDoor(doors), speakAsClient(doors), versionGuard, hostGuard(settings));
   if (parts.signOn !== null) app.use(parts.signOn.guard());
   return app;
 }
 
-function closedApp(app: Express, { log }: AppParts): Express {
-  app.use('/v1', noSuchDoor).use('/api', noSuchOllamaPath);
+function closedApp(app: Express, { log, features }: AppParts): Express {
+  app.use('/v1', noSuchDoor);
+  for (const { unknown } of features.doors) if (unknown !== undefined) app.use(unknown.below, unknown.answer);
   app.use(notFound);
   app.use(answerError(log));
   return app;
@@ -169,7 +163,6 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings)] });
   // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.
   addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings)] }, '/v1/models/*id');
-  addOllamaRoutes(app, parts, throughDoor);
   addFileRoutes(app, parts, throughDoor);
 }
 
@@ -204,15 +197,9 @@ function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Hand
   addRoute(app, '/v1/messages/batches/{batch_id}/cancel', { post: [...mayCall, cancelMessageBatch(primary)] });
 }
 
-/** Adds Ollama's API. The lists of models need no key, as in the other APIs. */
-function addOllamaRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
-  const { primary, guards, bodies } = parts;
-  addRoute(app, '/api/tags', { get: [getTags(primary)] });
-  addRoute(app, '/api/ps', { get: [getRunningModels(primary)] });
-  addRoute(app, '/api/version', { get: [getOllamaVersion] });
-  addRoute(app, '/api/show', { post: [guards.mayCall, postShow(primary, bodies)] });
-  addRoute(app, '/api/chat', { post: [...throughDoor, postOllamaChat(parts)] });
-  addRoute(app, '/api/generate', { post: [...throughDoor, postOllamaGenerate(parts)] });
+function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
+  for (const { route, paths = [expressPath(route)], ...steps } of routes)
+    for (const path of paths) addRoute(app, route, steps, path);
 }
 
 /** Adds the routes for jobs, including background jobs. */

@@ -22,7 +22,7 @@ import { OwnJobs } from './access/own-jobs.js';
 import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
-import { createApp, createOllamaApp } from './app.js';
+import { createApp, createDoorApp } from './app.js';
 import { lineHandlers } from './batches/lines.js';
 import type { WorkerCore } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
@@ -176,7 +176,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const state = { isClosing, closing, heap, features: hooks };
   const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
   const app = createApp(appParts);
-  const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(appParts);
+  const ollamaApp = settings.ollamaFd === null ? app : createDoorApp(appParts, 'ollama');
   try {
     await listeners.open(settings.fds, (fd) => {
       return new HttpServer(fd === settings.ollamaFd ? ollamaApp : app, { ...parts, limit, pace: bodies.pace });

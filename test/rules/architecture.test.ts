@@ -286,7 +286,6 @@ describe('The imports', () => {
         'primary/search',
         'worker/openai',
         'worker/anthropic',
-        'worker/ollama',
       ),
       isProtocol,
       isOneOf(

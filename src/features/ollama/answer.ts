@@ -6,13 +6,13 @@ import { jsonLines } from '../../worker/http/event-stream.js';
 import {
   type AnswerFormat,
   type CompletedAnswer,
-  finishReasons,
+  type Ending,
   type StreamFormat,
   ThoughtPieces,
   thoughtText,
 } from '../../worker/jobs/answer-format.js';
-import { ollamaErrorBody } from '../../worker/jobs/sdk-errors.js';
 import { inputObject } from '../../worker/jobs/tool-offer.js';
+import { ollamaErrorBody } from './errors.js';
 
 /** Output of a model in addition to its text. */
 interface Beside {
@@ -70,10 +70,15 @@ function callsOf({ calls }: CompletedAnswer): object[] | undefined {
   }));
 }
 
+const doneReasons: Readonly<Record<Ending, string>> = {
+  ...{ whole: 'stop', 'stop-sequence': 'stop', 'tool-call': 'stop' },
+  ...{ length: 'length', refusal: 'refusal' },
+};
+
 function endOf({ ending, usage, end }: CompletedAnswer): object {
   return {
     done: true,
-    done_reason: finishReasons[ending].ollama,
+    done_reason: doneReasons[ending],
     ...durationsOf(end),
     prompt_eval_count: usage.input,
     eval_count: usage.output,

@@ -9,7 +9,7 @@ export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 }
 /** Errors of a wrong key, a missing scope, a user that is not allowed, or too many wrong keys. */
 export const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const satisfies readonly PublicCode[];
 
-const jobErrors = [
+export const jobErrors = [
   ...accessErrors,
   'idempotency_in_progress',
   'payload_too_large',
@@ -28,7 +28,7 @@ const jobErrors = [
 const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
 /** Errors of endpoints that read a body and start no job. */
-const readingErrors = [
+export const readingErrors = [
   ...accessErrors,
   'payload_too_large',
   'concurrency_limited',
@@ -125,12 +125,6 @@ const doors = [
   { method: 'DELETE', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/v1/messages/batches/{batch_id}/results', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/api/tags', errors: [] },
-  { method: 'GET', route: '/api/ps', errors: [] },
-  { method: 'GET', route: '/api/version', errors: [] },
-  { method: 'POST', route: '/api/show', errors: [...readingErrors, 'not_found'] },
-  { method: 'POST', route: '/api/chat', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/api/generate', errors: [...jobErrors, 'not_found'] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];
@@ -152,12 +146,7 @@ export interface Endpoint {
 }
 
 /** Endpoints that accept tools. */
-export const toolRoutes = [
-  '/v1/chat/completions',
-  '/v1/responses',
-  '/v1/messages',
-  '/api/chat',
-] as const satisfies readonly RoutePath[];
+export const toolRoutes = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/api/chat'] as const;
 export type ToolRoute = (typeof toolRoutes)[number];
 
 /** All endpoints of the native API in the core. The HTTP metrics and the OpenAPI document are built from both lists. */

@@ -26,6 +26,8 @@ export interface FeatureEndpoint {
   readonly body?: { readonly schema: z.ZodType; readonly example: object };
   /** Whether requests are refused if no API key is configured. */
   readonly alwaysNeedsKey?: true;
+  /** Whether no request needs an API key. */
+  readonly isOpen?: true;
   /** Whether a request runs a model: the answer can be a stream, and an `Idempotency-Key` prevents a second run. */
   readonly runsModel?: true;
   readonly answer: z.ZodType;

@@ -6,7 +6,7 @@ import type { Door } from '../features/feature.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
-import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
+import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
 
 /**
  * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request
@@ -41,23 +41,29 @@ function isOnlyOpenAi(path: string): boolean {
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
 
 /** Rewrites the path of a request for a door. The log has the original path. */
-export function findDoor(): Handler {
+export function findDoor(others: readonly Door[]): Handler {
   return (req, _res, next) => {
     const [, authority = '', path = '', rest = ''] = target.exec(req.url) ?? [];
-    const found = doorPath(path, req.get('anthropic-version') !== undefined);
+    const named = trimmed(path);
+    const found = pathAmong(others, named) ?? doorPath(path, named, req.get('anthropic-version') !== undefined);
     if (found !== null && found !== path) req.url = authority + found + rest;
     next();
   };
 }
 
+function pathAmong(doors: readonly Door[], named: string): string | null {
+  for (const door of doors) {
+    const found = door.findPath?.(named) ?? null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
 /**
- * Returns the path below /v1 or /api, or null if the path belongs to no door. `isAnthropic` decides about /models,
- * which the native API has too.
+ * Returns the path below /v1, or null if the path belongs to no door. `named`: the path without slashes at both ends.
+ * `isAnthropic` decides about /models, which the native API has too.
  */
-function doorPath(path: string, isAnthropic: boolean): string | null {
-  const named = trimmed(path);
-  const ollamaResource = ollamaPath(named);
-  if (ollamaResource !== null) return ollamaResource;
+function doorPath(path: string, named: string, isAnthropic: boolean): string | null {
   // A base URL may contain /v1 twice, and Anthropic's SDK adds it once more.
   const below = withoutV1(withoutV1(withoutV1(named)));
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
@@ -65,12 +71,6 @@ function doorPath(path: string, isAnthropic: boolean): string | null {
   const isList = below === 'models' && (isAnthropic || path !== '/models');
   const isDoor = doors.test(below) || absentHere.has(first) || isList;
   return isDoor ? `/v1/${below}` : null;
-}
-
-/** Returns the path below /api. A base URL for Ollama's clients may end in /api or in another API's /v1. */
-function ollamaPath(named: string): string | null {
-  const [, below] = /^(?:v1\/+)?(?:api\/+)+([^/].*)$/.exec(named) ?? [];
-  return below === undefined ? null : `/api/${below}`;
 }
 
 /** Removes the slashes at both ends. A regular expression for both would be slow for many slashes. */
@@ -86,10 +86,6 @@ function withoutV1(path: string): string {
 
 function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
   return path === '/v1' || path.startsWith('/v1/');
-}
-
-function isOfOllama({ path }: Pick<Request, 'path'>): boolean {
-  return path === '/api' || path.startsWith('/api/');
 }
 
 const present =
@@ -128,7 +124,6 @@ export function speaksAnthropic(req: Request): boolean {
 export function speakAsClient(doors: readonly Door[]): Handler {
   return (req, res, next) => {
     for (const door of doors) res.locals.errorForm ??= door.errorFormOf(req);
-    if (isOfOllama(req)) res.locals.errorForm = ollamaErrors;
     if (!isAtDoor(req)) return next();
     const isAnthropic = speaksAnthropic(req);
     const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;

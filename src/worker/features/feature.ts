@@ -38,11 +38,27 @@ export interface FeatureRoute extends RouteSteps {
 export interface Door {
   /** Returns the form of errors of a request; null if the request is not for this API. */
   errorFormOf(req: Pick<Request, 'path'>): ErrorForm | null;
+  /**
+   * Returns the path at which the routes answer a request; null if the request is not for this API. `path`: the path
+   * from the URL that a user has entered, without slashes at both ends.
+   */
+  findPath?(path: string): `/${string}` | null;
+  /** Answer to unknown paths below a path. */
+  readonly unknown?: { readonly below: `/${string}`; readonly answer: Handler };
+  /** Additional port for programs that only know the port of their service. */
+  readonly port?: DoorPort;
+}
+
+interface DoorPort {
+  readonly name: string;
+  /** Answers GET / at this port. */
+  readonly root: Handler;
 }
 
 /** Part of a feature in a worker. */
 export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
+  /** API to which all routes belong. */
   readonly door?: Door;
   /**
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws

@@ -41,6 +41,11 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door = [] }) => door);
   }
 
+  /** Returns the routes of the APIs with this additional port. */
+  routesAtPort(name: string): readonly FeatureRoute[] {
+    return this.#parts.filter(({ door }) => door?.port?.name === name).flatMap(({ routes }) => routes);
+  }
+
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {
     return Object.assign({}, ...this.#parts.map((part) => part.admitJob?.(job))) as Readonly<Record<string, unknown>>;
   }

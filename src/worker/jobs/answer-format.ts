@@ -19,11 +19,11 @@ import { type WrittenCall, writtenCall } from './tool-offer.js';
  * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
  */
 export const finishReasons = {
-  whole: { chat: 'stop', responses: null, messages: 'end_turn', ollama: 'stop' },
-  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence', ollama: 'stop' },
-  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use', ollama: 'stop' },
-  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens', ollama: 'length' },
-  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal', ollama: 'refusal' },
+  whole: { chat: 'stop', responses: null, messages: 'end_turn' },
+  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence' },
+  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use' },
+  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens' },
+  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal' },
 } as const;
 
 export type Ending = keyof typeof finishReasons;

@@ -84,7 +84,7 @@ interface OpenAiErrorBody {
 
 function openAiErrorBody(error: RelayError): OpenAiErrorBody {
   const { type, code } = sdkErrorOf(error).openAi;
-  return { error: { message: messageOf(error), type, code, param: paramOf(error) } };
+  return { error: { message: sdkMessageOf(error), type, code, param: paramOf(error) } };
 }
 
 /** Returns the error that ends a stream. */
@@ -105,22 +105,16 @@ function isPaid({ code, reason }: RelayError): boolean {
  * Returns the error message. Clients such as LangChain recognize by these words, not by the code, that a conversation
  * is too long.
  */
-function messageOf({ reason, message }: RelayError): string {
+export function sdkMessageOf({ reason, message }: RelayError): string {
   return reason === 'prompt_too_long' ? `the input exceeds the context window of the model: ${message}` : message;
 }
 
-export const openAiErrors: ErrorForm = (error) => ({
-  status: sdkErrorOf(error).status,
-  body: openAiErrorBody(error),
-});
-
-/** Returns an error body, which is also a line of a stream. */
-export function ollamaErrorBody(error: RelayError): { readonly error: string } {
-  return { error: messageOf(error) };
+/** Returns the HTTP status that most APIs have for an error. */
+export function sdkStatusOf(error: RelayError): number {
+  return sdkErrorOf(error).status;
 }
 
-/** Ollama's API has only a sentence as its error. */
-export const ollamaErrors: ErrorForm = (error) => ({ status: sdkErrorOf(error).status, body: ollamaErrorBody(error) });
+export const openAiErrors: ErrorForm = (error) => ({ status: sdkStatusOf(error), body: openAiErrorBody(error) });
 
 export function anthropicErrorBody(error: RelayError, requestId: string): object {
   const { type } = sdkErrorOf(error).anthropic;

@@ -1,5 +1,7 @@
 import { postMcp } from '../../../src/features/mcp/mcp.js';
 import { mcpDoor } from '../../../src/features/mcp/worker.js';
+import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
+import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { Claims } from '../../../src/primary/idempotency/claims.js';
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -13,7 +15,6 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../src/worker/http/responses.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
@@ -63,7 +64,7 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
   };
   new Peer(pair.left, workerCalls, primaryCalls, handlers as unknown as Handlers<PrimaryCalls>, onFault);
   const primary: Primary = new Peer(pair.right, primaryCalls, workerCalls, {} as Handlers<WorkerCalls>, onFault);
-  const server = await serveWith([speakAsClient([mcpDoor]), idempotency(primary), routes(primary)]);
+  const server = await serveWith([speakAsClient([mcpDoor, ollamaDoor]), idempotency(primary), routes(primary)]);
   const post: KeyedRoutes['post'] = async (path, body, headers = {}, signal) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
       method: 'POST',

@@ -1,3 +1,5 @@
+import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
+import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
 import { postCountTokens, postMessages } from '../../../src/worker/anthropic/messages.js';
@@ -7,7 +9,6 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
 import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { postCompletions } from '../../../src/worker/openai/completions.js';
 import { postResponses } from '../../../src/worker/openai/responses.js';
@@ -101,7 +102,7 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     req.params = { id: req.path.slice('/v1/models/'.length) };
     (handlers[req.path] ?? one)(req, res, next).catch(next);
   };
-  const server = await serveWith([speakAsClient([]), ...before, route]);
+  const server = await serveWith([speakAsClient([ollamaDoor]), ...before, route]);
   const url = `http://127.0.0.1:${server.port}`;
   const post = (path: string, body: unknown, headers = {}, signal?: AbortSignal) =>
     fetch(url + path, {

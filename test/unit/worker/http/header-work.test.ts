@@ -1,4 +1,5 @@
 import type { Express } from 'express';
+import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { addressOf, isAccepted, trustProxies } from '../../../../src/worker/access/authenticate.js';
 import { findDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
@@ -74,7 +75,7 @@ async function processorMs(server: ExpressServer, header: string): Promise<numbe
 describe('No header takes a worker long', () => {
   let server: ExpressServer;
   beforeAll(async () => {
-    server = await serveWith([behindProxy, findDoor(), speakAsClient([]), versionGuard, readAll]);
+    server = await serveWith([behindProxy, findDoor([ollamaDoor]), speakAsClient([ollamaDoor]), versionGuard, readAll]);
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
