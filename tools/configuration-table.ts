@@ -10,9 +10,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_AGENT_PORT: [
     'TCP port that tells [HAProxy](fleet.md) how busy this host is, on the address of `MODEL_API_HOST`',
   ],
-  MODEL_API_OLLAMA_PORT: [
-    'also listen on this TCP port for [clients of Ollama](sdks.md#clients-of-ollama), which expect 11434',
-  ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: [

@@ -51,7 +51,6 @@ import {
   rotateKeyRequest,
 } from '../src/shared/api/keys.js';
 import { modelsBody, sdkModel, sdkModels } from '../src/shared/api/models.js';
-import { setupReport } from '../src/shared/api/setup.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
 import {
   backupRequest,
@@ -69,6 +68,7 @@ import {
   type FeatureEndpoint,
   keyFieldsOf,
   requestFieldsOf,
+  setupReportWith,
   withFields,
 } from '../src/shared/features/feature.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
@@ -444,7 +444,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'The output of `prompt-relay check` for the running service. Needs the scope `admin` if API keys are configured.',
     security: keyNeededIfConfigured,
-    ok: setupReport,
+    ok: setupReportWith(features),
     okText: 'The set-up.',
   },
   'GET /metrics': {

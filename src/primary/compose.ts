@@ -464,7 +464,9 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
 
 /** Reports the addresses of the service. */
 function reportReady({ host, addresses, agent, banner }: Parts): void {
-  const ports = { agent_port: agent?.port, ollama_port: addresses.ollama?.port };
-  host.log.info('service_ready', { ...addresses.main, ...ports });
-  banner.showAddresses(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
+  const { main, ports } = addresses;
+  const portFields = Object.fromEntries(ports.map(({ name, address }) => [`${name}_port`, address.port]));
+  host.log.info('service_ready', { ...main, agent_port: agent?.port, ...portFields });
+  const portUrls = ports.map(({ clients, address }) => [clients, urlOf(address)] as const);
+  banner.showAddresses(urlOf(main), portUrls);
 }

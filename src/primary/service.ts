@@ -11,7 +11,7 @@ import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
-import { Status, setupReportOf } from './observe/status.js';
+import { portUrlsOf, Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
 import { urlOf } from './workers/addresses.js';
 
@@ -153,7 +153,9 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, accounts, usage, usageJournal } = parts;
   const { conversations, replica, journaledConversations, catalog, firstStart } = parts;
   const status = new Status(parts);
-  const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
+  const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
+  const portUrls = portUrlsOf(config.featurePorts, ({ name }) => openUrls.get(name) ?? null);
+  const urls = { url: urlOf(addresses.main), portUrls };
   // Reports show the command without its arguments, which may include secrets.
   const commandOf = ({ adapter }: ModelCli) => adapter.command;
   const pause = () => delay(host.clock, betweenScrapesMs);

@@ -176,10 +176,10 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const state = { isClosing, closing, heap, features: hooks };
   const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
   const app = createApp(appParts);
-  const ollamaApp = settings.ollamaFd === null ? app : createDoorApp(appParts, 'ollama');
+  const apps = new Map(Object.entries(settings.portFds).map(([name, fd]) => [fd, createDoorApp(appParts, name)]));
   try {
     await listeners.open(settings.fds, (fd) => {
-      return new HttpServer(fd === settings.ollamaFd ? ollamaApp : app, { ...parts, limit, pace: bodies.pace });
+      return new HttpServer(apps.get(fd) || app, { ...parts, limit, pace: bodies.pace });
     });
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });

@@ -20,21 +20,6 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
   );
 }
 
-const portFiles = [
-  'src/primary/api/handlers.ts',
-  'src/primary/api/setup-report.ts',
-  'src/primary/compose.ts',
-  'src/primary/lifecycle/banner.ts',
-  'src/primary/observe/status.ts',
-  'src/primary/service.ts',
-  'src/primary/workers/addresses.ts',
-  'src/shared/api/setup.ts',
-  'src/shared/config/addresses.ts',
-  'src/shared/config/variables.ts',
-  'src/shared/ipc/protocol.ts',
-  'src/worker/main.ts',
-];
-
 /**
  * Words that belong to a feature, and the files of the core that have them nevertheless, with the reason. A file that no
  * longer has one must leave this list.
@@ -48,9 +33,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /ollama|'\/api\b/i,
       named: {
         'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
-        ...Object.fromEntries(
-          portFiles.map((path) => [path, 'the additional port, until features can have addresses']),
-        ),
         'src/shared/config/clis.ts': 'an example of a program that a CLI can be',
       },
     },

@@ -140,10 +140,10 @@ describe('As OpenAPI 3.1, it', () => {
       'post /v1/files',
       'post /v1/batches',
       'post /v1/messages/batches',
+      'post /mcp',
       'post /api/show',
       'post /api/chat',
       'post /api/generate',
-      'post /mcp',
     ]);
     const old = nodesOf(document).filter(
       ({ node }) => 'nullable' in node || ('example' in node && !('schema' in node)),

@@ -192,11 +192,15 @@ async function show(setup: CheckReport, asJson: boolean, terminal: Terminal): Pr
 
 type ShownCli = SetupReport['model_cli'] & { readonly cli?: string };
 
-export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
+/** `ollama_url`: null or missing if programs for Ollama have no separate port. */
+export function renderSetupReport(
+  setup: CheckReport & { readonly ollama_url?: string | null },
+  paint: Paint,
+): string[] {
   const { model_cli: cli } = setup;
   const rows: [string, string][] = [
     ['address', [setup.url, ...(setup.socket === null ? [] : [setup.socket])].join(' and ')],
-    ...(setup.ollama_url === null ? [] : [['Ollama’s clients', setup.ollama_url] as [string, string]]),
+    ...(setup.ollama_url ? [['Ollama’s clients', setup.ollama_url] as [string, string]] : []),
     ['API keys', keysOf(setup, paint)],
     ...usersOf(setup),
     ['workers', formatNumber(setup.workers)],

@@ -173,7 +173,8 @@ export function mcpCommand(url: string, needsKey: boolean): string {
 }
 
 interface ClientsProps {
-  readonly setup: Pick<SetupReport, 'needs_key' | 'ollama_url'>;
+  /** `ollama_url`: null or missing if programs for Ollama have no separate port. */
+  readonly setup: Pick<SetupReport, 'needs_key'> & { readonly ollama_url?: string | null };
   /** Whether the user can set variables of the service. */
   readonly canSet?: boolean;
 }
@@ -200,6 +201,6 @@ function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort }, ca
     <h2>Use from programs for Ollama</h2>
     <p class="muted">Most of these programs read this variable; others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''} <a href=${documentAddress('sdks#clients-of-ollama')}>Tested programs</a></p>
     <${CodeBlock} code=${ollamaVariable(ownPort ?? new URL('..', location.href).href)} language="sh" label="The address for programs" />
-    ${ownPort === null && canSet && html`<p class="muted">If a program requires Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
+    ${ownPort == null && canSet && html`<p class="muted">If a program requires Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
   </section>`;
 }

@@ -2,6 +2,7 @@ import type { Door, WorkerCore, WorkerPart } from '../../worker/features/feature
 import { ollamaErrors } from './errors.js';
 import { postOllamaChat, postOllamaGenerate } from './jobs.js';
 import { getOllamaVersion, getRunningModels, getTags, noSuchOllamaPath, ollamaIsRunning, postShow } from './models.js';
+import { port } from './shared.js';
 
 export const ollamaDoor: Door = {
   errorFormOf: ({ path }) => (path === '/api' || path.startsWith('/api/') ? ollamaErrors : null),
@@ -11,7 +12,7 @@ export const ollamaDoor: Door = {
     return below === undefined ? null : `/api/${below}`;
   },
   unknown: { below: '/api', answer: noSuchOllamaPath },
-  port: { name: 'ollama', root: ollamaIsRunning },
+  port: { name: port.name, root: ollamaIsRunning },
 };
 
 /** The lists of models need no key, as in the other APIs. */

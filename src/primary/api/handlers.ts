@@ -64,14 +64,14 @@ const minUnreadMs = 1000;
 export function workerSettings(
   config: Config,
   keys: WorkerKeys,
-  addresses: Pick<Addresses, 'fds' | 'ollama'>,
+  { fds: ownFds, ports }: Pick<Addresses, 'fds' | 'ports'>,
   { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
   state: Pick<WorkerSettings, 'phase' | 'firstStartMs' | 'hasBatches'>,
 ): WorkerSettings {
-  const fds = addresses.fds.map((_, index) => firstInheritedFd + index);
+  const fds = ownFds.map((_, index) => firstInheritedFd + index);
   return {
     fds,
-    ollamaFd: addresses.ollama === null ? null : (fds.at(-1) ?? null),
+    portFds: Object.fromEntries(ports.map(({ name }, index) => [name, fds.at(index - ports.length) ?? -1])),
     bodyLimitBytes: config.bodyLimitBytes,
     allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
     allowedOrigins: config.allowedOrigins,

@@ -13,7 +13,7 @@ import { ModelRouter, type Route } from '../cli/route.js';
 import { SeenClients } from '../health/evidence.js';
 import type { Host } from '../lifecycle/host.js';
 import { cliMetrics } from '../observe/cli-metrics.js';
-import { setupReportOf } from '../observe/status.js';
+import { portUrlsOf, setupReportOf } from '../observe/status.js';
 
 /**
  * Runs a readiness check of each model CLI and returns the set-up. Rejects with a ConfigFault for lines that the service
@@ -56,7 +56,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     config,
     host,
     url: localUrl(config.host, config.port),
-    ollamaUrl: config.ollamaPort === null ? null : localUrl(config.host, config.ollamaPort),
+    portUrls: portUrlsOf(config.featurePorts, ({ number }) => (number === null ? null : localUrl(config.host, number))),
     keys: [...apiKeys, ...namedKeys].map(({ name }) => name),
     clis,
     commandOf: (cli) => cli.commandLine(),

@@ -16,6 +16,9 @@ export interface BannerFacts {
   readonly needsKey: boolean;
 }
 
+/** URLs of the ports of features, with the programs that use them. */
+type PortUrls = readonly (readonly [clients: string, url: string])[];
+
 /** Maximum wait for the first check. A later result appears only in the log. */
 const waitMs = 2000;
 
@@ -31,7 +34,7 @@ export class Banner {
   readonly #show: (lines: readonly string[]) => void;
   readonly #paint: Paint;
   #url: string | null = null;
-  #ollamaUrl: string | null = null;
+  #portUrls: PortUrls = [];
   #checked: CheckedCli | null = null;
   #isShown = false;
   #stopTimer: StopTimer = () => {};
@@ -43,10 +46,10 @@ export class Banner {
     this.#show = show;
   }
 
-  /** Called when the service can be reached at this URL; `ollamaUrl` is for Ollama clients. */
-  showAddresses(url: string, ollamaUrl: string | null): void {
+  /** Called when the service can be reached at this URL; `portUrls` are for programs that need another port. */
+  showAddresses(url: string, portUrls: PortUrls): void {
     this.#url = url;
-    this.#ollamaUrl = ollamaUrl;
+    this.#portUrls = portUrls;
     if (this.#checked !== null) return this.#showOnce();
     this.#stopTimer = this.#clock.after(waitMs, () => this.#showOnce());
   }
@@ -61,7 +64,7 @@ export class Banner {
     if (this.#isShown || this.#url === null) return;
     this.#isShown = true;
     this.#stopTimer();
-    this.#show(bannerLines(this.#facts, { url: this.#url, ollamaUrl: this.#ollamaUrl }, this.#checked, this.#paint));
+    this.#show(bannerLines(this.#facts, { url: this.#url, portUrls: this.#portUrls }, this.#checked, this.#paint));
   }
 }
 
@@ -75,7 +78,7 @@ export function createBanner(config: Pick<Config, 'console' | 'needsKey'>, host:
 /** Returns the lines of the greeting: URL, console, model CLI with its version, and an example request. */
 export function bannerLines(
   facts: BannerFacts,
-  { url, ollamaUrl }: { readonly url: string; readonly ollamaUrl: string | null },
+  { url, portUrls }: { readonly url: string; readonly portUrls: PortUrls },
   checked: CheckedCli | null,
   paint: Paint,
 ): string[] {
@@ -84,7 +87,7 @@ export function bannerLines(
   const rows: [string, string][] = [
     [`prompt-relay ${version}`, paint.bold(url)],
     ...(consolePath === null ? [] : [['console', url + consolePath] as [string, string]]),
-    ...(ollamaUrl === null ? [] : [['Ollama’s clients', ollamaUrl] as [string, string]]),
+    ...portUrls.map(([clients, portUrl]): [string, string] => [clients, portUrl]),
     ['model CLI', cliText(adapter, checked, paint)],
     ['ask it', `curl ${url}/ask ${header}-H 'Content-Type: application/json' -d '{"prompt":"Hello"}'`],
   ];

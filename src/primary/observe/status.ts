@@ -229,14 +229,22 @@ export interface SetupSources {
   readonly config: Config;
   readonly host: Pick<Host, 'termination'>;
   readonly url: string;
-  /** URL for Ollama clients; null if they have no separate port. */
-  readonly ollamaUrl: string | null;
+  /** Fields with the URLs of the ports of features; null for a closed port. */
+  readonly portUrls: Readonly<Record<string, string | null>>;
   /** Names of the API keys. */
   readonly keys: readonly string[];
   readonly clis: AtLeastOne<ModelCli>;
   readonly commandOf: (cli: ModelCli) => readonly string[];
   readonly models: ModelList;
   readonly warnings: readonly string[];
+}
+
+/** Returns the fields with the URLs of the ports of features. */
+export function portUrlsOf<P extends { readonly name: string }>(
+  ports: readonly P[],
+  urlOf: (port: P) => string | null,
+): SetupSources['portUrls'] {
+  return Object.fromEntries(ports.map((port) => [`${port.name}_url`, urlOf(port)]));
 }
 
 /** Returns the body of GET /setup, also for `check` without a running service. */
@@ -246,7 +254,7 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
   return {
     url: found.url,
     socket: config.socketPath,
-    ollama_url: found.ollamaUrl,
+    ...found.portUrls,
     keys: found.keys,
     needs_key: config.needsKey,
     local_users: config.localUsers,

@@ -2,6 +2,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isLoopback, localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
+import type { ConfiguredPort } from '../../shared/config/feature-variables.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
 import { listPids, readVirtualFile } from '../../shared/process/proc.js';
 
@@ -11,9 +12,13 @@ export interface Addresses {
   readonly fds: readonly number[];
   /** Address that the service reports. */
   readonly main: NonNullable<BoundSocket['address']>;
-  /** Extra address for Ollama clients; null if not configured. */
-  readonly ollama: BoundSocket['address'];
+  /** Open ports of features. Their descriptors are the last ones. */
+  readonly ports: readonly OpenPort[];
   close(): void;
+}
+
+interface OpenPort extends Pick<ConfiguredPort, 'name' | 'clients'> {
+  readonly address: Addresses['main'];
 }
 
 /** Returns the URL of an address, for clients on this host. */
@@ -36,7 +41,7 @@ export async function openAddresses(
   passedFds: readonly number[],
   withUmask: WithUmask,
 ): Promise<Addresses> {
-  const { socketPath, ollamaPort } = config;
+  const { socketPath } = config;
   const sockets: BoundSocket[] = [];
   const passed: BoundSocket[] = [];
   try {
@@ -45,10 +50,15 @@ export async function openAddresses(
     for (const fd of passedFds) passed.push(passedSocket(fd, config.needsKey));
     sockets.push(...passed);
     const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
-    const ollama = ollamaPort === null ? null : await bindTcp(main.host, ollamaPort);
-    if (ollama !== null) sockets.push(ollama);
+    const ports: OpenPort[] = [];
+    for (const { name, clients, number } of config.featurePorts) {
+      if (number === null) continue;
+      const socket = await bindTcp(main.host, number);
+      sockets.push(socket);
+      ports.push({ name, clients, address: socket.address ?? main });
+    }
     const fds = sockets.map(({ fd }) => fd);
-    return { fds, main, ollama: ollama?.address ?? null, close: () => closeAll(sockets) };
+    return { fds, main, ports, close: () => closeAll(sockets) };
   } catch (error) {
     closeAll(sockets.filter((socket) => !passed.includes(socket)));
     throw error;
@@ -85,13 +95,11 @@ interface WantedAddress {
   readonly port: number;
   readonly socketPath: string | null;
   readonly agentPort: number | null;
-  readonly ollamaPort: number | null;
+  readonly featurePorts: readonly Pick<ConfiguredPort, 'number' | 'variable'>[];
 }
 
 const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
 const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
-const otherAgentPort = 'choose another port with MODEL_API_AGENT_PORT';
-const otherOllamaPort = 'choose another port with MODEL_API_OLLAMA_PORT';
 
 /**
  * Explains in one sentence why an address cannot be opened, and what to do. The error of the system follows in
@@ -99,20 +107,21 @@ const otherOllamaPort = 'choose another port with MODEL_API_OLLAMA_PORT';
  */
 export async function addressFault(
   error: NodeJS.ErrnoException,
-  { host, port: mainPort, socketPath, agentPort, ollamaPort }: WantedAddress,
+  { host, port: mainPort, socketPath, agentPort, featurePorts }: WantedAddress,
 ): Promise<string> {
   const { code, message } = error;
   if (socketPath !== null && message.includes(socketPath))
     return `the Unix socket of MODEL_API_SOCKET cannot be created: its folder must exist and be writable (${message})`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is unknown: ${otherHost} (${message})`;
   const otherAddresses = [
-    ['listen ', agentPort, otherAgentPort],
-    ['bind ', ollamaPort, otherOllamaPort],
-  ] as const;
+    ['listen ', agentPort, 'MODEL_API_AGENT_PORT'] as const,
+    ...featurePorts.map(({ number, variable }) => ['bind ', number, variable] as const),
+  ];
   const other = otherAddresses.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
   // For example the error of a socket passed by systemd.
   if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message;
-  const [port, wayOut] = other === undefined ? [mainPort, otherPort] : [Number(other[1]), other[2]];
+  const [port, wayOut] =
+    other === undefined ? [mainPort, otherPort] : [Number(other[1]), `choose another port with ${other[2]}`];
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
     const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;

@@ -1,3 +1,4 @@
+import type { ConfiguredPort } from './feature-variables.js';
 import type { Values } from './variables.js';
 
 /** Whether a host name or address is reachable only from this machine. */
@@ -30,13 +31,17 @@ export function localUrl(host: string, port: number): string {
 type FrontValues = Partial<Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>>;
 
 /** Variables with a port, which must all differ. */
-const portNames = ['MODEL_API_PORT', 'MODEL_API_AGENT_PORT', 'MODEL_API_OLLAMA_PORT'] as const;
+const portNames = ['MODEL_API_PORT', 'MODEL_API_AGENT_PORT'] as const;
 
 /** Returns a fault for each port that is used twice. Ignores variables that could not be read. */
-export function portFaults(values: Partial<Pick<Values, (typeof portNames)[number]>>): string[] {
-  return portNames.flatMap((name, index) => {
-    const port = values[name];
-    const other = portNames.slice(0, index).find((each) => values[each] === port);
+export function portFaults(
+  values: Partial<Pick<Values, (typeof portNames)[number]>>,
+  ofFeatures: readonly Pick<ConfiguredPort, 'variable' | 'number'>[] = [],
+): string[] {
+  const own = portNames.map((name) => [name, values[name]] as const);
+  const ports = [...own, ...ofFeatures.map(({ variable, number }) => [variable, number] as const)];
+  return ports.flatMap(([name, port], index) => {
+    const [other] = ports.slice(0, index).find(([, earlier]) => earlier === port) ?? [];
     if (typeof port !== 'number' || port === 0 || other === undefined) return [];
     return [`${name}: ${port} is ${other}: it needs a different port`];
   });

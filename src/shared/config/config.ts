@@ -6,7 +6,7 @@ import { nearest } from '../text/nearest.js';
 import { frontWarnings, isLoopback, isPrivateUrl, isWildcard, portFaults } from './addresses.js';
 import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
-import { type ConfiguredFeature, secretNames, variablesOf } from './feature-variables.js';
+import { type ConfiguredFeature, portsOf, secretNames, variablesOf } from './feature-variables.js';
 import { OptionTable } from './key-options.js';
 import { spanExportOf } from './otlp.js';
 import {
@@ -58,7 +58,9 @@ export async function loadConfig(
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
-  faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed), ...portFaults(parsed));
+  const featurePorts = portsOf(features, featureValues);
+  faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed));
+  faults.push(...portFaults(parsed, featurePorts));
   faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
@@ -75,7 +77,7 @@ export async function loadConfig(
     spanExport: spanExportOf(values),
     ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
     madeKeysFile: madeKeysFileOf(env, values),
-    featureValues,
+    ...{ featureValues, featurePorts },
     featureSecrets: secretsIn(featureValues, features),
     firstStartFile: stateFile(env, values, 'first-start'),
     modelSizesFile: stateFile(env, values, 'model-sizes.json'),

@@ -17,6 +17,23 @@ interface FeatureVariable {
 
 export type FeatureVariables = Readonly<Record<string, FeatureVariable>>;
 
+/** Additional port of a feature, for programs that only know the port of the service whose API it offers. */
+export interface FeaturePort {
+  /** Start of the names of fields about it, such as `name` for `name_port`. */
+  readonly name: string;
+  /** Variable with the number of the port; without a value, the port is closed. */
+  readonly variable: string;
+  /** Programs that use it, as screens name them. */
+  readonly clients: string;
+  /** Description of the URL in the set-up report. */
+  readonly urlText: string;
+}
+
+/** `number` is null if the port is closed, and 0 for any free port. */
+export interface ConfiguredPort extends FeaturePort {
+  readonly number: number | null;
+}
+
 /** Parsed values of variables. */
 export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
@@ -28,10 +45,22 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   /** Headers of requests that may run a background job. No proxy may use their names for people. */
   readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   readonly keyOptions: Readonly<Record<string, FeatureKeyOption>>;
+  readonly port?: FeaturePort;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
   findWarnings(values: ValuesOf<V>): readonly string[];
+}
+
+/** Returns the additional ports of all features. A variable with a fault has no value. */
+export function portsOf(
+  features: readonly Pick<ConfiguredFeature, 'port'>[],
+  values: Readonly<Record<string, unknown>>,
+): ConfiguredPort[] {
+  return features.flatMap(({ port = null }) => {
+    const number = port && values[port.variable];
+    return port === null ? [] : [{ ...port, number: typeof number === 'number' ? number : null }];
+  });
 }
 
 /** Returns the variables of all features. */

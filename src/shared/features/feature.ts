@@ -1,4 +1,5 @@
-import type { z } from 'zod';
+import { z } from 'zod';
+import { setupFields } from '../api/setup.js';
 import type { ConfiguredFeature, FeatureVariables } from '../config/feature-variables.js';
 import { featureOption, fieldsOf } from '../config/key-option-table.js';
 import type { PublicCode } from '../errors.js';
@@ -60,8 +61,17 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
 }
 
 /** Returns the calls from workers to the primary, including the calls of features. */
-export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>[]): PrimaryCalls {
-  return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls) as PrimaryCalls;
+export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls' | 'port'>[]): PrimaryCalls {
+  const { setup } = primaryCalls;
+  const withPorts = { setup: { ...setup, answer: setupReportWith(features) } };
+  return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls, withPorts) as PrimaryCalls;
+}
+
+/** Returns the schema of the set-up report, with the addresses of the ports of features. */
+export function setupReportWith(features: readonly Pick<SharedFeature, 'port'>[]) {
+  const url = (text: string) => z.string().nullable().meta({ description: text });
+  const urls = features.flatMap(({ port }) => (port === undefined ? [] : [[`${port.name}_url`, url(port.urlText)]]));
+  return withFields(setupFields, Object.fromEntries(urls)).readonly().meta({ id: 'SetupReport' });
 }
 
 /** Returns the fields that all features add to POST /ask and POST /chat. */

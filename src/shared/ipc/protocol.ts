@@ -83,8 +83,8 @@ export type WorkerKeys = z.infer<typeof workerKeys>;
 export const workerSettingsSchema = z.object({
   /** Inherited descriptors of listening addresses. The worker listens on all of them. */
   fds: z.array(z.int()),
-  /** Descriptor of the address for Ollama clients; null if no such address is open. */
-  ollamaFd: z.int().nullable(),
+  /** Descriptors of the open ports of features, by their names. */
+  portFds: z.record(z.string(), z.int()),
   bodyLimitBytes: z.int(),
   /** First start of the service, milliseconds since the epoch. */
   firstStartMs: z.number(),

@@ -1,7 +1,7 @@
 import type { SetupReport } from '../../../src/shared/api/setup.js';
 
 /** Answer of GET /setup for a service with claude and default settings. */
-export const setupReport: SetupReport = {
+export const setupReport: SetupReport & { readonly ollama_url: string | null } = {
   url: 'http://127.0.0.1:5051',
   socket: null,
   ollama_url: null,

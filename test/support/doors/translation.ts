@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import { message } from '../../../src/features/mcp/messages.js';
+import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
+import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
 import { promptBlocks } from '../../../src/primary/cli/adapters/acp/session.js';
 import { ClaudeWriter } from '../../../src/primary/cli/adapters/claude/writer.js';
 import { strictSchema } from '../../../src/primary/cli/adapters/codex/adapter.js';
@@ -32,8 +34,6 @@ import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { FormParts } from '../../../src/worker/http/form-parts.js';
 import { type FileForms, FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
-import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
-import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
 import { chatBatchLines } from '../../../src/worker/openai/batch-lines.js';
 import { batchCreateRequest } from '../../../src/worker/openai/batches.js';
 import { chatCompletionRequest, chatFiles, parseChat } from '../../../src/worker/openai/chat-request.js';

@@ -1,6 +1,6 @@
+import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../src/features/ollama/answer.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
-import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../src/features/ollama/answer.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 

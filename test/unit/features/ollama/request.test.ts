@@ -1,6 +1,6 @@
-import { callIdAt } from '../../../../src/shared/text/chain.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../../src/features/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../../src/features/ollama/generate-request.js';
+import { callIdAt } from '../../../../src/shared/text/chain.js';
 import { assistant, png, pngAt, user } from '../../../support/doors/sdk-messages.js';
 
 const hi = user('Hi');

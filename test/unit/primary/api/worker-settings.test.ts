@@ -16,11 +16,11 @@ const keys = [
 ];
 const runtimePlaces = { runtimeParent: '/run', cgroupParent: null };
 
-async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ollama: Addresses['ollama'] = null) {
+async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ports: Addresses['ports'] = []) {
   return workerSettings(
     await loadConfig(env, async () => ''),
     { keys, personLines: [] },
-    { fds: Array(addressCount).fill(9), ollama },
+    { fds: Array(addressCount).fill(9), ports },
     { runtimePlaces, logStyle: 'plain' },
     { phase: 'starting', firstStartMs: 1, hasBatches: true },
   );
@@ -35,9 +35,11 @@ describe('The settings of a worker', () => {
 
   it('contain the inherited addresses: the descriptor numbers after its streams and its channel', async () => {
     expect((await settingsOf({}, 1)).fds).toEqual([5]);
-    expect(await settingsOf({}, 3)).toMatchObject({ fds: [5, 6, 7], ollamaFd: null });
-    const ollama = { host: '127.0.0.1', port: 11434 };
-    expect(await settingsOf({}, 2, ollama)).toMatchObject({ fds: [5, 6], ollamaFd: 6 });
+    expect(await settingsOf({}, 3)).toMatchObject({ fds: [5, 6, 7], portFds: {} });
+    const ports = ['one', 'other'].map((name, index) => ({
+      ...{ name, clients: name, address: { host: '127.0.0.1', port: 11434 + index } },
+    }));
+    expect(await settingsOf({}, 3, ports)).toMatchObject({ fds: [5, 6, 7], portFds: { one: 6, other: 7 } });
   });
 
   it('contain no key in clear text, and no credential of the CLI', async () => {

@@ -5,7 +5,7 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };
 const ready = { status: 'ready', version: '2.1.328', error: null } as const;
 const url = 'http://127.0.0.1:5051';
-const urls = { url, ollamaUrl: null };
+const urls = { url, portUrls: [] };
 const paint = paintFor(false);
 
 function bannerWithClock() {
@@ -32,8 +32,8 @@ describe('The banner', () => {
     expect(lines.join('\n')).toContain('-H "X-API-Key: $MODEL_API_KEY"');
   });
 
-  it('has a line for the port of Ollama clients', () => {
-    const both = { url, ollamaUrl: 'http://127.0.0.1:11434' };
+  it('has a line for the port of a feature', () => {
+    const both = { url, portUrls: [['Ollama’s clients', 'http://127.0.0.1:11434']] as const };
     expect(bannerLines(facts, both, ready, paint)[3]).toBe('  Ollama’s clients    http://127.0.0.1:11434');
   });
 
@@ -46,7 +46,7 @@ describe('The banner', () => {
 
   it('waits for the first check, and is shown once', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.showAddresses(url, null);
+    banner.showAddresses(url, []);
     expect(shown).toEqual([]);
     banner.showCheck(ready);
     banner.showCheck(ready);
@@ -58,13 +58,13 @@ describe('The banner', () => {
     const { banner, shown } = bannerWithClock();
     banner.showCheck(ready);
     expect(shown).toEqual([]);
-    banner.showAddresses(url, null);
+    banner.showAddresses(url, []);
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('reports that the check is running if it takes long', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.showAddresses(url, null);
+    banner.showAddresses(url, []);
     await clock.advance(2000);
     expect(shown.flat()).toContain('  model CLI           claude, checking …');
     banner.showCheck(ready);

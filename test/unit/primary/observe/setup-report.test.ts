@@ -21,7 +21,7 @@ async function reportWith(env: Record<string, string>, check: ReadinessEntry) {
     config,
     host: { termination },
     url: 'http://127.0.0.1:5051',
-    ollamaUrl: null,
+    portUrls: {},
     keys: config.apiKeys.map(({ name }) => name),
     clis: [{ name: 'demo', health: { checks: { current: check } } }],
     commandOf: () => ['/bin/model'],

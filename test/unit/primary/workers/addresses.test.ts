@@ -5,6 +5,7 @@ import { access, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { ollama } from '../../../../src/features/ollama/feature.js';
 import { type Addresses, openAddresses } from '../../../../src/primary/workers/addresses.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { bindTcp, bindUnix } from '../../../../src/shared/node-internals/connections.js';
@@ -23,7 +24,11 @@ function withUmask<T>(mask: number, make: () => T): T {
 }
 
 async function open(env: Record<string, string> = {}, passedFds: readonly number[] = []): Promise<Addresses> {
-  return openAddresses(await loadConfig({ ...anyPort, ...env }, async () => ''), passedFds, withUmask);
+  return openAddresses(
+    await loadConfig({ ...anyPort, ...env }, async () => '', undefined, [ollama]),
+    passedFds,
+    withUmask,
+  );
 }
 
 /** Starts an unrelated server. Returns its port, too. */
@@ -166,7 +171,7 @@ describe('sockets that systemd has passed', () => {
     server.close();
     await once(server, 'close');
     const addresses = await open({ MODEL_API_OLLAMA_PORT: port }, [first.fd]);
-    expect([addresses.main, String(addresses.ollama?.port)]).toEqual([first.address, port]);
+    expect([addresses.main, String(addresses.ports[0]?.address.port)]).toEqual([first.address, port]);
     addresses.close();
   });
 

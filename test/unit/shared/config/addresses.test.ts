@@ -20,12 +20,10 @@ it('The ports must differ', () => {
   for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
     expect(portFaults(fine)).toEqual([]);
   }
-  expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5051 })).toEqual([
-    'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a different port',
-  ]);
-  expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5052 })).toEqual([
-    'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a different port',
-  ]);
+  const added = (number: number | null) => portFaults(agent, [{ variable: 'MODEL_API_ADDED_PORT', number }]);
+  expect(added(null)).toEqual([]);
+  expect(added(5051)).toEqual(['MODEL_API_ADDED_PORT: 5051 is MODEL_API_PORT: it needs a different port']);
+  expect(added(5052)).toEqual(['MODEL_API_ADDED_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a different port']);
 });
 
 it('A host behind a load balancer gets a warning if all clients would count as one, and if its conversations are not shared', () => {

@@ -84,7 +84,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', 'a'.repeat(108), 'ä'.repeat(54)],
   },
   MODEL_API_AGENT_PORT: wholeNumber('agentPort', 0, 65_535),
-  MODEL_API_OLLAMA_PORT: wholeNumber('ollamaPort', 0, 65_535),
   MODEL_API_WORKERS: wholeNumber('workers', 1, 64),
   MODEL_API_KEY: {
     key: 'apiKeys',
@@ -515,7 +514,7 @@ describe('The configuration', () => {
       port: 5051,
       socketPath: null,
       agentPort: null,
-      ollamaPort: null,
+      featurePorts: [],
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],
