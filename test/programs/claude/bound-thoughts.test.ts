@@ -78,27 +78,27 @@ function last(): { readonly token: string; readonly sent: string } {
 }
 
 describe('A thought that the API has signed', () => {
-  it('stays with its account: another account gets the round of a tool without it', async () => {
+  it('stays with its account and its model: another one gets the round of a tool without it', async () => {
     const request = { model: 'default', max_tokens: 4000, thinking: { type: 'adaptive' }, tools: [look] };
     const asked = { role: 'user', content: 'first' };
-    for (const isMoved of [false, true]) {
+    for (const change of ['none', 'model', 'account'] as const) {
       api.behave = (each, index) => {
         const said = each.body.messages.length > 1 && sentIn(each).includes('a tree') ? says('Seen.') : calls(index);
         return thinking(said, `signed for ${tokenOf(each)}`);
       };
       const { content } = (await post('/v1/messages', { ...request, messages: [asked] })) as { content: Block[] };
       const { id } = content.find(({ type }) => type === 'tool_use') ?? {};
-      if (isMoved) {
+      if (change === 'account') {
         await writeFile(inFolder('accounts'), accountLine('two'));
         await service.log('accounts_loaded');
       }
       const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'a tree' }] };
-      await post('/v1/messages', { ...request, messages: [asked, { role: 'assistant', content }, result] });
+      const model = change === 'model' ? 'claude-opus-4-8' : 'default';
+      await post('/v1/messages', { ...request, model, messages: [asked, { role: 'assistant', content }, result] });
       const { token, sent } = last();
       expect(sent).toMatch(/first.*look.*a tree/);
-      expect([token, sent.includes('signed for')]).toEqual(
-        isMoved ? ['sk-ant-oat01-two', false] : ['sk-ant-oat01-one', true],
-      );
+      const name = change === 'account' ? 'two' : 'one';
+      expect([token, sent.includes('signed for')]).toEqual([`sk-ant-oat01-${name}`, change === 'none']);
     }
   });
 
