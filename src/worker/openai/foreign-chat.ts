@@ -150,8 +150,8 @@ function partOf(part: unknown): unknown {
   const { type, file_data, file_id, file_url, filename, source } = part;
   if (type === 'input_text' || type === 'output_text') return { type: 'text', text: part.text };
   if (type === 'input_image') {
-    const { image_url: url, detail } = part;
-    return { type: 'image_url', image_url: set({ url, file_id, detail }) };
+    const { image_url: image, detail } = part;
+    return { type: 'image_url', image_url: set({ file_id, detail, ...(isObject(image) ? image : { url: image }) }) };
   }
   if (type === 'input_file') return { type: 'file', file: set({ file_data, file_id, file_url, filename }) };
   if (!isObject(source)) return part;

@@ -50,12 +50,17 @@ const foreignParts: ReadonlySet<unknown> = new Set([
   ...['image_url', 'file', 'image', 'document', 'tool_use', 'tool_result'],
 ]);
 
+/** Whether the part is not one of this API, or its image is an object as in a chat completion. */
+function isForeign(part: unknown): boolean {
+  return isObject(part) && (foreignParts.has(part.type) || (part.type === 'input_image' && isObject(part.image_url)));
+}
+
 /** Returns the items for one item or message. */
 function itemsOf(item: unknown): readonly unknown[] {
   if (!isObject(item)) return [item];
   const { role, content, tool_calls: calls, function_call: legacy } = item;
   const isCalling = role === 'assistant' && (Array.isArray(calls) || isObject(legacy));
-  const hasParts = Array.isArray(content) && content.some((part) => isObject(part) && foreignParts.has(part.type));
+  const hasParts = Array.isArray(content) && content.some(isForeign);
   if (role !== 'tool' && role !== 'function' && !isCalling && !hasParts) return [item];
   return messagesWithBlocks(item).flatMap(itemsOfMessage);
 }

@@ -72,12 +72,17 @@ const responses: readonly Shape[] = [
           role: 'user',
           content: [
             { type: 'input_image', image_url: shown.image_url.url },
+            { type: 'input_image', image_url: shown.image_url },
             { type: 'input_file', filename: 'a.txt', file_data: note },
           ],
         },
       ],
     },
-    { messages: [{ role: 'user', content: [shown, { type: 'file', file: { file_data: note, filename: 'a.txt' } }] }] },
+    {
+      messages: [
+        { role: 'user', content: [shown, shown, { type: 'file', file: { file_data: note, filename: 'a.txt' } }] },
+      ],
+    },
   ],
   [
     'allowed and custom tools',

@@ -75,6 +75,7 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
           role: 'user',
           content: [
             { type: 'text', text: 'See' },
+            { type: 'input_image', image_url: { url } },
             { type: 'image_url', image_url: { url, detail: 'low' } },
             { type: 'file', file: { file_data: note, filename: 'a.txt' } },
           ],
@@ -87,6 +88,7 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
           role: 'user',
           content: [
             { type: 'input_text', text: 'See' },
+            { type: 'input_image', image_url: url },
             { type: 'input_image', image_url: url, detail: 'low' },
             { type: 'input_file', file_data: note, filename: 'a.txt' },
           ],
