@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { codexAdapter } from '../../src/primary/cli/adapters/codex/adapter.js';
+import { codexAdapter } from '../../src/features/codex/adapter.js';
 import { type Consult, filePlace, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { installCodex, startWithCodex, stubKey, toStub } from '../../test/support/agents/codex-service.js';
 import { startResponsesApi } from '../../test/support/agents/responses-api-stub.js';

@@ -1,5 +1,5 @@
-import { acpAdapter } from '../../../src/primary/cli/adapters/acp/adapter.js';
-import type { AcpPreset, GivenVariables } from '../../../src/primary/cli/adapters/acp/presets.js';
+import { acpAdapter } from '../../../src/features/acp/adapter.js';
+import type { AcpPreset, GivenVariables } from '../../../src/features/acp/presets.js';
 import {
   type DecoderEvent,
   type ProgramVersion,

@@ -1,7 +1,7 @@
 import { chmod, copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileAdapter } from '../../../src/primary/cli/adapters/file/adapter.js';
-import { adapterKit } from '../../../src/primary/cli/adapters/file/kit.js';
+import { fileAdapter } from '../../../src/features/file/adapter.js';
+import { adapterKit } from '../../../src/features/file/kit.js';
 import type { ProgramVersion } from '../../../src/primary/cli/contract/adapter.js';
 import type { RelayError } from '../../../src/shared/errors.js';
 import { root } from '../documents/sources.js';

@@ -1,5 +1,5 @@
-import { CodexDecoder } from '../../../src/primary/cli/adapters/codex/decoder.js';
-import { CodexThread } from '../../../src/primary/cli/adapters/codex/thread.js';
+import { CodexDecoder } from '../../../src/features/codex/decoder.js';
+import { CodexThread } from '../../../src/features/codex/thread.js';
 import type { DecoderEvent, Turn } from '../../../src/primary/cli/contract/adapter.js';
 
 /** Lines that codex 0.169.0 writes. */

@@ -44,7 +44,7 @@ export interface AdapterChoice {
   readonly lineFaults: readonly string[];
 }
 
-const demoProgram = join(__dirname, '..', '..', '..', 'demo', 'main.js');
+const demoProgram = join(__dirname, '..', '..', '..', 'features', 'demo', 'program', 'main.js');
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
 /**
@@ -184,8 +184,8 @@ async function adapterOfFile(
   load: LoadModule,
 ): Promise<Adapter> {
   const givenVariables = launchEnv(env, config.cliEnv, { variable: null, value: null });
-  const { fileAdapter } = loadPart<typeof import('./file/adapter.js')>('./file/adapter.js');
-  const { adapterKit } = loadPart<typeof import('./file/kit.js')>('./file/kit.js');
+  const { fileAdapter } = loadPart<typeof import('../../../features/file/adapter.js')>('../../../features/file/adapter.js');
+  const { adapterKit } = loadPart<typeof import('../../../features/file/kit.js')>('../../../features/file/kit.js');
   const options = { command, extraArgs: config.cliArgs, env: givenVariables, kit: adapterKit };
   try {
     return fileAdapter(await load(path), options);
@@ -228,23 +228,23 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
       return claudeAdapter(command ?? ['claude'], { extraArgs, givenVariables, hasToken, hostFault: managedFault });
     }
     case 'codex': {
-      const { codexAdapter } = loadPart<typeof import('./codex/adapter.js')>('./codex/adapter.js');
+      const { codexAdapter } = loadPart<typeof import('../../../features/codex/adapter.js')>('../../../features/codex/adapter.js');
       return codexAdapter(command ?? ['codex'], { extraArgs, givenVariables });
     }
     case 'command': {
-      const { commandAdapter } = loadPart<typeof import('./command/adapter.js')>('./command/adapter.js');
+      const { commandAdapter } = loadPart<typeof import('../../../features/command/adapter.js')>('../../../features/command/adapter.js');
       const words = command ?? [''];
       // With several CLIs, the name may begin with the name of a CLI.
       const defaultModel = config.clis.length > 0 ? null : config.defaultModel;
       return commandAdapter(words, { extraArgs, ...commandModel(words, extraArgs, defaultModel) });
     }
     case 'demo': {
-      const { demoAdapter } = loadPart<typeof import('./demo/adapter.js')>('./demo/adapter.js');
+      const { demoAdapter } = loadPart<typeof import('../../../features/demo/adapter.js')>('../../../features/demo/adapter.js');
       return demoAdapter(command ?? [process.execPath, demoProgram]);
     }
     default: {
-      const { acpAdapter } = loadPart<typeof import('./acp/adapter.js')>('./acp/adapter.js');
-      const { presetOf } = loadPart<typeof import('./acp/presets.js')>('./acp/presets.js');
+      const { acpAdapter } = loadPart<typeof import('../../../features/acp/adapter.js')>('../../../features/acp/adapter.js');
+      const { presetOf } = loadPart<typeof import('../../../features/acp/presets.js')>('../../../features/acp/presets.js');
       const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
       const agentSettings = {
         extraArgs,
