@@ -1,5 +1,10 @@
 import type { CommandFeature } from './command/base/command.js';
+import { acp } from './features/acp/feature.js';
 import { audit } from './features/audit/feature.js';
+import { codex } from './features/codex/feature.js';
+import { command } from './features/command/feature.js';
+import { demo } from './features/demo/feature.js';
+import { file } from './features/file/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { retention } from './features/retention/feature.js';
@@ -14,4 +19,9 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   retention,
   mcp,
   ollama,
+  codex,
+  command,
+  demo,
+  acp,
+  file,
 ];

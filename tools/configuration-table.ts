@@ -100,10 +100,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     '[several CLIs](clis.md#several-clis), the default first, such as `claude*2,local=command:ollama run {model}`; `*2` limits the running jobs of one',
     'none',
   ],
-  MODEL_API_CLI_HOME_FILES: [
-    'files below the HOME of the service, such as a login, for a CLI with a private HOME',
-    'those of its kind ([model CLIs](clis.md))',
-  ],
   MODEL_API_DEFAULT_MODEL: [
     'model of a request that names none',
     "the first of `MODEL_API_ALLOWED_MODELS`, else the CLI's own",

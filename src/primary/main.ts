@@ -33,7 +33,7 @@ import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
 import { isolationWarnings } from './cli/accounts.js';
-import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
+import { chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { LoginFence, realPath } from './cli/process/login-fence.js';
 import { searchPathOf } from './cli/process/program.js';
@@ -118,7 +118,8 @@ export async function inspectSetup(
     const log = createLogger('silent', 'primary', noOutput);
     const cgroups = other === null ? null : other.cgroups;
     const logging = { ...silent, log, clock: systemClock, defects: new Defects(systemClock, log) };
-    return await reportSetup(config, await createHost(config, startEnvironment, logging, { cgroups }, end), asks);
+    const host = await createHost(config, startEnvironment, logging, { cgroups }, end);
+    return await reportSetup(config, host, features, asks);
   } finally {
     await end.files.remove();
   }
@@ -126,7 +127,7 @@ export async function inspectSetup(
 
 /** Resolves with whether each model CLI of these settings reports what a job costs. Rejects with a ConfigFault. */
 export async function reportsCosts(env: Environment): Promise<boolean> {
-  const { names } = await chooseAdapters(await readConfig(env, features), env, adapterLoader(systemClock));
+  const { names } = await chooseAdapters(await readConfig(env, features), env, { clock: systemClock, features });
   return names.reportCosts;
 }
 
@@ -183,7 +184,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, startEnvironment, logging, 'service', end);
-  const choice = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const choice = await chooseAdapters(config, host.env, { clock: host.clock, features });
   const { names, accountsSource, warnings, lineFaults } = choice;
   const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);

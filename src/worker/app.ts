@@ -161,7 +161,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
   addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings)] });
-  // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.
+  // A name such as claude/opus is one parameter, also if its slash is not encoded.
   addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings)] }, '/v1/models/*id');
   addFileRoutes(app, parts, throughDoor);
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { features } from '../../src/features.js';
 import { shellWords } from '../../src/shared/config/clis.js';
 import { loadConfig } from '../../src/shared/config/config.js';
 import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/errors.js';
@@ -103,7 +104,8 @@ describe('The pages of docs', () => {
     expect(starts.length).toBeGreaterThan(0);
     for (const start of starts) {
       const env = Object.fromEntries(shellWords(start).map((word) => word.split(/=(.*)/s, 2)));
-      const { cliCommand } = await loadConfig(env, () => Promise.reject(new Error('there is no file to read')));
+      const read = () => Promise.reject(new Error('there is no file to read'));
+      const { cliCommand } = await loadConfig(env, read, undefined, features);
       expect(cliCommand).not.toContain('-'); // stdin for some programs, but a part of the prompt for `llm`
     }
   });

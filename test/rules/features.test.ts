@@ -37,6 +37,25 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     retention: { pattern: /retention/i, named: {} },
+    codex: {
+      pattern: /codex/i,
+      named: Object.fromEntries(
+        ['responses', 'responses-answer', 'responses-input'].map((name) => [
+          `src/worker/openai/${name}.ts`,
+          'codex is also a client of this API, with requests of a special form',
+        ]),
+      ),
+    },
+    command: { pattern: /adapters\/command|=command\b|command(?:Adapter|Model)\b/, named: {} },
+    demo: { pattern: /\bdemo|eliza/i, named: {} },
+    acp: {
+      pattern: /\bacp|gemini|opencode|\bqwen|Agent Client Protocol|home.?files/i,
+      named: {
+        'src/primary/cli/adapters/common/offered-tools.ts': 'clients may send tools in the form of the API of Gemini',
+        'src/worker/jobs/sdk-errors.ts': 'opencode is also a client, which repeats requests',
+      },
+    },
+    file: { pattern: /adapter.?file|adapters\/file|\bkit\b|createAdapter\(\)|\bcjs/i, named: {} },
     webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
 
@@ -46,6 +65,7 @@ describe('A feature', () => {
     expect(importsThat(outside, (target) => target.startsWith('src/features')).toSorted()).toEqual([
       'src/command/command-line.ts imports src/features',
       'src/command/keys-file/key-options.ts imports src/features',
+      'src/command/verbs/model-clis.ts imports src/features',
       'src/primary/main.ts imports src/features',
       'src/worker/main.ts imports src/features',
     ]);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseCommandLine } from '../../src/command/command-line.js';
+import { features } from '../../src/features.js';
 import { shellWords } from '../../src/shared/config/clis.js';
 import { loadConfig } from '../../src/shared/config/config.js';
 import { commandsOf, isRunBy, pagesWithSnippets, runners, snippetsOf } from '../support/documents/snippets.js';
@@ -73,7 +74,7 @@ it('The service accepts all settings on the pages', async () => {
   });
   expect(shown.length).toBeGreaterThan(20);
   for (const [place, env] of shown) {
-    const config = await loadConfig(env, async () => key).catch((error: Error) => error.message);
+    const config = await loadConfig(env, async () => key, undefined, features).catch((error: Error) => error.message);
     expect([place, config]).toEqual([place, expect.objectContaining({ warnings: expect.any(Array) })]);
   }
 });

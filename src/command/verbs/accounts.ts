@@ -25,6 +25,7 @@ import {
 } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { editLines, type LineFile, withLines } from '../keys-file/keys-file-edit.js';
+import { loginPrograms } from './model-clis.js';
 
 /** Options of a new account, with the names that the accounts file uses. */
 const optionFlags = {
@@ -240,15 +241,6 @@ async function readFileOf(args: CommandArguments, context: CommandContext) {
     throw new CommandError(exitCodes.config, `accounts: ${fileFault(path, error as NodeJS.ErrnoException)}`);
   }
 }
-
-/** Command line of the login of each kind of model CLI. The programs print a link, and read a code from the terminal. */
-const loginPrograms: Readonly<Record<string, string>> = {
-  claude: 'claude auth login',
-  codex: 'codex login --device-auth',
-  gemini: 'gemini',
-  opencode: 'opencode auth login',
-  qwen: 'qwen',
-};
 
 /** Runs the login of the model CLI in this terminal, with the HOME of the account and as its owner. */
 async function logIn(

@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import { promisify } from 'node:util';
 import type { CheckReport, SetupReport, TrialAnswer } from '../../shared/api/setup.js';
 import { ConfigFault, type Environment } from '../../shared/config/config.js';
-import { cliKinds, type VariableName, variables } from '../../shared/config/variables.js';
+import { type VariableName, variables } from '../../shared/config/variables.js';
 import { formatCount, formatDuration, formatNumber, labelledRows, shellWord } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
@@ -12,6 +12,7 @@ import { type Command, type CommandArguments, type Flag, jsonFlag } from '../bas
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
+import { cliForms, cliKinds, cliSchema } from './model-clis.js';
 
 const settingFlags = {
   port: {
@@ -25,7 +26,7 @@ const settingFlags = {
     type: 'string',
     placeholder: '<kind>',
     values: cliKinds,
-    description: `${cliKinds.join(', ')}, or the path of an adapter (MODEL_API_CLI)`,
+    description: `${[...cliKinds, ...cliForms].join(', ')} (MODEL_API_CLI)`,
   },
 } as const satisfies Record<string, Flag>;
 
@@ -55,7 +56,8 @@ function settingsFrom(args: CommandArguments): Environment {
   const givenSettings = Object.entries(variableOfFlag).flatMap(([flag, name]) => {
     const value = args.value(flag);
     if (value === undefined) return [];
-    const parsed = variables[name][1].safeParse(value);
+    const schema = name === 'MODEL_API_CLI' ? cliSchema : variables[name][1];
+    const parsed = schema.safeParse(value);
     if (parsed.success) return [[name, value] as const];
     throw new CommandError(exitCodes.usage, `--${flag}: ${parsed.error.issues[0]?.message}`);
   });

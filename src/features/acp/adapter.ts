@@ -1,4 +1,5 @@
-import { cliError } from '../../shared/errors.js';
+import { rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
+import { refuseTools, toolsIn } from '../../primary/cli/adapters/common/offered-tools.js';
 import type {
   Adapter,
   Callback,
@@ -8,8 +9,7 @@ import type {
   PrivateHome,
   ProgramVersion,
 } from '../../primary/cli/contract/adapter.js';
-import { rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
-import { refuseTools, toolsIn } from '../../primary/cli/adapters/common/offered-tools.js';
+import { cliError } from '../../shared/errors.js';
 import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';
@@ -44,6 +44,8 @@ export function acpAdapter(
     env: preset.env,
     home: homeOf(preset, options),
     homeLogin: preset.credentials.length + options.homeFiles.length === 0 ? null : (preset.homeLogin ?? {}),
+    homeLoginAdvice: 'name its files in MODEL_API_CLI_HOME_FILES',
+    ...(preset.hostFolder !== undefined && { hostFolder: preset.hostFolder }),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
     learn: (consult) =>

@@ -1,8 +1,22 @@
 import { z } from 'zod';
-import type { Callback, CallbackRequest, DecoderEvent, Tool, ToolCall, ToolResult } from '../../primary/cli/contract/adapter.js';
-import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcMessage, rpcResult } from '../../primary/cli/adapters/common/json-rpc.js';
+import {
+  methodNotFound,
+  type RpcId,
+  type RpcMessage,
+  rpcFailure,
+  rpcMessage,
+  rpcResult,
+} from '../../primary/cli/adapters/common/json-rpc.js';
 import { isObject } from '../../primary/cli/adapters/common/lines.js';
 import { callResult, serverInfo, serverName } from '../../primary/cli/adapters/common/mcp.js';
+import type {
+  Callback,
+  CallbackRequest,
+  DecoderEvent,
+  Tool,
+  ToolCall,
+  ToolResult,
+} from '../../primary/cli/contract/adapter.js';
 
 /** MCP server in the request for a session. */
 export type McpServer = ReturnType<typeof serverAt>;

@@ -1,5 +1,6 @@
-import type { PrivateHome, TrialEnv } from '../../primary/cli/contract/adapter.js';
 import { serverName } from '../../primary/cli/adapters/common/mcp.js';
+import type { PrivateHome, TrialEnv } from '../../primary/cli/contract/adapter.js';
+import type { AcpAgent } from './shared.js';
 
 /** Environment variables that the program inherits from the service. */
 export type GivenVariables = Readonly<Record<string, string>>;
@@ -21,6 +22,8 @@ export interface AcpPreset {
   readonly credentials: readonly string[];
   /** Variables with which the agent uses these files; absent if it needs none. */
   readonly homeLogin?: Readonly<Record<string, string>>;
+  /** Folder with an administrator's settings for all users of the agent. */
+  readonly hostFolder?: string;
   /** Pattern of the agent's model names, if they have a form. */
   readonly modelForm?: RegExp;
   /** Set if tests show that the agent calls the client's tools at the relay's MCP server, and no others. */
@@ -157,14 +160,15 @@ const opencodeConfig = {
 const on = '1';
 
 /**
- * Presets of the agents known by name. A further agent needs an entry here and its name in `acpAgents` of the
- * configuration. Without an entry, MODEL_API_CLI=acp runs it with its default settings.
+ * Presets of the agents known by name. A further agent needs an entry here and its name in `acpAgents`. Without an
+ * entry, MODEL_API_CLI=acp runs it with its default settings.
  */
 export const presets = {
   acp: plain,
   gemini: {
     ...plain,
     command: ['gemini'],
+    hostFolder: '/etc/gemini-cli',
     args: ['--acp'],
     env: {
       ...plain.env,
@@ -192,6 +196,7 @@ export const presets = {
   opencode: {
     ...plain,
     command: ['opencode'],
+    hostFolder: '/etc/opencode',
     args: ['acp', '--pure'],
     env: {
       ...plain.env,
@@ -224,6 +229,7 @@ export const presets = {
   qwen: {
     ...plain,
     command: ['qwen'],
+    hostFolder: '/etc/qwen-code',
     args: ['--acp'],
     env: { ...plain.env, QWEN_CODE_NO_RELAUNCH: 'true', QWEN_SYSTEM_MD: '~/.qwen/system.md' },
     mode: 'default', // no tools remain, and in mode `plan` the model is ordered to plan
@@ -243,12 +249,12 @@ export const presets = {
     },
     modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter, names begin with the name of the CLI
   },
-} as const satisfies Readonly<Record<string, AcpPreset>>;
+} as const satisfies Readonly<Record<AcpAgent, AcpPreset>>;
 
 /**
  * Returns the preset of an agent. The provider of opencode, open to all users, is disabled unless `providers` names it.
  */
-export function presetOf(kind: keyof typeof presets, providers: ReadonlySet<string>): AcpPreset {
+export function presetOf(kind: AcpAgent, providers: ReadonlySet<string>): AcpPreset {
   if (kind !== 'opencode' || !providers.has(ownProvider)) return presets[kind];
   const { env } = presets.opencode;
   return {

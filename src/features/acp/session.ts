@@ -1,3 +1,14 @@
+import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
+import {
+  type RpcAnswer,
+  type RpcError,
+  type RpcId,
+  type RpcMessage,
+  rpcMessage,
+  rpcRequest,
+} from '../../primary/cli/adapters/common/json-rpc.js';
+import { JsonLines } from '../../primary/cli/adapters/common/lines.js';
+import { furtherPieces, type PromptPiece, promptPieces } from '../../primary/cli/adapters/common/transcript.js';
 import type {
   Callback,
   CallbackRequest,
@@ -12,17 +23,6 @@ import type {
   TurnWriter,
 } from '../../primary/cli/contract/adapter.js';
 import { unknownUsage } from '../../primary/cli/contract/adapter.js';
-import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
-import {
-  type RpcAnswer,
-  type RpcError,
-  type RpcId,
-  type RpcMessage,
-  rpcMessage,
-  rpcRequest,
-} from '../../primary/cli/adapters/common/json-rpc.js';
-import { JsonLines } from '../../primary/cli/adapters/common/lines.js';
-import { furtherPieces, type PromptPiece, promptPieces } from '../../primary/cli/adapters/common/transcript.js';
 import type { AgentTools } from './agent-tools.js';
 import { currentModel, modelRequest } from './choices.js';
 import { refused, type SessionMade, sessionUpdated } from './lines.js';

@@ -1,3 +1,4 @@
+import { turnFailed } from '../../primary/cli/adapters/common/failure.js';
 import {
   type DecoderEvent,
   type ToolCall,
@@ -6,7 +7,6 @@ import {
   type Usage,
   unknownUsage,
 } from '../../primary/cli/contract/adapter.js';
-import { turnFailed } from '../../primary/cli/adapters/common/failure.js';
 import { type PromptEnded, promptEnded, type RequestUsage, type SessionUpdate } from './lines.js';
 
 /** Owns the state of one turn that the agent works on. */

@@ -1,4 +1,4 @@
-import { cliError } from '../../shared/errors.js';
+import { isObject } from '../../primary/cli/adapters/common/lines.js';
 import {
   type Adapter,
   type Consult,
@@ -7,13 +7,17 @@ import {
   type PrivateHome,
   type ProgramVersion,
 } from '../../primary/cli/contract/adapter.js';
+import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import type { ModelRules } from '../../primary/cli/contract/model-rules.js';
-import { isObject } from '../../primary/cli/adapters/common/lines.js';
+import { cliError } from '../../shared/errors.js';
 import { CodexDecoder } from './decoder.js';
 import { imageInput } from './input.js';
 import { accountQuery, accountState, codexAnswers, entryOf, modelList, modelsQuery } from './lines.js';
 import { type CodexProfile, findProfile } from './profile.js';
 import { CodexThread, openingLines } from './thread.js';
+
+export const createCodex: CreateCliAdapter = ({ command }, { config, givenVariables }) =>
+  codexAdapter(command ?? ['codex'], { extraArgs: config.cliArgs, givenVariables });
 
 export interface CodexOptions {
   readonly extraArgs: readonly string[];
@@ -30,6 +34,7 @@ export function codexAdapter(command: readonly [string, ...string[]], options: C
     credentialVariable: null,
     env: {},
     home: homeFor(options.givenVariables),
+    hostFolder: '/etc/codex',
     models: null,
     learn: (consult) => learn(consult, options.extraArgs),
   };

@@ -1,4 +1,7 @@
 import type { z } from 'zod';
+import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
+import { methodNotFound, type RpcId, rpcFailure } from '../../primary/cli/adapters/common/json-rpc.js';
+import { isObject, JsonLines, jsonOf } from '../../primary/cli/adapters/common/lines.js';
 import {
   addedUsage,
   type Decoder,
@@ -13,9 +16,6 @@ import {
   unknownUsage,
 } from '../../primary/cli/contract/adapter.js';
 import { idleLimitMs } from '../../primary/cli/contract/awaited-step.js';
-import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
-import { methodNotFound, type RpcId, rpcFailure } from '../../primary/cli/adapters/common/json-rpc.js';
-import { isObject, JsonLines, jsonOf } from '../../primary/cli/adapters/common/lines.js';
 import { earlyEnd, failed, finalError, quotaReports, rejected } from './failures.js';
 import {
   type CodexLimits,

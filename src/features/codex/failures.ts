@@ -1,5 +1,3 @@
-import type { CliReason, QuotaRefusal } from '../../shared/errors.js';
-import type { QuotaReport, QuotaWindow, Turn, TurnEnd, TurnFailed } from '../../primary/cli/contract/adapter.js';
 import {
   type FailureTable,
   failedTurn,
@@ -9,6 +7,8 @@ import {
   turnFailed,
   wordsOfApi,
 } from '../../primary/cli/adapters/common/failure.js';
+import type { QuotaReport, QuotaWindow, Turn, TurnEnd, TurnFailed } from '../../primary/cli/contract/adapter.js';
+import type { CliReason, QuotaRefusal } from '../../shared/errors.js';
 import type { CodexError, CodexLimits } from './lines.js';
 
 const table: FailureTable = {

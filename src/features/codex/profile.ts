@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { cliError } from '../../shared/errors.js';
+import { jsonOf } from '../../primary/cli/adapters/common/lines.js';
 import { type Consult, type Effort, filePlace } from '../../primary/cli/contract/adapter.js';
 import { allEfforts } from '../../primary/cli/contract/model-rules.js';
-import { jsonOf } from '../../primary/cli/adapters/common/lines.js';
+import { cliError } from '../../shared/errors.js';
 import { codexAnswers, configQuery } from './lines.js';
 import type { DefaultEfforts } from './thread.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { cliError } from '../../shared/errors.js';
-import type { Effort, Turn, TurnInput, TurnWriter } from '../../primary/cli/contract/adapter.js';
 import { rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
+import type { Effort, Turn, TurnInput, TurnWriter } from '../../primary/cli/contract/adapter.js';
+import { cliError } from '../../shared/errors.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
 /** Ids of the relay's requests, which the answers repeat. The ids of a thread's start and end also have its number. */

@@ -1,3 +1,5 @@
+import { PrintedText } from '../../primary/cli/adapters/common/lines.js';
+import { promptOf } from '../../primary/cli/adapters/common/transcript.js';
 import {
   type Adapter,
   crashed,
@@ -8,8 +10,16 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../../primary/cli/contract/adapter.js';
-import { PrintedText } from '../../primary/cli/adapters/common/lines.js';
-import { promptOf } from '../../primary/cli/adapters/common/transcript.js';
+import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
+import { commandModel } from './models.js';
+
+/** Creates the adapter of a program. With several CLIs, the name of a model may begin with the name of a CLI. */
+export const createCommand: CreateCliAdapter = ({ command }, { config }) => {
+  const words = command ?? [''];
+  const extraArgs = config.cliArgs;
+  const defaultModel = config.clis.length > 0 ? null : config.defaultModel;
+  return commandAdapter(words, { extraArgs, ...commandModel(words, extraArgs, defaultModel) });
+};
 
 export interface CommandOptions {
   readonly extraArgs: readonly string[];

@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import { z } from 'zod';
-import { cliReasons } from '../../shared/errors.js';
+import { JsonLines, jsonOf } from '../../primary/cli/adapters/common/lines.js';
 import {
   type Adapter,
   type Attachment,
@@ -22,7 +23,8 @@ import {
   type TurnInput,
   unknownUsage,
 } from '../../primary/cli/contract/adapter.js';
-import { JsonLines, jsonOf } from '../../primary/cli/adapters/common/lines.js';
+import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
+import { cliReasons } from '../../shared/errors.js';
 
 const maxLineLength = 1024 * 1024;
 
@@ -55,6 +57,10 @@ const call = z
   .transform(({ id, name, input }) => ({ type: 'call' as const, call: { id, name, input: JSON.stringify(input) } }));
 
 const lineSchema = z.discriminatedUnion('type', [delta, thought, call, end, error]);
+
+const program = join(__dirname, 'program', 'main.js');
+
+export const createDemo: CreateCliAdapter = ({ command }) => demoAdapter(command ?? [process.execPath, program]);
 
 /** Adapter for the demo model's program, which reads and writes JSON lines, with many turns per process. */
 export function demoAdapter(command: readonly [string, ...string[]]): Adapter {

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { cliError, cliReasons, RelayError } from '../../shared/errors.js';
 import {
   type Adapter,
   type Consult,
@@ -10,6 +9,7 @@ import {
   quotaWindowNames,
   requestKinds,
 } from '../../primary/cli/contract/adapter.js';
+import { cliError, cliReasons, RelayError } from '../../shared/errors.js';
 import type { CreateAdapter } from './kit.js';
 
 const text = z.string();

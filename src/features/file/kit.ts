@@ -1,6 +1,12 @@
-import { type Adapter, type Consult, crashed, type ProgramVersion, unknownUsage } from '../../primary/cli/contract/adapter.js';
 import { JsonLines, jsonOf, LineSplitter } from '../../primary/cli/adapters/common/lines.js';
 import { promptOf } from '../../primary/cli/adapters/common/transcript.js';
+import {
+  type Adapter,
+  type Consult,
+  crashed,
+  type ProgramVersion,
+  unknownUsage,
+} from '../../primary/cli/contract/adapter.js';
 
 export type * from '../../primary/cli/contract/adapter.js';
 

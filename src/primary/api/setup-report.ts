@@ -4,7 +4,7 @@ import { localUrl } from '../../shared/config/addresses.js';
 import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
 import { CliAccounts, isolationWarnings } from '../cli/accounts.js';
-import { type AdapterChoice, adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
+import { type AdapterChoice, type AdapterSources, chooseAdapters } from '../cli/adapters/registry.js';
 import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
@@ -20,33 +20,25 @@ import { portUrlsOf, setupReportOf } from '../observe/status.js';
  * would refuse. With `asks`, the default model also answers a
  * question.
  */
-export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
-  const { names, accountsSource: source, warnings } = await chooseWithoutFaults(config, host);
-  const { apiKeys, namedKeys, madeKeys } = config;
-  const digests = new Set([...apiKeys, ...namedKeys, ...(madeKeys ?? [])].map(({ digest }) => digest));
-  const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
-  const observerOf = cliMetrics();
-  const noJobs = {
-    observerOf: ({ name }: { readonly name: string }) => observerOf(name),
-    onChecked: () => {},
-    onCircuit: () => {},
-    waitingJobs: () => [],
-    awaited: () => new Set<string>(),
-    isReady: () => false,
-    clients: new SeenClients(),
-  };
+export async function reportSetup(
+  config: Config,
+  host: Host,
+  features: AdapterSources['features'],
+  asks: boolean,
+): Promise<CheckReport> {
+  const { names, accountsSource: source, warnings } = await chooseWithoutFaults(config, host, features);
+  const context = contextWithoutJobs(config, host);
   const serials = { last: 0 };
-  const context = { ...noJobs, redactor };
   const serviceClis = createModelClis(config, host, names, context, serials);
   const accounts = new CliAccounts(serviceClis, { config, host, names, serials, context }, () => null, source?.first);
-  redactor.replaceTokens(accounts.secrets);
+  context.redactor.replaceTokens(accounts.secrets);
   const { clis } = accounts;
   const router = new ModelRouter(names, serviceClis, undefined, accounts);
   const firsts = serviceClis.map((cli) => accounts.firstOf(cli));
   await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
   const firstOf = (cli: ModelCli) => accounts.firstOf(cli);
-  const features = { sizes: { sizesOf: () => null }, pdfs: { isMissing: false } }; // the report shows none of them
-  const parts = { config, clock: host.clock, ...features, firstOf };
+  const unshown = { sizes: { sizesOf: () => null }, pdfs: { isMissing: false } };
+  const parts = { config, clock: host.clock, ...unshown, firstOf };
   const models = await new ModelCatalog(serviceClis, router, parts).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';
@@ -57,7 +49,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     host,
     url: localUrl(config.host, config.port),
     portUrls: portUrlsOf(config.featurePorts, ({ number }) => (number === null ? null : localUrl(config.host, number))),
-    keys: [...apiKeys, ...namedKeys].map(({ name }) => name),
+    keys: [...config.apiKeys, ...config.namedKeys].map(({ name }) => name),
     clis,
     commandOf: (cli) => cli.commandLine(),
     models,
@@ -71,8 +63,30 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   return trial === undefined ? report : { ...report, asked: trial };
 }
 
-async function chooseWithoutFaults(config: Config, host: Host): Promise<AdapterChoice> {
-  const choice = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+/** Returns the context of model CLIs that run no jobs. */
+function contextWithoutJobs(config: Config, host: Host) {
+  const { apiKeys, namedKeys, madeKeys } = config;
+  const digests = new Set([...apiKeys, ...namedKeys, ...(madeKeys ?? [])].map(({ digest }) => digest));
+  const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
+  const observerOf = cliMetrics();
+  return {
+    redactor,
+    observerOf: ({ name }: { readonly name: string }) => observerOf(name),
+    onChecked: () => {},
+    onCircuit: () => {},
+    waitingJobs: () => [],
+    awaited: () => new Set<string>(),
+    isReady: () => false,
+    clients: new SeenClients(),
+  };
+}
+
+async function chooseWithoutFaults(
+  config: Config,
+  host: Host,
+  features: AdapterSources['features'],
+): Promise<AdapterChoice> {
+  const choice = await chooseAdapters(config, host.env, { clock: host.clock, features });
   if (choice.lineFaults.length > 0) throw new ConfigFault(choice.lineFaults, [...config.warnings, ...choice.warnings]);
   return choice;
 }

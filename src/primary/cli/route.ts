@@ -29,7 +29,7 @@ export type OwnModels = ReadonlySet<string>;
 
 /**
  * Resolves names of models. With one CLI, names are as the CLI lists them. With several, a name consists of the CLI and
- * the model, as in `codex/gpt-5`; models of the first CLI also have short names; a CLI's name alone means its default.
+ * the model, as in `claude/opus`; models of the first CLI also have short names; a CLI's name alone means its default.
  * A name is resolved in this order: model of its CLI, alias, name of the CLI with a model, alias `*` for all other
  * names. Any other name is passed to the CLI. An alias is never resolved twice.
  */

@@ -7,6 +7,7 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
+import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
@@ -73,6 +74,8 @@ export type CreatePrimaryPart = (core: PrimaryCore) => PrimaryPart;
 export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables> extends SharedFeature<V> {
   /** Tables of the feature in the store. A name must never change, and never have another meaning: a store has old rows. */
   readonly tables: readonly StoreTable[];
+  /** Model CLIs that the feature adds. */
+  readonly clis?: AdapterFamily;
   /** Loads the code that these values need. */
   loadPrimary(values: ValuesOf<V>): Promise<CreatePrimaryPart>;
 }

@@ -130,10 +130,10 @@ export interface Arrival {
   readonly isAfterAnswer: boolean;
 }
 
-/** A request this soon after an answer counts as a side request: qwen sends them after 0.04 s. */
+/** A request this soon after an answer counts as a side request: a coding agent sends them after 0.04 s. */
 const afterMs = 1000;
 /**
- * Requests this close together count as side requests: opencode asks for a title 0.5 to 1.7 s before the answer's
+ * Requests this close together count as side requests: one coding agent asks for a title 0.5 to 1.7 s before the answer's
  * request.
  */
 const beforeMs = 2500;

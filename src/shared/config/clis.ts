@@ -27,34 +27,71 @@ export function shellWords(line: string): string[] {
   return words;
 }
 
-/** Absolute path of a JavaScript file with an adapter. */
-export type AdapterFile = `/${string}`;
-
-const pattern = /^\/.*\.[cm]?js$/;
-
-export function isAdapterFile(text: string): text is AdapterFile {
-  return pattern.test(text);
+/** Kinds of model CLIs that belong together, as the configuration sees them. */
+export interface CliFamily {
+  /** Values of MODEL_API_CLI, which are also kinds in MODEL_API_CLIS. */
+  readonly kinds: readonly string[];
+  /** Further values that are kinds, such as paths of files. */
+  readonly form?: { readonly pattern: RegExp; readonly text: string };
+  /** Kinds without a default program. */
+  readonly commandNeeded?: readonly string[];
+  /** Entry of MODEL_API_CLIS, for error messages. */
+  readonly example?: string;
+  /** Command line of the login, by kind. The programs print a link, and read a code from the terminal. */
+  readonly logins?: Readonly<Record<string, string>>;
+  /** Returns contradictions between the variables. Ignores variables that could not be read. */
+  findFaults?(values: Partial<Values>): readonly string[];
 }
 
-/** Schema of a kind of model CLI, or of a file with an adapter. */
-export function kindOrFile<Kind extends string>(kinds: readonly Kind[]) {
-  return z.string().transform((value, context): Kind | AdapterFile => {
-    const kind = kinds.find((known) => known === value);
-    if (kind !== undefined) return kind;
-    if (isAdapterFile(value)) return value;
+/** Model CLI of the core, which is the default. */
+export const claudeFamily = {
+  kinds: ['claude'],
+  example: 'claude',
+  logins: { claude: 'claude auth login' },
+} as const satisfies CliFamily;
+
+interface FeatureWithClis {
+  readonly clis?: CliFamily;
+}
+
+/** Returns the families of model CLIs of the core and of these features. */
+export function cliFamiliesOf(features: readonly FeatureWithClis[]): readonly CliFamily[] {
+  return [claudeFamily, ...features.flatMap(({ clis }) => clis ?? [])];
+}
+
+/** Returns the values of MODEL_API_CLI that are words. */
+export function cliKindsOf(families: readonly CliFamily[]): readonly string[] {
+  return ['auto', ...families.flatMap(({ kinds }) => kinds)];
+}
+
+/** Returns the family with this kind; undefined if there is none. */
+export function familyOf<Family extends CliFamily>(kind: string, families: readonly Family[]): Family | undefined {
+  return families.find(({ kinds, form }) => kinds.includes(kind) || form?.pattern.test(kind) === true);
+}
+
+/** Returns the schemas of the variables that name kinds of model CLIs. */
+export function cliSchemas(families: readonly CliFamily[]) {
+  return { MODEL_API_CLI: cliKind(families), MODEL_API_CLIS: cliList(families) } as const;
+}
+
+function cliKind(families: readonly CliFamily[]): z.ZodType<string> {
+  const kinds = cliKindsOf(families);
+  const forms = families.flatMap(({ form }) => (form === undefined ? [] : [form]));
+  return z.string().transform((value, context) => {
+    if (kinds.includes(value) || forms.some(({ pattern }) => pattern.test(value))) return value;
     const listed = `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}`;
     const close = nearest(value, kinds);
     const advice = close === null ? '' : `. Did you mean ${close}?`;
-    context.addIssue(`must be ${listed}, or the absolute path of an adapter (.js, .cjs, .mjs)${advice}`);
+    context.addIssue(`must be ${listed}${forms.map(({ text }) => `, or ${text}`).join('')}${advice}`);
     return z.NEVER;
   });
 }
 
 /** Entry of MODEL_API_CLIS. */
-export interface ListedCli<Kind extends string> {
+export interface ListedCli {
   /** Name of the CLI, which is also the prefix of its models' names. */
   readonly name: string;
-  readonly kind: Kind | AdapterFile;
+  readonly kind: string;
   /** Maximum number of running jobs; null if only the slots limit them. */
   readonly maxRunning: number | null;
   /** Program and its arguments; null selects the default of the kind. */
@@ -63,17 +100,17 @@ export interface ListedCli<Kind extends string> {
 
 /** Limit of entries, because each CLI has its own processes, metrics and label. */
 const maxClis = 8;
-const form = 'claude, codex*2, local=command:ollama run {model}';
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,31}$/;
 /** Pattern of the parts between commas. Commas within quotes belong to a command. */
 const betweenCommas = /(?:[^,'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*"|['"\\])+/g;
 
-/** Schema of MODEL_API_CLIS. The first CLI is the default one. */
-export function cliList<Kind extends string>(kinds: readonly Kind[]) {
-  return z.string().transform((value, context): readonly ListedCli<Kind>[] => {
-    const listed: ListedCli<Kind>[] = [];
+/** Returns the schema of MODEL_API_CLIS. The first CLI is the default one. */
+function cliList(families: readonly CliFamily[]): z.ZodType<readonly ListedCli[]> {
+  const form = families.flatMap(({ example }) => example ?? []).join(', ');
+  return z.string().transform((value, context) => {
+    const listed: ListedCli[] = [];
     for (const part of (value.match(betweenCommas) ?? []).map((text) => text.trim()).filter((text) => text !== '')) {
-      const found = listedCli(part, kinds);
+      const found = listedCli(part, families, form);
       const isTwice = typeof found !== 'string' && listed.some(({ name }) => name === found.name);
       const fault = isTwice ? `must not name a CLI twice: ${part}` : found;
       if (typeof fault !== 'string') listed.push(fault);
@@ -89,15 +126,17 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
 }
 
 /** Parses one entry. Returns a sentence about the fault if it is invalid. */
-function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): ListedCli<Kind> | string {
+function listedCli(part: string, families: readonly CliFamily[], form: string): ListedCli | string {
   const { entry, maxRunning } = withoutLimit(part);
   if (maxRunning !== null && !(maxRunning >= 1 && maxRunning <= 1024)) {
     return `must limit the running jobs to 1 to 1024, as in ${form}: ${part}`;
   }
-  const [, prefix, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(entry) ?? [];
-  const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
-  const name = prefix ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
-  if (kind === undefined) return `must be CLIs such as ${form}; ${part} is not one of ${kinds.join(', ')}`;
+  const [, prefix, kind = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(entry) ?? [];
+  const name = prefix ?? kind.replace(/^.*\/|\.[cm]?js$/g, '');
+  if (familyOf(kind, families) === undefined) {
+    const kinds = families.flatMap((family) => family.kinds);
+    return `must be CLIs such as ${form}; ${part} is not one of ${kinds.join(', ')}`;
+  }
   if (!namePattern.test(name)) return `must give names of small letters, digits, - and _, as in ${form}`;
   try {
     const [program, ...args] = words === undefined ? [] : shellWords(words);
@@ -116,30 +155,15 @@ function withoutLimit(part: string): { readonly entry: string; readonly maxRunni
 }
 
 /** Returns the maximum number of running jobs of each CLI that has a limit, by its name. */
-export function cliLimits(clis: readonly ListedCli<string>[]): Readonly<Record<string, number>> {
+export function cliLimits(clis: readonly ListedCli[]): Readonly<Record<string, number>> {
   return Object.fromEntries(clis.flatMap(({ name, maxRunning }) => (maxRunning === null ? [] : [[name, maxRunning]])));
 }
 
-/**
- * Returns how a program of `command` handles models. `takesModel` is whether its arguments contain `{model}`; if not,
- * it has a single model, whatever a request names. `ownName` is the model of a request that names none.
- */
-export function commandModel(
-  [program, ...args]: readonly [program: string, ...args: string[]],
-  extraArgs: readonly string[],
-  defaultModel: string | null,
-) {
-  return {
-    takesModel: [...args, ...extraArgs].some((word) => word.includes('{model}')),
-    ownName: defaultModel ?? program.split('/').at(-1) ?? program,
-  };
-}
-
 /** Returns the faults of the variables about several CLIs. Ignores variables that could not be read. */
-export function clisFaults(values: Partial<Values>): string[] {
+export function clisFaults(values: Partial<Values>, families: readonly CliFamily[]): string[] {
   const { MODEL_API_CLIS: clis } = values;
   if (clis === undefined || clis.length === 0) return [];
-  return [...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
+  return [...besides(values), ...clis.flatMap((cli) => commandFaults(cli, families))];
 }
 
 /** Returns faults for variables about a single CLI, which are ambiguous in addition to a list. */
@@ -156,24 +180,13 @@ function besides(values: Partial<Values>): string[] {
   );
 }
 
-type NamedEntry = Values['MODEL_API_CLIS'][number];
-
-function commandFaults({ name, kind, command }: NamedEntry): string[] {
-  return (kind === 'command' || kind === 'acp') && command === null
-    ? [`MODEL_API_CLIS: ${name} needs its command, as in ${name}=${kind}:program --flag`]
-    : [];
+/** Whether a model CLI of this kind has no default program. */
+export function needsCommand(kind: string, families: readonly CliFamily[]): boolean {
+  return families.some(({ commandNeeded = [] }) => commandNeeded.includes(kind));
 }
 
-/** Returns a fault if a request without a model would find none. */
-function defaultFaults(values: Partial<Values>): string[] {
-  const {
-    MODEL_API_CLIS: [first] = [],
-    MODEL_API_DEFAULT_MODEL: model,
-    MODEL_API_ALLOWED_MODELS: allowed = [],
-  } = values;
-  if (allowed.length > 0) return []; // the first allowed model is the default
-  if (first?.kind !== 'command' || first.command === null || model !== null) return [];
-  return commandModel(first.command, [], null).takesModel
-    ? [`MODEL_API_DEFAULT_MODEL: must be set when the command of the first CLI, ${first.name}, contains {model}`]
+function commandFaults({ name, kind, command }: ListedCli, families: readonly CliFamily[]): string[] {
+  return needsCommand(kind, families) && command === null
+    ? [`MODEL_API_CLIS: ${name} needs its command, as in ${name}=${kind}:program --flag`]
     : [];
 }

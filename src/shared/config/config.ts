@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
 import { frontWarnings, isLoopback, isPrivateUrl, isWildcard, portFaults } from './addresses.js';
-import { clisFaults, commandModel } from './clis.js';
+import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
 import { type ConfiguredFeature, portsOf, secretNames, variablesOf } from './feature-variables.js';
 import { OptionTable } from './key-options.js';
@@ -49,7 +49,8 @@ export async function loadConfig(
   features: readonly ConfiguredFeature[] = [],
 ) {
   const faults: string[] = [];
-  const parsed = parseVariables(env, ownVariables, faults) as Parsed;
+  const families = cliFamiliesOf(features);
+  const parsed = parseVariables(env, coreVariables(families), faults) as Parsed;
   const { featureValues, unknown } = parseFeatures(env, features, faults);
   const files = { read, modeOf };
   const keyOptions = new OptionTable(features);
@@ -59,8 +60,8 @@ export async function loadConfig(
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   const featurePorts = portsOf(features, featureValues);
-  faults.push(...contradictions(parsed, keys), ...signOnFaults(parsed), ...clisFaults(parsed));
-  faults.push(...portFaults(parsed, featurePorts));
+  faults.push(...families.flatMap((family) => family.findFaults?.(parsed) ?? []), ...portFaults(parsed, featurePorts));
+  faults.push(...contradictions(parsed, keys, families), ...signOnFaults(parsed), ...clisFaults(parsed, families));
   faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
@@ -124,9 +125,11 @@ type Parsed = Partial<Values>;
 
 type NamedVariable = readonly [name: string, schema: z.ZodType, fallback: string | null];
 
-const ownVariables = Object.entries(variables).map(
-  ([name, [, schema, fallback]]): NamedVariable => [name, schema, fallback],
-);
+/** Returns the variables of the core. The features add kinds of model CLIs to two of them. */
+function coreVariables(families: readonly CliFamily[]): readonly NamedVariable[] {
+  const schemas: Readonly<Record<string, z.ZodType>> = cliSchemas(families);
+  return Object.entries(variables).map(([name, [, schema, fallback]]) => [name, schemas[name] ?? schema, fallback]);
+}
 
 /** Parses the variables of features. Also warns of set variables that neither the core nor a feature has. */
 function parseFeatures(env: Environment, features: readonly ConfiguredFeature[], faults: string[]) {
@@ -201,7 +204,7 @@ function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean
 }
 
 /** Returns the faults of variables that contradict each other. Ignores variables that could not be read. */
-function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
+function contradictions(values: Parsed, keys: LoadedKeys | null, families: readonly CliFamily[]): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
   const isSignedOn = values.MODEL_API_USER_HEADER !== null;
@@ -219,31 +222,15 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   }
   if (values.MODEL_API_SEARCH_TOKEN_FILE != null && typeof values.MODEL_API_SEARCH === 'string')
     faults.push('MODEL_API_SEARCH_TOKEN_FILE: needs MODEL_API_SEARCH to be mcp:URL');
-  if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
-  if (values.MODEL_API_CLI === 'acp' && values.MODEL_API_CLI_COMMAND === null) {
-    faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is acp');
-  }
+  const { MODEL_API_CLI: kind, MODEL_API_CLI_COMMAND: command } = values;
+  if (kind !== undefined && command === null && needsCommand(kind, families))
+    faults.push(`MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is ${kind}`);
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
   const hasOneSpelling = values.MODEL_API_CLIS?.length === 0;
   if (hasOneSpelling && model && allowed && allowed.length > 0 && !allowed.includes(model)) {
     faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not in MODEL_API_ALLOWED_MODELS`);
   }
   return faults;
-}
-
-/** Returns faults of the models of a program: an answer must never name a model that has not answered. */
-function commandContradictions(values: Parsed): string[] {
-  const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: extraArgs } = values;
-  const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
-  if (command === null) return ['MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is command'];
-  if (command === undefined || extraArgs === undefined || model === undefined) return [];
-  const { takesModel, ownName } = commandModel(command, extraArgs, model);
-  const namesNone = model === null && allowed?.length === 0;
-  if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command contains {model}'];
-  const otherNames = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
-  if (otherNames.length === 0) return [];
-  const cause = `the command does not contain {model}, so only ${ownName} can answer`;
-  return [`MODEL_API_ALLOWED_MODELS: must not name ${otherNames.join(', ')}: ${cause}`];
 }
 
 /** Returns the accepted host names; null accepts every name. */

@@ -14,7 +14,7 @@ export interface FallbackRule {
   readonly fallbacks: readonly FallbackModel[];
 }
 
-const form = 'must be models in order, such as claude/opus>claude@spare/opus>codex';
+const form = 'must be models in order, such as claude/opus>claude@spare/opus>claude/sonnet';
 
 /** Schema of rules separated by commas. The CLIs check whether the models exist. */
 export const fallbackRules = z.string().transform((value, context): readonly FallbackRule[] => {
@@ -39,7 +39,7 @@ function readRule(text: string): FallbackRule | null {
   return isWhole && first?.account === null ? { model: first.name, fallbacks } : null;
 }
 
-/** Parses a model such as `codex/gpt-5` or, with an account, `claude@spare/opus`. */
+/** Parses a model such as `claude/opus` or, with an account, `claude@spare/opus`. */
 function readModel(text: string): FallbackModel | null {
   const [, cli = '', account = null, model = ''] = /^([^@/]+)@([^@/]+)(\/.+)?$/.exec(text) ?? ['', text];
   const name = cli + model;

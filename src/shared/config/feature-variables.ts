@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
 
 /**
@@ -39,13 +40,14 @@ export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
 };
 
-/** Everything about a feature that the configuration reads: its variables with their checks, its headers, and its options of keys. */
+/** Everything about a feature that the configuration reads: its variables with their checks, its headers, its options of keys and its model CLIs. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
   /** Headers of requests that may run a background job. No proxy may use their names for people. */
   readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   readonly keyOptions: Readonly<Record<string, FeatureKeyOption>>;
   readonly port?: FeaturePort;
+  readonly clis?: CliFamily;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */

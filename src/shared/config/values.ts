@@ -69,7 +69,8 @@ export function size(min: number, max: number) {
     .pipe(z.number().min(min, message).max(max, message));
 }
 
-const list = z.string().transform((value) =>
+/** Schema of words separated by commas. */
+export const list = z.string().transform((value) =>
   value
     .split(',')
     .map((item) => item.trim())
@@ -210,13 +211,6 @@ export const userNames = list.refine(
 export const variableNames = list.refine(
   (items) => items.every((item) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(item)),
   'must be names of environment variables separated by commas',
-);
-
-/** Schema of paths below a folder. */
-export const homePaths = list.refine(
-  (items) =>
-    items.every((item) => !item.startsWith('/') && !item.split('/').some((part) => ['', '.', '..'].includes(part))),
-  'must be paths below HOME separated by commas, such as .config/agent/auth.json',
 );
 
 /** Name that stands for a model. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
-import { cliList, kindOrFile } from './clis.js';
+import { claudeFamily, cliSchemas } from './clis.js';
 import { fallbackRules } from './fallbacks.js';
 import {
   otlpEndpoint,
@@ -19,7 +19,6 @@ import {
   command,
   flag,
   headerName,
-  homePaths,
   host,
   hosts,
   integer,
@@ -46,10 +45,8 @@ import {
  */
 type Variable = readonly [key: string | null, schema: z.ZodType, fallback: string | null];
 
-/** Agents of the Agent Client Protocol that have a name here, and `acp` for any other agent. */
-export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen'] as const;
-export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
-const [, ...namedKinds] = cliKinds;
+/** Schemas for a core without features. */
+const coreClis = cliSchemas([claudeFamily]);
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 const switchPositions = ['on', 'off'] as const;
@@ -115,12 +112,11 @@ export const variables = {
   MODEL_API_MAX_BATCH_LINES: ['maxBatchLines', integer(1, 10_000_000), '50000'],
   MODEL_API_FILES_TTL_SECONDS: ['fileTtlMs', seconds(1, 365 * daySeconds), '2592000'],
   MODEL_API_READ_BACK: ['readBack', flag, 'true'],
-  MODEL_API_CLI: ['cli', kindOrFile(cliKinds), 'auto'],
+  MODEL_API_CLI: ['cli', coreClis.MODEL_API_CLI, 'auto'],
   MODEL_API_CLI_COMMAND: ['cliCommand', command, null],
   MODEL_API_CLI_ARGS: ['cliArgs', words, ''],
   MODEL_API_CLI_ENV: ['cliEnv', variableNames, ''],
-  MODEL_API_CLIS: ['clis', cliList(namedKinds), ''],
-  MODEL_API_CLI_HOME_FILES: ['cliHomeFiles', homePaths, ''],
+  MODEL_API_CLIS: ['clis', coreClis.MODEL_API_CLIS, ''],
   MODEL_API_DEFAULT_MODEL: ['defaultModel', modelName, null],
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
   MODEL_API_MODEL_ALIASES: ['modelAliases', modelAliases, ''],

@@ -111,8 +111,8 @@ async function prepareAccount(
   const token = line.tokenFile === null ? null : await readToken(line.tokenFile);
   const { homeLogin = {} } = line.home === null ? {} : own;
   if (homeLogin === null) {
-    const how = own.name === 'acp' ? ': name its files in MODEL_API_CLI_HOME_FILES' : '';
-    throw new Error(`${cli} has no login in its HOME, so ${line.name} cannot be an account of it${how}`);
+    const advice = own.homeLoginAdvice === undefined ? '' : `: ${own.homeLoginAdvice}`;
+    throw new Error(`${cli} has no login in its HOME, so ${line.name} cannot be an account of it${advice}`);
   }
   const { HOME: _, ...others } = env;
   const accountEnv = line.home === null ? others : { ...others, ...homeLogin, HOME: place };

@@ -1,23 +1,19 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Adapter } from '../contract/adapter.js';
 import { jsonOf } from './common/lines.js';
 
 /**
- * Folders with an administrator's settings for all users of an agent. Claude's settings are examined in detail below.
+ * Returns warnings about settings of this host that apply to the jobs of this model CLI. Claude's settings are examined
+ * in detail.
  */
-const folders: Readonly<Record<string, string>> = {
-  codex: '/etc/codex',
-  gemini: '/etc/gemini-cli',
-  opencode: '/etc/opencode',
-  qwen: '/etc/qwen-code',
-};
-
-/** Returns warnings about settings of this host that apply to the jobs of this kind of model CLI. */
-export async function hostSettings(kind: string): Promise<readonly string[]> {
-  if (kind === 'claude') return managedWarnings();
-  const folder = folders[kind];
-  const names = folder === undefined ? [] : await readdir(folder).catch(() => []);
-  return names.length === 0 ? [] : [`${folder} may apply to each job of ${kind}: ${names.sort().join(', ')}`];
+export async function hostSettings({
+  name,
+  hostFolder: folder,
+}: Pick<Adapter, 'name' | 'hostFolder'>): Promise<readonly string[]> {
+  if (name === 'claude') return managedWarnings();
+  const files = folder === undefined ? [] : await readdir(folder).catch(() => []);
+  return files.length === 0 ? [] : [`${folder} may apply to each job of ${name}: ${files.sort().join(', ')}`];
 }
 
 /** Folder of claude's managed settings, which no flag disables. */

@@ -383,7 +383,7 @@ export interface ProgramVersion {
 
 /** Private folder (0700) for each process, removed with it. All paths are relative to the folder. */
 export interface PrivateHome {
-  /** Environment variables that name subfolders, which are created: `{ HOME: '.', CODEX_HOME: '.codex' }`. */
+  /** Environment variables that name subfolders, which are created: `{ HOME: '.', CLI_HOME: '.cli' }`. */
   readonly variables: Readonly<Record<string, string>>;
   /** Files to create before the start, with mode 0600. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
@@ -435,6 +435,10 @@ export interface Adapter {
   readonly home?: PrivateHome;
   /** Variables with which the program uses the login in its HOME; none if absent, null if it has no login there. */
   readonly homeLogin?: Readonly<Record<string, string>> | null;
+  /** How the operator can give it a login in its HOME, if `homeLogin` is null. */
+  readonly homeLoginAdvice?: string;
+  /** Folder with an administrator's settings for all users of the program; absent if none is known. */
+  readonly hostFolder?: string;
   /** Login that the program renews itself; absent if the program gets a permanent credential or needs no login. */
   readonly login?: FileLogin;
   /** Models that a request may name, the default first; null if only the program knows them. */

@@ -272,7 +272,7 @@ const defaultLimitMs = 10_000;
  * answer, and twice as long on a busy host.
  */
 const stdinLimitMs = 20_000;
-/** Largest output to store, characters. Codex lists its models in 750,000. */
+/** Largest output to store, characters. A list of models may have 750,000. */
 const maxLength = 4 * 1024 * 1024;
 /** Largest output after a question on stdin. It must be small: each new piece causes a search of the whole output. */
 const maxStdinAnswerLength = 1024 * 1024;

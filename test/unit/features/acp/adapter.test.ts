@@ -1,7 +1,7 @@
 import { type AcpOptions, acpAdapter } from '../../../../src/features/acp/adapter.js';
 import { type AcpPreset, presets } from '../../../../src/features/acp/presets.js';
+import { acpAgents } from '../../../../src/features/acp/shared.js';
 import { type Consult, type PrivateHome, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { acpAgents } from '../../../../src/shared/config/variables.js';
 import { bare, hello, learned, lineOf, result } from '../../../support/agents/acp-lines.js';
 
 const options = { extraArgs: [], givenVariables: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };

@@ -1,18 +1,5 @@
-import type {
-  ProgramVersion,
-  Tool,
-  ToolOffer,
-  ToolResult,
-} from '../../../../src/primary/cli/contract/adapter.js';
-import {
-  bare,
-  callback,
-  hello,
-  learned,
-  PlayedAgent,
-  result,
-  update,
-} from '../../../support/agents/acp-lines.js';
+import type { ProgramVersion, Tool, ToolOffer, ToolResult } from '../../../../src/primary/cli/contract/adapter.js';
+import { bare, callback, hello, learned, PlayedAgent, result, update } from '../../../support/agents/acp-lines.js';
 
 const withMcp = { ...hello, agentCapabilities: { mcpCapabilities: { http: true } } };
 const ended = { stopReason: 'end_turn' };

@@ -1,9 +1,4 @@
-import {
-  DynamicTools,
-  itemsOf,
-  nameForClient,
-  nameForCodex,
-} from '../../../../src/features/codex/input.js';
+import { DynamicTools, itemsOf, nameForClient, nameForCodex } from '../../../../src/features/codex/input.js';
 
 const tool = (schema: object, description = 'Notes.') => ({
   name: 'note',

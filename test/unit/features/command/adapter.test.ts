@@ -1,4 +1,5 @@
-import { commandAdapter } from '../../../../src/features/command/adapter.js';
+import { commandAdapter, createCommand } from '../../../../src/features/command/adapter.js';
+import { commandModel } from '../../../../src/features/command/models.js';
 import {
   type DecoderEvent,
   type Exit,
@@ -7,7 +8,8 @@ import {
   plainLaunch,
   unknownUsage,
 } from '../../../../src/primary/cli/contract/adapter.js';
-import { commandModel } from '../../../../src/shared/config/clis.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 function adapterOf(
   command: readonly [string, ...string[]],
@@ -126,5 +128,18 @@ describe('The command adapter', () => {
     [{ signal: 'SIGKILL', stderr: 'oom' }, 'the model CLI was ended by SIGKILL', { stderr: 'oom' }],
   ])('fails otherwise, with stderr beside the message: %j', async (exit, message, more) => {
     expect(await exitEvents(exit)).toEqual([{ type: 'turn-failed', reason: 'crashed', message, ...more }]);
+  });
+});
+
+describe('The adapter of the configured program', () => {
+  it('offers its one model, or any if it takes a model', async () => {
+    const modelsOf = async (text: string, more: Readonly<Record<string, string>> = {}) => {
+      const config = await loadConfig({ MODEL_API_CLI_COMMAND: text, ...more }, async () => '');
+      const settings = { config, env: {}, givenVariables: {}, clock: new FakeClock() };
+      return (await createCommand({ name: 'command', kind: 'command', command: config.cliCommand }, settings)).models;
+    };
+    expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
+    expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
+    expect(await modelsOf('/opt/ollama run {model}')).toBeNull();
   });
 });

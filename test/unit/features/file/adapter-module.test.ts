@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { adapterLoader, importAdapterModule } from '../../../../src/primary/cli/adapters/registry.js';
+import { adapterLoader, importAdapterModule } from '../../../../src/features/file/adapter-module.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 

@@ -1,3 +1,4 @@
+import { features } from '../../../../src/features.js';
 import { shellWords } from '../../../../src/shared/config/clis.js';
 import { bufferedPrograms, unshelled } from '../../../../src/shared/config/command-warnings.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -54,7 +55,8 @@ describe('A program that buffers its output to a pipe', () => {
 const name = 'MODEL_API_CLI_COMMAND';
 
 async function warningsOf(env: Readonly<Record<string, string>>): Promise<readonly string[]> {
-  const { warnings } = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
+  const read = () => Promise.reject(new Error('there is no file'));
+  const { warnings } = await loadConfig(env, read, undefined, features);
   return warnings;
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import { features } from '../../../../src/features.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
 import { OptionTable } from '../../../../src/shared/config/key-options.js';
 import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
@@ -13,11 +14,12 @@ const goodKey = 'a-key-that-is-long-enough';
 const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
 
 function load(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<Config> {
-  return loadConfig(env, async (path) => {
+  const read = async (path: string) => {
     const content = files[path];
     if (content === undefined) throw missing;
     return content;
-  });
+  };
+  return loadConfig(env, read, undefined, features);
 }
 
 async function faultsOf(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
@@ -327,11 +329,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: { '': [], 'HTTPS_PROXY, _x1': ['HTTPS_PROXY', '_x1'] },
     bad: ['1X', 'A=B', 'A B', 'A-B'],
   },
-  MODEL_API_CLI_HOME_FILES: {
-    key: 'cliHomeFiles',
-    good: { '': [], '.config/a b/auth.json, .netrc': ['.config/a b/auth.json', '.netrc'] },
-    bad: ['/etc/passwd', '../other', '.config/../../x', '.config//x', './x'],
-  },
   MODEL_API_DEFAULT_MODEL: {
     key: 'defaultModel',
     good: { 'claude-sonnet-4-5[1m]': 'claude-sonnet-4-5[1m]', 'hf.co/org/model:q4_K@x': 'hf.co/org/model:q4_K@x' },
@@ -507,7 +504,7 @@ describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besid
 
 describe('The configuration', () => {
   it('has the documented defaults', async () => {
-    const { warnings, production, ...values } = await load({});
+    const { warnings, production, featureValues: _, ...values } = await load({});
     expect(values).toEqual({
       historyLimit: 100,
       host: '127.0.0.1',
@@ -576,7 +573,6 @@ describe('The configuration', () => {
       clientMaxConcurrent: 0,
       clis: [],
       cliEnv: [],
-      cliHomeFiles: [],
       defaultModel: null,
       allowedModels: [],
       modelAliases: [],
@@ -585,7 +581,6 @@ describe('The configuration', () => {
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,
-      featureValues: {},
       featureSecrets: [],
       console: 'on',
       logLevel: 'info',

@@ -17,7 +17,8 @@ import { LogBook } from '../../../../support/basics/log-book.js';
 const kindless = echoCli('claude');
 const claude = { name: 'claude', adapter: { ...kindless.adapter, credentialVariable: 'A_TOKEN' } };
 const local = { name: 'local', adapter: { ...echoCli('local').adapter, name: 'command' } };
-const agent = { name: 'agent', adapter: { ...echoCli('agent').adapter, name: 'acp', homeLogin: null } };
+const homeless = { homeLogin: null, homeLoginAdvice: 'name its files in MODEL_API_CLI_HOME_FILES' };
+const agent = { name: 'agent', adapter: { ...echoCli('agent').adapter, name: 'acp', ...homeless } };
 const google = { name: 'google', adapter: { ...echoCli('google').adapter, homeLogin: { USES_HOME: 'true' } } };
 
 /** Adapters that were created, with their configurations and environments. */

@@ -1,15 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import {
-  type AdapterKind,
-  type CliChoice,
-  chooseAdapters,
-  chooseKind,
-  createAdapter,
-} from '../../../../../src/primary/cli/adapters/registry.js';
+import { features } from '../../../../../src/features.js';
+import { chooseAdapters, createAdapter } from '../../../../../src/primary/cli/adapters/registry.js';
+import type { PrimaryFeature } from '../../../../../src/primary/features/feature.js';
 import { type Config, loadConfig } from '../../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
 import { root } from '../../../../support/documents/sources.js';
 
@@ -28,41 +25,53 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 function configOf(env: Variables): Promise<Config> {
-  return loadConfig(env, () => Promise.reject(new Error('there is no file')));
+  return loadConfig(env, () => Promise.reject(new Error('there is no file')), undefined, features);
 }
 
-async function kindFor(env: Variables, searchPath: string): Promise<string> {
-  return chooseKind(await configOf(env), searchPath);
+function choose(config: Config, env: Variables, list: readonly Pick<PrimaryFeature, 'clis'>[] = features) {
+  return chooseAdapters(config, env, { clock: new FakeClock(), features: list });
 }
 
-function choiceOf(kind: AdapterKind, { cliCommand }: Config): CliChoice {
-  return { name: kind, kind, command: cliCommand };
+/** Returns the name and the warnings of the default CLI. */
+async function defaultFor(env: Variables, searchPath: string, list?: readonly Pick<PrimaryFeature, 'clis'>[]) {
+  const { names, warnings } = await choose(await configOf(env), { PATH: searchPath }, list);
+  return [names.clis[0].name, warnings];
+}
+
+/** Resolves with the command of a CLI of this kind. */
+async function commandOf(kind: string, config: Config): Promise<readonly string[]> {
+  const choice = { name: kind, kind, command: config.cliCommand };
+  return (await createAdapter(choice, config, nowhere, { clock: new FakeClock(), features })).command;
 }
 
 describe('The default model CLI', () => {
   it('is claude if it is on PATH, else the demo', async () => {
-    expect(await kindFor({}, folder.path)).toBe('claude');
-    expect(await kindFor({}, '/nowhere')).toBe('demo');
+    expect(await defaultFor({}, folder.path)).toEqual(['claude', []]);
+    const warning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
+    expect(await defaultFor({}, '/nowhere')).toEqual(['demo', [warning]]);
   });
 
-  it.each([
-    ['on a production host', { NODE_ENV: 'production' }],
-    ['where its program is named', { MODEL_API_CLI_COMMAND: '/opt/nowhere/claude' }],
-  ])('is never the demo %s', async (_, env) => {
-    expect(await kindFor(env, '/nowhere')).toBe('claude');
+  it('is claude in any case if no feature has a stand-in, with a warning if it is not on PATH', async () => {
+    expect(await defaultFor({}, folder.path, [])).toEqual(['claude', []]);
+    const warning = 'no claude on PATH: install claude, or set MODEL_API_CLI.';
+    expect(await defaultFor({}, '/nowhere', [])).toEqual(['claude', [warning]]);
   });
 
-  it.each([
-    ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
-    ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is run as claude'],
-  ])('has a warning if %s', async (_, env, warning) => {
-    const { warnings } = await chooseAdapters(await configOf(env), nowhere);
-    expect(warnings).toEqual([expect.stringContaining(warning)]);
+  it('is never the demo on a production host or if its program is named', async () => {
+    expect(await defaultFor({ NODE_ENV: 'production' }, '/nowhere')).toEqual(['claude', []]);
+    expect(await defaultFor({ MODEL_API_CLI_COMMAND: '/opt/nowhere/claude' }, '/nowhere')).toEqual(['claude', []]);
+  });
+
+  it('has a warning if its program has another name', async () => {
+    const env = { MODEL_API_CLI_COMMAND: '/opt/ollama run' };
+    const warning = 'ollama is run as claude: for another program, set MODEL_API_CLI=command.';
+    expect(await defaultFor(env, '/nowhere')).toEqual(['claude', [warning]]);
+    expect(await defaultFor(env, '/nowhere', [])).toEqual(['claude', ['ollama is run as claude.']]);
   });
 
   it('has no warning if it is claude, also by another command', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
-      const { names, warnings } = await chooseAdapters(await configOf(env), { PATH: folder.path });
+      const { names, warnings } = await choose(await configOf(env), { PATH: folder.path });
       expect([names.clis[0].adapter.name, warnings]).toEqual(['claude', []]);
     }
   });
@@ -72,124 +81,19 @@ describe('The configured model CLI', () => {
   it('is used without a warning', async () => {
     for (const name of ['demo', 'claude', 'codex', 'command']) {
       const env = { MODEL_API_CLI: name, ...(name === 'command' && { MODEL_API_CLI_COMMAND: '/opt/ollama run' }) };
-      const { names, warnings } = await chooseAdapters(await configOf(env), nowhere);
+      const { names, warnings } = await choose(await configOf(env), nowhere);
       expect([names.clis[0].adapter.name, warnings]).toEqual([name, []]);
     }
   });
 
   it('is started by the configured command, else by its default one', async () => {
     const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
-    expect((await createAdapter(choiceOf('claude', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
-    expect((await createAdapter(choiceOf('demo', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
-    expect((await createAdapter(choiceOf('command', named), named, nowhere)).command).toEqual(['/opt/model']);
+    expect(await commandOf('claude', named)).toEqual(['/opt/model', '--fast']);
+    expect(await commandOf('demo', named)).toEqual(['/opt/model', '--fast']);
+    expect(await commandOf('command', named)).toEqual(['/opt/model']);
     const plain = await configOf({});
-    expect((await createAdapter(choiceOf('claude', plain), plain, nowhere)).command).toEqual(['claude']);
-    expect((await createAdapter(choiceOf('demo', plain), plain, nowhere)).command[0]).toBe(process.execPath);
-  });
-
-  it('offers as a plain command its one model, or any if it takes a model', async () => {
-    const modelsOf = async (command: string, more: Variables = {}) => {
-      const config = await configOf({ MODEL_API_CLI_COMMAND: command, ...more });
-      return (await createAdapter(choiceOf('command', config), config, nowhere)).models;
-    };
-    expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
-    expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
-    expect(await modelsOf('/opt/ollama run {model}')).toBeNull();
-  });
-});
-
-describe('opencode', () => {
-  /** Whether opencode may use its default provider, to which it would send prompts without a login. */
-  async function usesItsOwn(env: Variables, home = '/nowhere'): Promise<boolean> {
-    const config = await configOf({ MODEL_API_CLI: 'opencode', ...env });
-    const [{ adapter }] = (await chooseAdapters(config, { HOME: home, ...env })).names.clis;
-    const { disabled_providers: disabled } = JSON.parse(adapter.env.OPENCODE_CONFIG_CONTENT ?? '');
-    return !disabled.includes('opencode');
-  }
-
-  it.each<Variables>([
-    {},
-    { MODEL_API_ALLOWED_MODELS: 'anthropic/opencode,opencode,openai/opencode/x' },
-    { OPENCODE_API_KEY: 'of-somebody-else' },
-    { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/anthropic/x' },
-  ])('does not use its built-in models unless the operator names them: %j', async (env) => {
-    expect(await usesItsOwn(env)).toBe(false);
-  });
-
-  it.each<Variables>([
-    { MODEL_API_DEFAULT_MODEL: 'opencode/big-pickle' },
-    { MODEL_API_ALLOWED_MODELS: 'anthropic/x,opencode/big-pickle' },
-    { MODEL_API_CLI_ENV: 'OPENCODE_API_KEY', OPENCODE_API_KEY: 'key' },
-    { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/opencode/x' },
-  ])('uses them if the operator names them: %j', async (env) => {
-    expect(await usesItsOwn(env)).toBe(true);
-  });
-
-  it('uses them if its user has logged in there', async () => {
-    await using home = await temporaryFolder();
-    const path = join(home.path, '.local', 'share', 'opencode', 'auth.json');
-    await mkdir(dirname(path), { recursive: true });
-    for (const [text, isOwn] of [
-      ['{"anthropic":{}}', false],
-      ['{"opencode":{}}', true],
-      ['no json', false],
-      ['null', false],
-    ] as const) {
-      await writeFile(path, text);
-      expect(await usesItsOwn({}, home.path)).toBe(isOwn);
-    }
-  });
-});
-
-describe('A model CLI whose adapter is in a file', () => {
-  const example = async () => require(join(root, 'docs', 'examples', 'jay-adapter.cjs'));
-  const single = { MODEL_API_CLI: '/etc/jay.cjs', MODEL_API_CLI_COMMAND: 'node jay-agent.cjs' };
-
-  it('has the name that the adapter defines, and gets its command', async () => {
-    const loaded: string[] = [];
-    const load = (path: string) => {
-      loaded.push(path);
-      return example();
-    };
-    const { names, warnings } = await chooseAdapters(await configOf(single), nowhere, load);
-    expect(names.clis).toMatchObject([{ name: 'jay', adapter: { name: 'jay', command: ['node', 'jay-agent.cjs'] } }]);
-    expect([loaded, warnings]).toEqual([['/etc/jay.cjs'], []]);
-  });
-
-  it('can be one of several, under the name in the list', async () => {
-    const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs:jay-agent --mood=merry' });
-    const { names } = await chooseAdapters(config, nowhere, example);
-    expect(names.clis).toMatchObject([
-      { name: 'demo' },
-      { name: 'bird', adapter: { command: ['jay-agent', '--mood=merry'] } },
-    ]);
-  });
-
-  it('is a configuration fault if the file contains no valid adapter', async () => {
-    const config = await configOf(single);
-    const faults = ['MODEL_API_CLI: /etc/jay.cjs: must export a function createAdapter'];
-    await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
-    const refused = chooseAdapters(config, nowhere, () => Promise.reject(new Error('is not a file')));
-    await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is not a file'] });
-  });
-
-  it('needs a configured model if it has no default', async () => {
-    const needy = async () => {
-      const { createAdapter: made } = await example();
-      return { createAdapter: (given: object) => ({ ...made(given), needsModel: true }) };
-    };
-    const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no default model'];
-    await expect(chooseAdapters(await configOf(single), nowhere, needy)).rejects.toMatchObject({ faults });
-    for (const named of [{ MODEL_API_DEFAULT_MODEL: 'jay-small' }, { MODEL_API_ALLOWED_MODELS: 'jay-small' }]) {
-      const { names } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
-      expect(names.clis).toMatchObject([{ name: 'jay', adapter: { needsModel: true } }]);
-    }
-  });
-
-  it('is named by the variable for its name', async () => {
-    const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs' });
-    const faults = ['MODEL_API_CLIS: /etc/jay.cjs: must export a function createAdapter'];
-    await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
+    expect(await commandOf('claude', plain)).toEqual(['claude']);
+    expect((await commandOf('demo', plain))[0]).toBe(process.execPath);
   });
 });
 
@@ -202,14 +106,14 @@ describe('Configured models of several CLIs', () => {
     [{ MODEL_API_DEFAULT_MODEL: 'b' }, 'MODEL_API_DEFAULT_MODEL: b must name a model of b, as in b/NAME'],
     [{ MODEL_API_ALLOWED_MODELS: 'b,a' }, 'MODEL_API_ALLOWED_MODELS: b must name a model of b, as in b/NAME'],
   ])('are configuration faults if no request could use them: %j', async (models, fault) => {
-    const chosen = chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
+    const chosen = choose(await configOf({ ...clis, ...models }), nowhere);
     await expect(chosen).rejects.toMatchObject({ faults: [fault] });
   });
 
   it.each<Variables>([{}, { MODEL_API_DEFAULT_MODEL: 'b/x' }, { MODEL_API_ALLOWED_MODELS: 'b/x,a,a/cat' }])(
     'are accepted otherwise: %j',
     async (models) => {
-      const chosen = await chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
+      const chosen = await choose(await configOf({ ...clis, ...models }), nowhere);
       expect(chosen.names.clis.map(({ name }) => name)).toEqual(['a', 'b']);
     },
   );
@@ -219,7 +123,7 @@ describe('Aliases', () => {
   const two = { MODEL_API_CLIS: 'main=demo,local=command:llm -m {model}' };
   const faultsOf = async (aliases: string, env: Variables) => {
     const config = await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env });
-    const thrown = await chooseAdapters(config, nowhere).catch((error: { faults: readonly string[] }) => error);
+    const thrown = await choose(config, nowhere).catch((error: { faults: readonly string[] }) => error);
     return 'faults' in thrown ? thrown.faults : [];
   };
   const demo = { MODEL_API_CLI: 'demo' };
@@ -254,7 +158,7 @@ describe('Aliases', () => {
 
   it('with the name of a model are never used, which causes a warning', async () => {
     const warningsFor = async (aliases: string, env: Variables) =>
-      (await chooseAdapters(await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env }), nowhere)).warnings;
+      (await choose(await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env }), nowhere)).warnings;
     const idle = (name: string) => `MODEL_API_MODEL_ALIASES: ${name} is the name of a model, so it cannot be an alias`;
     expect(await warningsFor('echo=eliza,a=echo', demo)).toEqual([idle('echo')]);
     expect(await warningsFor('opus=haiku,claude-3=opus,gpt-4=opus', claude)).toEqual([idle('opus'), idle('claude-3')]);
@@ -270,7 +174,7 @@ describe('The adapters that are not configured', () => {
   const program = `
     const [primary, ...kinds] = process.argv.slice(1);
     const loaded = () => Object.keys(require.cache).flatMap((path) =>
-      /[/]adapters[/](?!common[/])(\\w+)[/]/.exec(path)?.slice(1) ?? []);
+      /src[/](?:primary[/]cli[/]adapters|features)[/](claude|codex|command|demo|acp|file)[/](?!(?:feature|shared|models)[.]js)/.exec(path)?.slice(1) ?? []);
     const known = new Set();
     const added = () => {
       const names = [...new Set(loaded())].filter((name) => !known.has(name));
@@ -280,11 +184,14 @@ describe('The adapters that are not configured', () => {
     require(primary + '/main.js');
     const { chooseAdapters } = require(primary + '/cli/adapters/registry.js');
     const { loadConfig } = require(primary + '/../shared/config/config.js');
+    const { features } = require(primary + '/../features.js');
+    const { systemClock: clock } = require(primary + '/../shared/clock.js');
     (async () => {
       const steps = [added()];
       for (const kind of kinds) {
         const env = { MODEL_API_CLI: kind, MODEL_API_CLI_COMMAND: '/bin/cat' };
-        await chooseAdapters(await loadConfig(env, async () => ''), env, async () => ({}));
+        const config = await loadConfig(env, async () => '', undefined, features);
+        await chooseAdapters(config, env, { clock, features });
         steps.push(added());
       }
       console.log(JSON.stringify(steps));
