@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { features } from '../../../src/features.js';
 import { metricPrefix } from '../../../src/shared/metrics.js';
+import { type PlayedClaude, startPlayedClaude } from '../../support/agents/played-claude.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { root } from '../../support/documents/sources.js';
 import { type Service, startService } from '../../support/service/service.js';
@@ -58,18 +59,21 @@ afterAll(() => folder[Symbol.asyncDispose]());
 describe.each([...cases])('The service without a feature: %s', (_, removed) => {
   const gone = features.filter(({ name }) => removed.includes(name));
   const variables = gone.flatMap((feature) => Object.keys(feature.variables));
+  const kinds = gone.flatMap(({ clis }) => [...(clis?.kinds ?? []), ...(clis?.form === undefined ? [] : ['/x/a.js'])]);
   let service: Service; // undefined if the copy does not compile
+  let claude: PlayedClaude | null = null;
+  const built = (...path: readonly string[]) => join(folder.path, 'dist', 'src', ...path);
 
   beforeAll(async () => {
     await copyWithout(folder.path, removed);
     await compile(folder.path);
-    service = await startService({
-      env: { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) },
-      program: join(folder.path, 'dist', 'src', 'primary', 'main.js'),
-    });
+    const env = { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) };
+    const program = built('primary', 'main.js');
+    if (kinds.includes('demo')) claude = await startPlayedClaude([], env, { program });
+    service = claude?.service ?? (await startService({ env, program }));
   });
   afterAll(async () => {
-    await service?.stop();
+    await (claude === null ? service?.stop() : claude[Symbol.asyncDispose]());
   });
 
   it('answers questions, in a conversation and in the background, too', async () => {
@@ -104,13 +108,26 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
       const { status, body } = await service.post('/ask', { prompt: 'Hello', [field]: 'https://example.org/' });
       expect([status, body.message]).toEqual([400, expect.stringContaining(`${field}: unknown field`)]);
     }
-    const command = join(folder.path, 'dist', 'src', 'command', 'main.js');
+    const command = built('command', 'main.js');
     for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);
+    }
+    for (const kind of kinds.slice(0, 1)) {
+      const made = run(process.execPath, [command, 'serve', '--cli', kind]);
+      await expect(made).rejects.toThrow('--cli: must be auto');
     }
     const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
     for (const name of variables)
       expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^${name} is not a variable`)));
   });
+});
+
+it('The service without any feature and without claude starts, and reports what is missing', async () => {
+  const program = join(folder.path, 'dist', 'src', 'primary', 'main.js');
+  await using service = await startService({ env: { MODEL_API_CLI: 'auto', PATH: '/nowhere' }, program });
+  const { warning } = await service.log('config_warning');
+  expect(warning).toBe('no claude on PATH: install claude, or set MODEL_API_CLI.');
+  const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+  expect([status, body.message]).toEqual([500, expect.stringContaining('is not installed on this host')]);
 });

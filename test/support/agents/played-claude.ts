@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../basics/folder.js';
 import { type Cell, messageFor, second } from '../doors/endings.js';
-import { type Service, script, startWithProgram } from '../service/service.js';
+import { type Service, type ServiceOptions, script, startWithProgram } from '../service/service.js';
 import { type Behaviour, type MessagesApi, says, startMessagesApi, tokens } from './messages-api-stub.js';
 
 const model = 'claude-sonnet-5';
@@ -46,10 +46,11 @@ export function promptAt(place: number): string {
   return `play cell-${place}`;
 }
 
-/** The results of a call are answered with "Noted.". */
+/** The results of a call, and all other prompts, are answered with "Noted.". */
 export async function startPlayedClaude(
   cells: readonly Cell[],
   env: Readonly<Record<string, string>>,
+  options: Omit<ServiceOptions, 'env'> = {},
 ): Promise<PlayedClaude> {
   const folder = await temporaryFolder();
   const api = await startMessagesApi();
@@ -61,7 +62,7 @@ export async function startPlayedClaude(
   for (const [place, cell] of cells.entries()) await write(`cell-${place}`, await linesFor(api, cell));
   await api.close();
   const command = script('plays-messages.pl', folder.path);
-  return new PlayedClaude(await startWithProgram(command, { MODEL_API_CLI: 'claude', ...env }), folder);
+  return new PlayedClaude(await startWithProgram(command, { MODEL_API_CLI: 'claude', ...env }, options), folder);
 }
 
 /** The events of one message of the model, as the API sends them. */
