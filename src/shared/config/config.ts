@@ -60,8 +60,8 @@ export async function loadConfig(
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   const featurePorts = portsOf(features, featureValues);
-  faults.push(...families.flatMap((family) => family.findFaults?.(parsed) ?? []), ...portFaults(parsed, featurePorts));
   faults.push(...contradictions(parsed, keys, families), ...signOnFaults(parsed), ...clisFaults(parsed, families));
+  faults.push(...families.flatMap((family) => family.findFaults?.(parsed) ?? []), ...portFaults(parsed, featurePorts));
   faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;

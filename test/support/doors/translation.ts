@@ -1,11 +1,11 @@
 import type { z } from 'zod';
-import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
-import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
 import { promptBlocks } from '../../../src/features/acp/session.js';
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
 import { message } from '../../../src/features/mcp/messages.js';
+import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
+import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
 import { ClaudeWriter } from '../../../src/primary/cli/adapters/claude/writer.js';
 import { promptOf } from '../../../src/primary/cli/adapters/common/transcript.js';
 import { isDocument, type Turn } from '../../../src/primary/cli/contract/adapter.js';
