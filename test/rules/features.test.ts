@@ -33,14 +33,13 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /ollama|'\/api\b/i,
       named: {
         'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
-        'src/shared/config/clis.ts': 'an example of a program that a CLI can be',
       },
     },
     retention: { pattern: /retention/i, named: {} },
     codex: {
       pattern: /codex/i,
       named: Object.fromEntries(
-        ['responses', 'responses-answer', 'responses-input'].map((name) => [
+        ['foreign-chat', 'responses', 'responses-answer', 'responses-input'].map((name) => [
           `src/worker/openai/${name}.ts`,
           'codex is also a client of this API, with requests of a special form',
         ]),

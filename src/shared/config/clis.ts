@@ -147,7 +147,7 @@ function listedCli(part: string, families: readonly CliFamily[], form: string): 
   }
 }
 
-/** Separates the limit of running jobs from an entry, such as 2 from `claude*2` and 1 from `local*1=command:llm`. */
+/** Separates the limit of running jobs from an entry, such as 2 from `claude*2` and 1 from `fast*1=claude:/opt/claude`. */
 function withoutLimit(part: string): { readonly entry: string; readonly maxRunning: number | null } {
   const [, name = '', limit, rest = ''] = /^([^=:*]*)\*([^=:]*)([=:][\s\S]*)?$/.exec(part) ?? [];
   if (limit === undefined) return { entry: part, maxRunning: null };
@@ -159,11 +159,14 @@ export function cliLimits(clis: readonly ListedCli[]): Readonly<Record<string, n
   return Object.fromEntries(clis.flatMap(({ name, maxRunning }) => (maxRunning === null ? [] : [[name, maxRunning]])));
 }
 
-/** Returns the faults of the variables about several CLIs. Ignores variables that could not be read. */
+/** Returns the faults of the variables about model CLIs. Ignores variables that could not be read. */
 export function clisFaults(values: Partial<Values>, families: readonly CliFamily[]): string[] {
-  const { MODEL_API_CLIS: clis } = values;
-  if (clis === undefined || clis.length === 0) return [];
-  return [...besides(values), ...clis.flatMap((cli) => commandFaults(cli, families))];
+  const { MODEL_API_CLIS: clis = [] } = values;
+  return [
+    ...(clis.length === 0 ? [] : besides(values)),
+    ...clis.flatMap((cli) => commandFaults(cli, families)),
+    ...families.flatMap((family) => family.findFaults?.(values) ?? []),
+  ];
 }
 
 /** Returns faults for variables about a single CLI, which are ambiguous in addition to a list. */

@@ -504,14 +504,14 @@ describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besid
 
 describe('The configuration', () => {
   it('has the documented defaults', async () => {
-    const { warnings, production, featureValues: _, ...values } = await load({});
+    const { warnings, production, featureValues: _, featurePorts, ...values } = await load({});
+    expect(featurePorts.map(({ number }) => number)).toEqual([null]);
     expect(values).toEqual({
       historyLimit: 100,
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
       agentPort: null,
-      featurePorts: [],
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],
