@@ -50,14 +50,16 @@ const foreignParts: ReadonlySet<unknown> = new Set([
 
 function messageOf(message: unknown): unknown {
   if (!isObject(message)) return message;
-  const { role, content, tool_calls: calls, tool_call_id: id, ...rest } = message;
-  if (role === 'tool')
+  const { role, content, tool_calls: sent, function_call: legacy, tool_call_id: id, ...rest } = message;
+  const calls = sent ?? (isObject(legacy) ? [{ function: legacy }] : null);
+  if (role === 'tool' || role === 'function')
     return { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: blocksOf(content) ?? '' }] };
   if (role === 'developer') return { ...message, role: 'system' };
   if (role === 'assistant' && Array.isArray(calls)) {
     const shown = typeof content === 'string' ? [{ type: 'text', text: content }] : blocksOf(content);
     return { ...rest, role, content: [...(Array.isArray(shown) ? shown : []), ...calls.map(callOf)] };
   }
+  if (role === 'assistant' && content === null) return { ...message, content: '' };
   return Array.isArray(content) ? { ...message, content: blocksOf(content) } : message;
 }
 

@@ -17,7 +17,7 @@ export const chatBody = z.preprocess(inChatForm, chatCompletionRequest);
 function inChatForm(sent: unknown): unknown {
   if (!isObject(sent)) return sent;
   // The service stores no chat completions, so that an earlier response would be lost.
-  const body = sent.messages === undefined && !sent.previous_response_id ? ofResponses(sent) : sent;
+  const body = sent.messages !== undefined || !sent.previous_response_id ? ofResponses(sent) : sent;
   const { system, stop_sequences: stops, messages, tools, tool_choice: choice, function_call: call, ...rest } = body;
   const hasSystem = typeof system === 'string' || Array.isArray(system);
   const before = hasSystem ? [{ role: 'system', content: system }] : [];
@@ -36,20 +36,22 @@ function inChatForm(sent: unknown): unknown {
   };
 }
 
-/** Translates the fields of a Responses request whose names differ. */
+/** Translates the fields of a Responses request whose names differ. A field of this API comes first. */
 function ofResponses(body: SentFields): SentFields {
   const { input, instructions, max_output_tokens: limit, reasoning, text, ...rest } = body;
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
-  if (!Array.isArray(items)) return body;
+  const messages = rest.messages ?? items;
+  if (!Array.isArray(messages)) return body;
   const { effort, ...otherReasoning } = isObject(reasoning) ? reasoning : {};
   const { format, ...otherText } = isObject(text) ? text : {};
   return {
-    ...rest,
-    messages: [...(instructions == null ? [] : [{ role: 'system', content: instructions }]), ...items],
-    ...(limit !== undefined && { max_completion_tokens: limit }),
+    ...(limit !== undefined && { [rest.max_tokens == null ? 'max_completion_tokens' : 'max_output_tokens']: limit }),
     ...(effort !== undefined && { reasoning_effort: effort }),
-    ...(Object.keys(otherReasoning).length > 0 && { reasoning: otherReasoning }),
     ...(isObject(format) && { response_format: formatOf(format) }),
+    ...(rest.messages !== undefined && input !== undefined && { input }),
+    ...rest,
+    messages: instructions == null ? messages : [{ role: 'system', content: instructions }, ...messages],
+    ...(Object.keys(otherReasoning).length > 0 && { reasoning: otherReasoning }),
     ...(Object.keys(otherText).length > 0 && { text: otherText }),
   };
 }

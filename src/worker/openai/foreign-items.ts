@@ -34,7 +34,7 @@ function keyOf({ call_id: callId, id }: SentFields): unknown {
  * A call without an output stays as it is, and so does an output without a call.
  */
 export function pairedItems(items: readonly unknown[]): readonly unknown[] {
-  const called = new Set(items.filter(isForeignCall).map(keyOf));
+  const called = new Set(items.filter(isForeignCall).map(keyOf).filter(Boolean));
   if (called.size === 0) return items;
   const answered = new Set(items.filter(isOutput).map(keyOf));
   return items.flatMap((item) => {
@@ -67,9 +67,10 @@ function outputOf(item: SentFields): SentFields {
   return { type: 'function_call_output', call_id: keyOf(item), output: shownOutput(item) };
 }
 
-/** Returns an output as text or parts. A patch without one has a status. */
-function shownOutput({ output, status }: SentFields): unknown {
-  if (output == null) return String(status ?? '');
+/** Returns an output as text or parts. Without one, its other fields say more, such as found tools or a status. */
+function shownOutput({ type: _, id: __, call_id: ___, output, status, ...fields }: SentFields): unknown {
+  const others = Object.entries(fields).filter(([, value]) => value != null);
+  if (output == null) return others.length > 0 ? stringifyExactly(Object.fromEntries(others)) : String(status ?? '');
   if (typeof output === 'string' || (Array.isArray(output) && output.every((part) => typeOf(part) !== '')))
     return output;
   const { image_url, file_id } = isObject(output) ? output : {};

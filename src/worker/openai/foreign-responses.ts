@@ -19,7 +19,7 @@ function inResponsesForm(sent: unknown): unknown {
   const input = body.input === undefined && Array.isArray(messages) ? messages : body.input;
   const isForeign = body.input === undefined && input !== undefined;
   return {
-    ...(isForeign ? ofChat(body) : body),
+    ...ofChat(body),
     ...(!isForeign && messages !== undefined && { messages }),
     ...(previous !== '' && { previous_response_id: previous }),
     ...(input !== undefined && { input: Array.isArray(input) ? pairedItems(input).flatMap(itemsOf) : input }),
@@ -30,8 +30,9 @@ function inResponsesForm(sent: unknown): unknown {
 
 /** Translates the settings of a chat completion whose names differ. A field of this API comes first. */
 function ofChat(body: SentFields): SentFields {
-  const { max_tokens: older, max_completion_tokens: limit = older, reasoning_effort: effort, ...rest } = body;
+  const { max_tokens: older, max_completion_tokens: newer, reasoning_effort: effort, ...rest } = body;
   const { response_format: format, ...others } = rest;
+  const limit = newer ?? older;
   return {
     ...(limit !== undefined && { max_output_tokens: limit }),
     ...(effort != null && { reasoning: { effort } }),

@@ -34,6 +34,28 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
     { messages: [user, { role: 'assistant', content: [use] }, round[2]], tools: [weather] },
   ],
   [
+    'the older call of a function, and an answer without a text',
+    {
+      messages: [
+        user,
+        { role: 'assistant', content: null, refusal: 'No.' },
+        user,
+        { role: 'assistant', content: null, function_call: called.function },
+        { role: 'function', name: 'weather', content: 'Rain' },
+      ],
+      tools: [inChat],
+    },
+    {
+      messages: [
+        user,
+        user,
+        { role: 'assistant', content: [{ ...use, id: 'call_unnamed_1_0' }] },
+        { role: 'user', content: [{ ...result, tool_use_id: 'call_unnamed_1_0' }] },
+      ],
+      tools: [weather],
+    },
+  ],
+  [
     'a choice by name',
     { messages: [user], tools: [inChat], tool_choice: { type: 'function', function: { name: 'weather' } } },
     { messages: [user], tools: [weather], tool_choice: { type: 'tool', name: 'weather' } },

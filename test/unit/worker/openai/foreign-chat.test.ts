@@ -51,6 +51,14 @@ const responses: readonly Shape[] = [
     },
   ],
   [
+    'settings beside messages',
+    { messages: [user], instructions: 'Be short.', max_output_tokens: 9, reasoning: { effort: 'high', exclude: true } },
+    {
+      messages: [{ role: 'system', content: 'Be short.' }, user],
+      ...{ max_completion_tokens: 9, reasoning_effort: 'high' },
+    },
+  ],
+  [
     'a tool round',
     {
       input: [
@@ -153,6 +161,14 @@ const foreignCalls: readonly [name: string, items: readonly object[], messages: 
     'that has its output in the same item',
     [{ type: 'mcp_call', id: 'call_a', name: 'find', arguments: '{}', output: 'Found.' }],
     paired('mcp', { name: 'find', arguments: '{}' }, 'Found.'),
+  ],
+  [
+    'of a search for tools, which has found some',
+    [
+      { type: 'tool_search_call', call_id: 'call_a', arguments: { query: 'x' }, execution: 'client' },
+      { type: 'tool_search_output', call_id: 'call_a', status: 'completed', tools: [{ name: 'x' }] },
+    ],
+    paired('tool_search', { arguments: { query: 'x' }, execution: 'client' }, '{"tools":[{"name":"x"}]}'),
   ],
   [
     'with an output of several commands',

@@ -152,6 +152,11 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
     { input: 'Hi', tools: [{ type: 'function', name: 'now', strict: true, parameters: { ...bare, properties: [] } }] },
     { input: 'Hi', tools: [{ type: 'function', name: 'now', strict: true, parameters: { ...bare, properties: {} } }] },
   ],
+  [
+    'settings of a chat completion beside its own input',
+    { input: 'Hi', max_tokens: 9, reasoning_effort: 'low' },
+    { input: 'Hi', max_output_tokens: 9, reasoning: { effort: 'low' } },
+  ],
   ['0 for no limit', { input: 'Hi', max_output_tokens: 0 }, { input: 'Hi' }],
 ];
 
