@@ -223,10 +223,14 @@ describe('The imports', () => {
   });
 
   it('let an adapter import only the contract, the shared code of adapters, the errors and zod', () => {
-    const contract = ['adapter', 'awaited-step', 'model-rules'].map((name) => `src/primary/cli/contract/${name}`);
+    const contract = ['adapter', 'adapter-family', 'awaited-step', 'model-rules'].map(
+      (name) => `src/primary/cli/contract/${name}`,
+    );
     const strays = (source: Source, target: string) =>
       isIn(...adapterFolders)(source) &&
-      ![...contract, 'src/shared/errors', 'zod'].includes(target) &&
+      !isDemo(source) &&
+      !joinsAdapter.test(source.name) &&
+      ![...contract, 'src/shared/errors', 'zod', 'node:path'].includes(target) &&
       !target.startsWith(`${commonFolder}/`) &&
       folderOf(source) !== folderOf({ name: target });
     expect(importsThat(strays)).toEqual([]);
@@ -262,7 +266,7 @@ describe('The imports', () => {
     const names = (source: Source, target: string) =>
       isIn(...adapterFolders)({ path: `${target}.ts` }) &&
       !isIn(...adapterFolders)(source) &&
-      source.name !== 'src/primary/cli/adapters/registry';
+      !['src/primary/cli/adapters/registry', 'src/features'].includes(source.name);
     expect(importsThat(names)).toEqual([]);
     // The set-up report composes a service to inspect it.
     const composes = isOneOf('src/primary/main', 'src/primary/api/setup-report');
@@ -336,9 +340,12 @@ function roomOf(name: string): string {
 
 /** Code that any adapter may use. */
 const commonFolder = 'src/primary/cli/adapters/common';
-const adapterFolders = ['acp', 'claude', 'codex', 'command', 'demo', 'file'].map(
-  (name) => `primary/cli/adapters/${name}`,
-);
+const adapterFolders = [
+  'primary/cli/adapters/claude',
+  ...['acp', 'codex', 'command', 'demo', 'file'].map((name) => `features/${name}`),
+];
+/** Files of these features that join an adapter with the configuration. */
+const joinsAdapter = /^src\/features\/(?:\w+\/(?:feature|shared)|acp\/agents|command\/models|file\/adapter-module)$/;
 
 /** Returns the package of an import: `@scope/name` or `name`. */
 function packageOf(target: string): string {

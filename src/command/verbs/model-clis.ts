@@ -9,8 +9,8 @@ export const cliKinds = cliKindsOf(families);
 /** Value of MODEL_API_CLI. */
 export const { MODEL_API_CLI: cliSchema } = cliSchemas(families);
 
-/** Further values of MODEL_API_CLI, for people. */
-export const cliForms = families.flatMap(({ form }) => form?.text ?? []);
+/** Values of MODEL_API_CLI, for people. */
+export const cliSummary = [cliKinds.join(', '), ...families.flatMap(({ form }) => form?.summary ?? [])].join(', or ');
 
 /** Command line of the login of each kind of model CLI. */
 export const loginPrograms = Object.assign({}, ...families.map(({ logins }) => logins)) as Readonly<

@@ -12,7 +12,7 @@ import { type Command, type CommandArguments, type Flag, jsonFlag } from '../bas
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
-import { cliForms, cliKinds, cliSchema } from './model-clis.js';
+import { cliKinds, cliSchema, cliSummary } from './model-clis.js';
 
 const settingFlags = {
   port: {
@@ -26,7 +26,7 @@ const settingFlags = {
     type: 'string',
     placeholder: '<kind>',
     values: cliKinds,
-    description: `${[...cliKinds, ...cliForms].join(', ')} (MODEL_API_CLI)`,
+    description: `${cliSummary} (MODEL_API_CLI)`,
   },
 } as const satisfies Record<string, Flag>;
 

@@ -8,7 +8,11 @@ export const file = {
   name: 'file',
   clis: {
     kinds: [],
-    form: { pattern: /^\/.*\.[cm]?js$/, text: 'the absolute path of an adapter (.js, .cjs, .mjs)' },
+    form: {
+      pattern: /^\/.*\.[cm]?js$/,
+      text: 'the absolute path of an adapter (.js, .cjs, .mjs)',
+      summary: 'the path of an adapter',
+    },
     loadAdapters: () => (require('./adapter-module.js') as typeof import('./adapter-module.js')).createFromFile,
   },
 } satisfies PrimaryFeature & WorkerFeature;

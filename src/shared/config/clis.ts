@@ -31,8 +31,8 @@ export function shellWords(line: string): string[] {
 export interface CliFamily {
   /** Values of MODEL_API_CLI, which are also kinds in MODEL_API_CLIS. */
   readonly kinds: readonly string[];
-  /** Further values that are kinds, such as paths of files. */
-  readonly form?: { readonly pattern: RegExp; readonly text: string };
+  /** Further values that are kinds, such as paths of files. `summary` is for the help of the command. */
+  readonly form?: { readonly pattern: RegExp; readonly text: string; readonly summary: string };
   /** Kinds without a default program. */
   readonly commandNeeded?: readonly string[];
   /** Entry of MODEL_API_CLIS, for error messages. */

@@ -46,7 +46,10 @@ const isOfJest = 'belongs to Jest, whose environment this file extends';
 /** Keys are the file and the name, as in the report of knip. */
 export const unusedNames: Expected = {
   'package.json @fontsource/noto-sans-math': 'tools/browser-files.ts copies the font into the console',
-  'src/primary/cli/adapters/acp/presets.ts presetOf': isByName,
+  'src/features/acp/agents.ts createAgent': isByName,
+  'src/features/codex/adapter.ts createCodex': isByName,
+  'src/features/demo/adapter.ts createDemo': isByName,
+  'src/features/file/adapter-module.ts createFromFile': isByName,
   'test/support/basics/environment.ts @jest/environment': isOfJest,
   'test/support/basics/environment.ts jest-environment-node': isOfJest,
   'test/support/documents/openapi.ts openApiJson': isOfProcess,

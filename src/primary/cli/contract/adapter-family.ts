@@ -13,7 +13,7 @@ export interface CliChoice {
 }
 
 /** Settings for the adapter of a service, or of an account. */
-export interface AdapterSettings {
+interface AdapterSettings {
   readonly config: Config;
   readonly env: Environment;
   /** Environment variables that the program inherits from the service. */
