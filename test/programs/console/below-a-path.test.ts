@@ -29,5 +29,5 @@ describe('Below the path prefix of a proxy', () => {
       await block.locator('.live-responses-table .response-col_status', { hasText: '200' }).first().waitFor();
     }
     expect(proxy.outside.filter((path) => path !== '/favicon.ico')).toEqual([]);
-  });
+  }, 180_000); // seven pages, one of them with all of Swagger
 });

@@ -1,10 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import type { Locator } from 'playwright-core';
 import { until } from '../../support/basics/until.js';
 import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
-import { untilJobs } from '../../support/jobs/jobs.js';
+import {
+  expectClean,
+  expectGoodLooks,
+  openConsole,
+  untilCount,
+  untilEvaluates,
+  untilValue,
+} from '../../support/clients/console.js';
+import { clearAway, untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, script, startService, startWithProgram } from '../../support/service/service.js';
 
 const schema = '{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}';
@@ -25,16 +31,13 @@ describe('A chat in the console', () => {
     ask = new AskPage(browser.page);
   });
   beforeEach(() => browser.page.setViewportSize({ width: 1280, height: 800 }));
+  afterEach(() => browser.page.unrouteAll());
   afterAll(() => browser[Symbol.asyncDispose]());
 
   const list = () => browser.page.getByRole('navigation', { name: 'Conversations' });
   const entry = (title: string | RegExp) => list().locator('li').filter({ hasText: title });
   const press = (name: string) => browser.page.getByRole('button', { name, exact: true }).click();
-  const has = (expression: string, wanted: string | RegExp) =>
-    until(async () => {
-      const found = String(await browser.page.evaluate(expression));
-      return typeof wanted === 'string' ? found === wanted : wanted.test(found);
-    }, `${expression} to be ${wanted}`);
+  const has = (expression: string, wanted: string | RegExp) => untilEvaluates(browser.page, expression, wanted);
 
   async function talk(title: string, model = 'echo'): Promise<string> {
     const { body } = await service.post('/chat', { message: title, model });
@@ -47,13 +50,14 @@ describe('A chat in the console', () => {
       await Promise.all(Array.from({ length: conversationCount }, (_, index) => talk(`Talk ${index + 1}.`)));
     });
     afterAll(() => service.stop());
+    beforeEach(() => clearAway(service, (title) => !/^Talk \d+\.$/.test(title)));
     afterEach(() => expectClean(browser, service));
 
     it('has the height of the list, which loads further pages while the reader scrolls', async () => {
       await openConsole(browser, service, '/ask');
       await list().getByRole('heading', { name: 'Today' }).waitFor();
       const heights = '[document.documentElement.scrollHeight, scrollY].join()';
-      expect(await browser.page.evaluate(heights)).toBe('800,0');
+      await has(heights, '800,0');
       const bottoms = `['.history', '.ask'].map((name) => document.querySelector(name).getBoundingClientRect().bottom).join()`;
       const [listBottom, chatBottom] = String(await browser.page.evaluate(bottoms))
         .split(',')
@@ -83,7 +87,7 @@ describe('A chat in the console', () => {
       }, 'all conversations to be listed');
       await ask.ask('One more');
       await entry('One more').getByText('2 messages').waitFor();
-      expect(await list().getByRole('link').count()).toBe(conversationCount + 1);
+      await untilCount(list().getByRole('link'), conversationCount + 1);
     });
 
     it('groups the list by days, and sets the tab title to the conversation', async () => {
@@ -138,7 +142,7 @@ describe('A chat in the console', () => {
       await press('Ask in the background');
       const job = browser.page.locator('article.answer');
       await folded(job).getByText('Thoughts', { exact: true }).waitFor();
-      expect(await job.innerText()).toContain('Nice to meet you, Ada.');
+      await job.getByText('Nice to meet you, Ada.').waitFor();
       await expectGoodLooks(browser.page, 'thoughts');
     });
 
@@ -156,7 +160,7 @@ describe('A chat in the console', () => {
       await press('New conversation');
       await ask.turns.first().waitFor({ state: 'detached' });
       await chip.waitFor({ state: 'detached' });
-      expect(await ask.message.inputValue()).toBe('Typed before');
+      await untilValue(ask.message, 'Typed before');
       await ask.button(/^Options$/).waitFor();
       const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Who am I?')]);
       expect(request.postDataJSON()).toEqual({ message: 'Who am I?', thoughts: true });
@@ -170,12 +174,10 @@ describe('A chat in the console', () => {
     });
 
     it('returns the focus after dialogs, renaming and deletion', async () => {
-      const once = randomUUID().slice(0, 8); // a second try would find the conversations of the first
-      const titles = [`First to go ${once}`, `Second to go ${once}`] as const;
-      await Promise.all(titles.map((title) => talk(title)));
+      await Promise.all(['First to go', 'Second to go'].map((title) => talk(title)));
       await openConsole(browser, service, '/ask');
       const { keyboard } = browser.page;
-      const button = (act: string) => entry(titles[1]).getByRole('button', { name: new RegExp(`^${act}`) });
+      const button = (act: string) => entry('Second to go').getByRole('button', { name: new RegExp(`^${act}`) });
       await button('Save').focus();
       await keyboard.press('Enter');
       await browser.page.getByRole('dialog').waitFor();
@@ -189,12 +191,12 @@ describe('A chat in the console', () => {
       await keyboard.press('Escape');
       await has(focused, /^Second to go/);
       await button('Rename').press('Enter');
-      await has('document.activeElement.value', new RegExp(`^${titles[1]} soon$`));
+      await has('document.activeElement.value', /^Second to go.* soon$/);
       await keyboard.press('Enter');
       await has(focused, /^Second to go.* soon/);
       await button('Delete').press('Enter');
       await browser.page.getByRole('button', { name: 'Delete it', disabled: false }).press('Enter');
-      await entry(titles[1]).waitFor({ state: 'detached' });
+      await entry('Second to go').waitFor({ state: 'detached' });
       await has(`document.activeElement.closest('.talks li') !== null`, 'true');
     });
 
@@ -210,7 +212,7 @@ describe('A chat in the console', () => {
       await has(focused, 'Edit (not sent)');
       await ask.page.keyboard.press('Enter');
       const field = ask.page.getByLabel('Your question');
-      expect(await field.inputValue()).toBe('One and two');
+      await untilValue(field, 'One and two');
       await field.press('Control+Enter');
       await ask.turns.getByText('One and two', { exact: true }).waitFor();
       await has(focused, 'Message');
@@ -230,7 +232,7 @@ describe('A chat in the console', () => {
       await ask.page.evaluate('scrollTo(0, 0)');
       await jump.click();
       await jump.waitFor({ state: 'detached' });
-      expect(await ask.page.evaluate(isAtEnd)).toBe(true);
+      await has(isAtEnd, 'true');
     });
 
     it('renders formulas without dollar signs, and HTML entities', async () => {
@@ -251,7 +253,7 @@ describe('A chat in the console', () => {
       service = await startWithProgram(script('begins-and-waits.pl'));
     });
     afterAll(() => service.stop());
-    afterEach(() => untilJobs(service, 0, 0));
+    afterEach(() => clearAway(service));
 
     it('is in the list at once, and remains reachable with all other running answers', async () => {
       await openConsole(browser, service, '/ask');
@@ -289,7 +291,7 @@ describe('A chat in the console', () => {
       await ask.page.getByRole('link', { name: 'Now', exact: true }).click();
       await ask.page.getByRole('link', { name: 'Ask', exact: true }).click();
       await has(hash, /conversation=/);
-      expect(await ask.turns.count()).toBe(1);
+      await untilCount(ask.turns, 1);
       await ask.page.getByRole('link', { name: 'prompt-relay', exact: true }).click();
       await has(hash, '#/ask');
       await ask.page.getByText('Ask the model').waitFor();
@@ -297,7 +299,7 @@ describe('A chat in the console', () => {
       await ask.turns.getByText('go on', { exact: true }).waitFor();
       await ask.page.goto(`${service.url}/console/`);
       await ask.page.getByText('Ask the model').waitFor();
-      expect(await ask.turns.count()).toBe(0);
+      await untilCount(ask.turns, 0);
       expectClean(browser, service);
     });
   });

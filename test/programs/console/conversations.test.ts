@@ -2,7 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { until } from '../../support/basics/until.js';
 import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, isFirefox, startBrowser } from '../../support/clients/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import {
+  expectClean,
+  expectGoodLooks,
+  openConsole,
+  untilCount,
+  untilEvaluates,
+} from '../../support/clients/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { type Service, startService } from '../../support/service/service.js';
 
@@ -46,6 +52,7 @@ describe('Conversations', () => {
     expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
   }
 
+  const current = (title: string) => list().locator('[aria-current=true]', { hasText: title });
   const row = (title: string | RegExp) => list().locator('li').filter({ hasText: title });
 
   it('are listed next to the chat, page by page, and found by title on any page', async () => {
@@ -58,13 +65,13 @@ describe('Conversations', () => {
     await browser.page.getByLabel('Search titles').fill('TALK 1');
     await list().getByText('Talk 32', { exact: true }).waitFor({ state: 'detached' });
     await list().getByText('Talk 1', { exact: true }).waitFor();
-    expect(await list().getByRole('link').count()).toBe(11);
+    await untilCount(list().getByRole('link'), 11);
     await browser.page.getByLabel('Search titles').fill('nothing');
     await browser.page.getByText('No matching titles.').waitFor();
     await browser.page.getByLabel('Search titles').fill('');
     await list().getByRole('link').last().scrollIntoViewIfNeeded();
     await list().getByText('Talk 1', { exact: true }).waitFor();
-    expect(await list().getByRole('link').count()).toBe(32);
+    await untilCount(list().getByRole('link'), 32);
     expectClean(browser, service);
   });
 
@@ -76,7 +83,7 @@ describe('Conversations', () => {
     await list().getByText('# First with **weight**').click();
     await browser.page.locator('.turn').nth(2).waitFor();
     await browser.page.waitForURL(`**/*conversation=${id}*`);
-    expect(await list().locator('[aria-current=true]').innerText()).toContain('# First');
+    await current('# First').waitFor();
     await row('# First').hover();
     await expectGoodLooks(browser.page, 'conversations-open');
     await row('# First')
@@ -111,7 +118,7 @@ describe('Conversations', () => {
     await press('Delete it');
     await row('# First').waitFor({ state: 'detached' });
     await browser.page.getByText('Ask the model').waitFor();
-    expect(await list().getByRole('link').count()).toBe(1);
+    await untilCount(list().getByRole('link'), 1);
     expect((await service.get(`/chat/${id}`)).status).toBe(404);
     expectClean(browser, service);
   });
@@ -162,17 +169,17 @@ describe('Conversations', () => {
     const before = await y();
     await press('Previous version');
     await shows('1/2', 3);
-    expect(await y()).toBe(before);
+    await until(async () => (await y()) === before, 'the arrow to stand where it stood');
     await browser.page.setViewportSize({ width: 1280, height: 800 });
     await ask.turns.getByText('Three', { exact: true }).first().waitFor();
     expect(browser.page.url()).toContain(id);
-    const focused = () => browser.page.evaluate('document.activeElement.ariaLabel');
-    expect(await focused()).toBe('Previous version');
+    const hasFocus = (label: string) => untilEvaluates(browser.page, 'document.activeElement.ariaLabel', label);
+    await hasFocus('Previous version');
     await browser.page.keyboard.press('Enter'); // there is no earlier version
     await browser.page.keyboard.press('Tab');
     await browser.page.keyboard.press('Enter');
     await shows('2/2', 2);
-    expect(await focused()).toBe('Next version');
+    await hasFocus('Next version');
     await press('Retry');
     await shows('3/3', 2);
     expect(await ask.answer()).toContain('Two, but other');
@@ -187,8 +194,8 @@ describe('Conversations', () => {
     expect(await ask.answer()).toContain('One, but other');
     await browser.page.reload();
     await shows('2/2', 1);
-    expect(await list().locator('[aria-current=true]').innerText()).toContain('One, but other');
-    expect(await list().getByRole('link').count()).toBe(1);
+    await current('One, but other').waitFor();
+    await untilCount(list().getByRole('link'), 1);
     await row('One')
       .getByRole('button', { name: /^Rename/ })
       .click();
@@ -198,7 +205,7 @@ describe('Conversations', () => {
     expect((await service.get(`/chat/${id}`)).body.title).toBe('Numbers');
     await press('Previous version');
     await shows('1/2,4/4', 1); // the branch is the newest conversation with this first message
-    expect(await list().locator('[aria-current=true]').innerText()).toContain('Numbers');
+    await current('Numbers').waitFor();
     await service.delete(`/chat/${id}`);
     await pager.first().getByRole('button', { name: 'Next version' }).click();
     await shows('2/2', 1);

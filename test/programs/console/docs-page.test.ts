@@ -55,7 +55,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     expect(sizes.filter((size) => size === null || size.height < 24 || size.width < 24)).toEqual([]);
     expect(sizes).toHaveLength(all.length);
     expectClean(browser, service);
-  }, 60_000);
+  }, 120_000);
 
   it('sends its example requests to the model', async () => {
     await using service = await startService();
@@ -67,7 +67,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
       expect(text).toMatch(/"response": ".*Ada/);
     }
     expectClean(browser, service);
-  }, 60_000);
+  }, 120_000);
 
   it('sends the entered API key', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: 'a-key-of-this-test' } });
@@ -80,5 +80,5 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     await page.locator('.btn-done').first().click();
     expect(await tryOut(browser, 'ask')).toMatchObject({ status: '200' });
     expectClean(browser, service);
-  }, 60_000);
+  }, 120_000);
 });

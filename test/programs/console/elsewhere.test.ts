@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
-import { expectClean, openConsole } from '../../support/clients/console.js';
+import { expectClean, openConsole, untilCount } from '../../support/clients/console.js';
 import { orderedProgram } from '../../support/clients/sdk-lab.js';
-import { untilJobs } from '../../support/jobs/jobs.js';
+import { clearAway, untilJobs } from '../../support/jobs/jobs.js';
 import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
 describe('An answer that was asked elsewhere', () => {
@@ -21,6 +21,7 @@ describe('An answer that was asked elsewhere', () => {
     await service.stop();
     await browser[Symbol.asyncDispose]();
   });
+  afterEach(() => clearAway(service));
   beforeEach(async () => {
     const { body } = await service.post('/chat', { message: 'drip 3 1' });
     id = body.conversation_id as string;
@@ -71,7 +72,7 @@ describe('An answer that was asked elsewhere', () => {
       await ask.lastAnswer.getByText('Stopped.').waitFor();
       await untilJobs(service, 0, 0);
       await second.button('Send').waitFor();
-      expect(await second.turns.count()).toBe(1);
+      await untilCount(second.turns, 1);
     });
   }, 60_000);
 

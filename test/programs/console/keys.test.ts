@@ -11,6 +11,10 @@ describe('The page Keys', () => {
   let browser: Browser;
 
   beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+  beforeEach(async () => {
     folder = await temporaryFolder();
     const keys = join(folder.path, 'keys');
     await writeFile(keys, 'sso:ada@example.org:own_keys=2,rate=60/60\n', { mode: 0o600 });
@@ -22,10 +26,8 @@ describe('The page Keys', () => {
         MODEL_API_STATE_FOLDER: join(folder.path, 'state'),
       },
     });
-    browser = await startBrowser();
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
+  afterEach(async () => {
     await service.stop();
     await folder[Symbol.asyncDispose]();
   });

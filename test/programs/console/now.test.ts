@@ -4,6 +4,7 @@ import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { freePort } from '../../support/basics/free-port.js';
 import { describeWith } from '../../support/basics/needs.js';
+import { until } from '../../support/basics/until.js';
 import { untilEnded } from '../../support/clients/background.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
@@ -85,12 +86,11 @@ describe('The page Now', () => {
     await now.card('Queue').getByText('2 of 20 places taken').waitFor();
     const background = await service.post('/ask', { prompt: 'a' }, { prefer: 'respond-async' });
     await now.card('Queue').getByText('Background jobs: 1 of 1,000 waiting, 0 running').waitFor();
-    expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answering\s*3/);
+    const processes = () => now.card('CLI processes').innerText();
+    await until(async () => /busy\s*answering\s*3/.test(await processes()), 'three busy processes');
     const age = await now.busySlots.first().locator('strong').innerText();
-    await now.busySlots
-      .first()
-      .getByText(`${Number.parseInt(age, 10) + 2} s`)
-      .waitFor();
+    const shownAge = async () => Number.parseInt(await now.busySlots.first().locator('strong').innerText(), 10);
+    await until(async () => (await shownAge()) >= Number.parseInt(age, 10) + 2, 'the shown age to grow');
     await expectGoodLooks(now.page, 'now-busy');
     await gate.open();
     await Promise.all(jobs);

@@ -6,6 +6,7 @@ import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, openConsole } from '../../support/clients/console.js';
 import { orderedProgram } from '../../support/clients/sdk-lab.js';
+import { clearAway } from '../../support/jobs/jobs.js';
 import { startCuttingProxy } from '../../support/service/cutting-proxy.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
@@ -39,6 +40,8 @@ describe('An answer in the console', () => {
     await service.stop();
     await browser[Symbol.asyncDispose]();
   });
+
+  afterEach(() => clearAway(service));
 
   /** Expects one answer with all words, on the page and in the stored conversation, and no job left on the page Jobs. */
   async function expectExact(last: number): Promise<void> {

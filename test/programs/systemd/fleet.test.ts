@@ -66,7 +66,8 @@ describeFleet('deploy/fleet under a real systemd', () => {
     const isServing = async () => (await ask('/chat', { message: 'I am Ada' })).includes('"success":true');
     await until(isServing, 'the fleet to serve');
     for (const n of [1, 2, 3]) {
-      expect(await lab.systemctl('is-active', `prompt-relay@${n}`)).toBe('active');
+      const isActive = () => lab.attempt('systemctl', 'is-active', `prompt-relay@${n}`);
+      await until(async () => (await isActive()) === 'active', `instance ${n}`);
       expect(await lab.run('curl', '-s', `http://127.0.0.1:507${n}`, '--http0.9')).toMatch(/^up ready \d+%$/);
     }
     const { conversation_id: id } = JSON.parse(await ask('/chat', { message: 'I am Grace' }));

@@ -60,6 +60,8 @@ describeInLab()('A store in a file under a real systemd', () => {
 
   it('survives a restart, and is restored from a backup with the documented commands', async () => {
     const { setting, running, stopped, restore } = await told();
+    await lab.systemctl('stop', 'prompt-relay.socket', unit);
+    await shell('rm -f store.db* backup-*'); // of a first try
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${setting}' >/etc/prompt-relay/environment`);
     await lab.systemctl('start', 'prompt-relay.socket', unit);
     const { conversation_id: id } = await chat('I am Grace');
@@ -79,13 +81,14 @@ describeInLab()('A store in a file under a real systemd', () => {
   });
 
   it('may be locked at the start while a client polls: the service is degraded, and neither unit fails', async () => {
+    await lab.attempt('systemctl', 'stop', 'holder', 'poller'); // of a first try
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${(await told()).setting}' >/etc/prompt-relay/environment`);
     await lab.systemctl('restart', unit); // creates the file
     await lab.systemctl('stop', 'prompt-relay.socket', unit);
     // Without the global variable, the database would be garbage-collected and closed.
     const open = "globalThis.open = new (require('node:sqlite').DatabaseSync)('store.db')";
     const lock = "open.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
-    const holder = ['--unit=holder', '--uid=prompt-relay', `--working-directory=${folder}`];
+    const holder = ['--unit=holder', '--collect', '--uid=prompt-relay', `--working-directory=${folder}`];
     await lab.run(
       'systemd-run',
       ...holder,
@@ -94,12 +97,14 @@ describeInLab()('A store in a file under a real systemd', () => {
       `${open}; ${lock}; console.log(1 + 1, 'locks'); setInterval(() => {}, 1000)`,
     );
     await until(async () => (await lab.run('journalctl', '--unit', 'holder')).includes('2 locks'), 'the lock');
+    const inUse = () => lab.journal('store.db is in use by another process');
+    const { length: before } = await inUse();
     const poll = 'while sleep 0.1; do curl --silent --max-time 5 http://127.0.0.1:5051/health; done';
     await lab.systemctl('start', 'prompt-relay.socket');
-    await lab.run('systemd-run', '--unit=poller', 'sh', '-c', poll); // the socket starts the service
-    await until(async () => (await lab.journal('store.db is in use by another process')).length > 0, 'the record');
+    await lab.run('systemd-run', '--unit=poller', '--collect', 'sh', '-c', poll); // the socket starts the service
+    await until(async () => (await inUse()).length > before, 'the record');
     expect((await chat('Too early')).error).toBe('store_unavailable');
-    expect((await lab.health())?.status).toBe('degraded');
+    await until(async () => (await lab.health())?.status === 'degraded', 'the service to be degraded');
     await lab.systemctl('stop', 'holder');
     await until(async () => (await lab.health())?.status === 'ok', 'the service to be well');
     expect((await chat('Now')).message_count).toBe(2);

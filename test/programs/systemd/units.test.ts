@@ -163,7 +163,10 @@ describeInLab()('Under a real systemd, the service', () => {
     await lab.systemctl('start', 'prompt-relay.socket', unit);
     const answer = lab.ask('Hello', key);
     await until(async () => (await lab.running()) === 1, 'the job to run');
-    const [job] = await processes('waits-for-file');
+    const [job] = await until(async () => {
+      const found = await processes('waits-for-file');
+      return found.length > 0 && found;
+    }, 'the program of the job');
     for (const pid of [...(await lab.workers()), job as number]) expect(await environOf(pid)).not.toMatch(variables);
     expect(await environOf(await lab.mainPid())).toMatch(variables);
     expect(await lab.run('ss', '--listening', '--tcp', '--processes', '--no-header')).not.toMatch(/perl|waits/);
@@ -296,7 +299,10 @@ describeInLab()('Under a real systemd, the service', () => {
     for (let times = 0; times < 2; times++) {
       const old = await lab.workers();
       await lab.systemctl('reload', unit);
-      const isReplaced = async () => (await lab.workers()).every((pid) => !old.includes(pid));
+      const isReplaced = async () => {
+        const workers = await lab.workers(); // none if the health did not answer in time
+        return workers.length > 0 && workers.every((pid) => !old.includes(pid));
+      };
       await until(isReplaced, 'new workers');
     }
     await until(
@@ -348,13 +354,13 @@ describeInLab()('Under a real systemd, the service', () => {
     }
     process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`); // bench/RESULTS.md
     // Other suites run on this machine; a stop that waited for its limit would take 90 s.
-    expect(median(tookMs)).toBeLessThan(10_000);
+    expect(median(tookMs)).toBeLessThan(45_000);
   });
 
   it('sends watchdog pings while it is healthy, and is restarted when the primary is suspended', async () => {
-    await lab.restartWith(demo, 'WatchdogSec=2');
+    await lab.restartWith(demo, 'WatchdogSec=4');
     const pid = await lab.mainPid();
-    await until(async () => (await lab.uptimeSeconds()) > 5, 'more than two terms of the watchdog');
+    await until(async () => (await lab.uptimeSeconds()) > 9, 'more than two terms of the watchdog');
     expect(await lab.mainPid()).toBe(pid);
     await lab.run('kill', '-STOP', String(pid));
     await until(async () => ![0, pid].includes(await lab.mainPid()), 'another primary');
@@ -365,13 +371,21 @@ describeInLab()('Under a real systemd, the service', () => {
   it('ends a crash loop at the start limit', async () => {
     await lab.systemctl('stop', unit);
     await lab.configure(demo, '[Unit]', 'StartLimitBurst=3');
-    await lab.run('systemd-run', '--unit=squatter', 'node', '-e', "net.createServer().listen(5051, '127.0.0.1')");
+    await lab.attempt('systemctl', 'stop', 'squatter'); // of a first try
+    await lab.run(
+      'systemd-run',
+      '--unit=squatter',
+      '--collect',
+      'node',
+      '-e',
+      "net.createServer().listen(5051, '127.0.0.1')",
+    );
     await until(
       () => lab.attempt('bash', '-c', ': </dev/tcp/127.0.0.1/5051').then((said) => said !== null),
       'a squatter',
     );
     await lab.systemctl('start', '--no-block', unit);
-    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the end of the loop', 45_000);
+    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the end of the loop');
     expect(await lab.show('ExecMainStatus')).toBe('69');
     expect(await lab.show('NRestarts')).toBe('3');
     expect(await lab.journal('Start request repeated too quickly')).not.toEqual([]);
@@ -380,12 +394,13 @@ describeInLab()('Under a real systemd, the service', () => {
 
   it('waits for an address that appears after the start', async () => {
     const address = '10.77.0.1';
+    const records = () => lab.journal(`${address} is not an address of this machine`);
+    await lab.systemctl('stop', unit);
+    await lab.attempt('ip', 'address', 'del', `${address}/32`, 'dev', 'lo'); // of a first try
+    const { length: before } = await records();
     await lab.configure({ ...demo, MODEL_API_HOST: address, MODEL_API_ALLOWED_HOSTS: address });
     await lab.systemctl('start', '--no-block', unit);
-    await until(
-      async () => (await lab.journal(`${address} is not an address of this machine`)).length > 0,
-      'the record',
-    );
+    await until(async () => (await records()).length > before, 'the record');
     expect(await lab.show('ActiveState')).toBe('activating');
     await lab.run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo');
     await until(async () => (await lab.show('ActiveState')) === 'active', 'the service');
@@ -468,6 +483,7 @@ describeInLab()('Under a real systemd, the service', () => {
     });
 
     it('keeps the socket when its only worker dies, and when it is reloaded', async () => {
+      const restarts = await lab.show('NRestarts');
       for (let times = 0; times < 2; times++) {
         let killed = 0;
         await until(async () => {
@@ -480,11 +496,13 @@ describeInLab()('Under a real systemd, the service', () => {
         await lab.systemctl('reload', unit);
       }
       expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
-      expect(await lab.show('NRestarts')).toBe('1');
+      expect(await lab.show('NRestarts')).toBe(restarts);
     });
   });
 
   it('is removed with the documented commands, which finish its jobs', async () => {
+    if ((await lab.attempt('systemctl', 'cat', unit)) === null) await follow(steps().install); // a first try has removed it
+    key = await lab.run('cat', '/etc/prompt-relay/api_key');
     await lab.restartWith(gated());
     await lab.run('rm', '-f', gate);
     const answer = lab.ask('last', key);

@@ -1,11 +1,12 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
+import { until } from '../basics/until.js';
 import { root } from '../documents/sources.js';
 import type { Service } from '../service/service.js';
 import { type Browser, isFirefox } from './browser.js';
 
-const limitMs = 15_000;
+const limitMs = 30_000;
 
 /** Removes the tab's stored state, except its API key. */
 const forget = `Object.keys(sessionStorage).filter((name) => !name.endsWith('-key'))
@@ -24,6 +25,27 @@ export async function openConsole(
   complaints.length = 0;
   await page.goto(`${service.url}/console/#${place}`);
   await page.locator('main h1').first().waitFor({ state: 'attached' });
+}
+
+/** Resolves when the page evaluates an expression to this text, or to one that matches. */
+export function untilEvaluates(page: Page, expression: string, wanted: string | RegExp): Promise<boolean> {
+  return until(async () => {
+    const found = String(await page.evaluate(expression));
+    return typeof wanted === 'string' ? found === wanted : wanted.test(found);
+  }, `${expression} to be ${wanted}`);
+}
+
+/** Resolves when a field has this value, or one that matches. */
+export function untilValue(field: Locator, wanted: string | RegExp): Promise<boolean> {
+  return until(async () => {
+    const value = await field.inputValue();
+    return typeof wanted === 'string' ? value === wanted : wanted.test(value);
+  }, `the value ${wanted}`);
+}
+
+/** Resolves when this many elements are found. */
+export function untilCount(found: Locator, count: number): Promise<boolean> {
+  return until(async () => (await found.count()) === count, `${count} of ${found}`);
 }
 
 /**

@@ -23,6 +23,22 @@ export function untilJobs(service: Service, active: number, queued: number, with
   return until(counted, `${active} running and ${queued} queued jobs`, withinMs);
 }
 
+/**
+ * Ends all jobs, and deletes background jobs and those conversations that `isOver`. The second try of a test that shares
+ * its service must not find what the first has left.
+ */
+export async function clearAway(service: Service, isOver: (title: string) => boolean = () => true): Promise<void> {
+  await until(async () => {
+    const jobs = (await service.get('/jobs')).body.jobs as readonly { readonly job_id: string }[];
+    await Promise.all(jobs.map(({ job_id }) => service.delete(`/jobs/${job_id}`)));
+    return jobs.length === 0;
+  }, 'all jobs to be deleted');
+  const { body } = await service.get('/chat?limit=100');
+  const conversations = body.conversations as readonly { readonly conversation_id: string; readonly title: string }[];
+  const over = conversations.filter(({ title }) => isOver(title));
+  await Promise.all(over.map(({ conversation_id }) => service.delete(`/chat/${conversation_id}`)));
+}
+
 /** Maximum from a job's end to the end of its last process, as documented. */
 const treeGoneMs = 1000;
 

@@ -185,7 +185,8 @@ export class SystemdLab implements AsyncDisposable {
 
   /** Returns the health with the key, which includes the workers' pids; null if the service does not answer. */
   async health(): Promise<HealthBody | null> {
-    const script = 'exec curl --silent --max-time 2 --header "X-API-Key: $(cat /etc/prompt-relay/api_key)" "$0/health"';
+    const script =
+      'exec curl --silent --max-time 10 --header "X-API-Key: $(cat /etc/prompt-relay/api_key)" "$0/health"';
     const body = await this.attempt('sh', '-c', script, url);
     return body === null ? null : (JSON.parse(body) as HealthBody);
   }
