@@ -165,7 +165,7 @@ describeInLab()('Under a real systemd, the service', () => {
     await until(async () => (await lab.running()) === 1, 'the job to run');
     const [job] = await until(async () => {
       const found = await processes('waits-for-file');
-      return found.length > 0 && found;
+      return found.length > 0 ? found : null;
     }, 'the program of the job');
     for (const pid of [...(await lab.workers()), job as number]) expect(await environOf(pid)).not.toMatch(variables);
     expect(await environOf(await lab.mainPid())).toMatch(variables);
