@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 function untilOneWaits(service: Service): Promise<unknown> {
-  return until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby', 20_000);
+  return until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby');
 }
 
 async function standbysTaken(service: Service): Promise<readonly number[]> {

@@ -14,6 +14,7 @@ import {
   startMessagesApi,
 } from '../../support/agents/messages-api-stub.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const prompt = 'Hello, my name is Ada';
@@ -69,11 +70,12 @@ describe('The service as an MCP tool of', () => {
       ENABLE_TOOL_SEARCH: 'false', // offers the tool to the model without a search
     };
     api.behave = asksOnce(/^mcp__relay__ask$/);
+    const before = callsAt(relay).length;
     const [, ...words] = (await mcpSettingsOf('Claude Code', relay.url)).trim().split(' ');
     await run(program, words, env, folder.path);
     const seen = await run(program, ['-p', 'Ask the relay', '--allowedTools', 'mcp__relay__ask'], env, folder.path);
     expect(seen).toContain('The tool says: Ada');
-    expect(callsAt(relay)).toHaveLength(1);
+    await until(() => callsAt(relay).length === before + 1, 'one call');
   });
 
   it('opencode, with the settings of docs/sdks.md', async () => {
@@ -92,6 +94,6 @@ describe('The service as an MCP tool of', () => {
     const before = callsAt(relay).length;
     const env = { ...loopbackOnly, ...offline, HOME: home, TMPDIR: folder.path };
     expect(await run(program, ['run', 'Ask the relay'], env, work)).toContain('The tool says: Ada');
-    expect(callsAt(relay)).toHaveLength(before + 1);
+    await until(() => callsAt(relay).length === before + 1, 'one call');
   });
 });

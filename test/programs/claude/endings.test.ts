@@ -55,6 +55,7 @@ function promptOf(request: MessagesRequest): string {
 /** Returns a prompt to which the API responds in this way. */
 function prompt(name: string, ...behaviours: readonly Behaviour[]): string {
   plays.set(name, behaviours);
+  counts.delete(name); // of a first try
   return name;
 }
 
@@ -77,21 +78,24 @@ afterAll(async () => {
 
 describe('A message of the model', () => {
   const answers = new Map<string, DoorAnswer>();
+  const answerTo = async ({ name, cell, manner }: (typeof asked)[number]) => {
+    const text = prompt(name, messageFor(cell), second);
+    return askDoor(service.url, manner.door, text, manner.isStreamed);
+  };
 
   beforeAll(async () => {
     const left = [...asked];
     const work = async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        const { name, cell, manner } = next;
-        const text = prompt(name, messageFor(cell), second);
-        answers.set(name, await askDoor(service.url, manner.door, text, manner.isStreamed));
-      }
+      for (let next = left.shift(); next !== undefined; next = left.shift())
+        answers.set(next.name, await answerTo(next));
     };
     await Promise.all(Array.from({ length: concurrent }, work));
   }, 110_000);
 
-  it.each(asked)('ends its answer as the table defines: $name', ({ name, cell, manner }) => {
-    expect(answers.get(name)).toEqual(answerFor(cell, manner));
+  it.each(asked)('ends its answer as the table defines: $name', async (question) => {
+    const answer = answers.get(question.name) ?? (await answerTo(question)); // a second try asks again
+    answers.delete(question.name);
+    expect(answer).toEqual(answerFor(question.cell, question.manner));
   });
 
   it('frees its slot', async () => {
@@ -170,9 +174,10 @@ describe('A stop sequence of whitespace', () => {
     ['ollama', { options: { stop: ['\n', '###'] } }],
   ] as const)('ends the answer of %s, and is not sent to the API', async (name, more) => {
     const text = prompt(`lines for ${name}`, says('One\nTwo'));
+    const before = api.requests.length;
     const answers = [false, true].map((isStreamed) => askDoor(service.url, doors[name], text, isStreamed, more));
     for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ status: 200, text: 'One' });
-    const sent = api.requests.filter((request) => promptOf(request) === text);
+    const sent = api.requests.slice(before).filter((request) => promptOf(request) === text);
     expect(sent.map(({ body }) => body.stop_sequences)).toEqual([['###'], ['###']]);
   });
 });

@@ -130,7 +130,7 @@ describe('The login files of claude', () => {
     await using service = await startWithLogin(api, endpoint, { MODEL_API_STANDBY: '1' });
     const { body } = await service.post('/chat', { message: 'one' });
     expect(lastToken()).toBe(`Bearer ${login.accessToken}`);
-    await until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby', 20_000);
+    await until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby');
     const hits = await metric(service, 'standby_total{result="hit"}');
     login.refreshes++;
     await login.store(hourMs);

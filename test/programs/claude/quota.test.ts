@@ -66,7 +66,7 @@ describe('The quota of the claude account', () => {
     expect(Math.abs(Date.parse(open.until ?? '') - resetsAt * 1000)).toBeLessThanOrEqual(2);
 
     api.behave = echoes;
-    await until(async () => (await breakerOf(service)).state === 'half_open', 'the reset', 15_000);
+    await until(async () => (await breakerOf(service)).state === 'half_open', 'the reset');
     expect(api.requests).toHaveLength(asked);
     expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
     expect((await breakerOf(service)).state).toBe('closed');

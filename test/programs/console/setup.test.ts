@@ -1,6 +1,6 @@
 import { until } from '../../support/basics/until.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
-import { expectClean, expectGoodLooks, openConsole, untilEvaluates } from '../../support/clients/console.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
 import { anchorsOf } from '../../support/documents/anchors.js';
 import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { AccountsLab } from '../../support/service/accounts-lab.js';
@@ -109,9 +109,9 @@ describe('The page Set-up', () => {
       await openConsole(browser, service, '/setup');
       await enterKey(browser.page, keyOfPerson(person));
       await section('Use from other programs (MCP)').waitFor();
-      const shown =
-        "[...document.querySelectorAll('[aria-label]')].map((part) => part.ariaLabel).filter((label) => /^(Account|Login) /.test(label)).join()";
-      await untilEvaluates(browser.page, shown, own.join());
+      const cards = browser.page.getByRole('region', { name: /^(Account|Login) / });
+      const labels = () => cards.evaluateAll((found) => found.map((card) => card.getAttribute('aria-label')).join());
+      await until(async () => (await labels()) === own.join(), `the cards of ${person}`);
     }
     await section('Use from other programs (MCP)').waitFor();
     expectClean(browser, service, /status of 40[13]/);

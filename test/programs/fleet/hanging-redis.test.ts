@@ -60,8 +60,7 @@ describeWith(haproxy)('A Redis that hangs for 20 s', () => {
         await timed(control.url, ofControl);
       }
     };
-    await Promise.all(Array.from({ length: clients }, client));
-    redis.goOn();
+    await Promise.all(Array.from({ length: clients }, client)).finally(() => redis.goOn());
     const growth = (fromMs: number) => p99(asked, fromMs) - p99(ofControl, fromMs);
     const [whole, later] = [growth(stoppedMs), growth(stoppedMs + noticedMs)];
     const slowest = Math.max(...asked.map(({ tookMs }) => tookMs));

@@ -14,8 +14,8 @@ function withLineFeed(): (index: number) => string {
   return (index) => `job-${run}-${index}\n`;
 }
 
-/** Maximum time without a usable host: HAProxy notices within a second, and its connect may hang for two. */
-const slowMs = 5000;
+/** Maximum time without a usable host: HAProxy notices within a second, and its connect may hang for two; five times that. */
+const slowMs = 15_000;
 
 describeWith(haproxy)('Three hosts behind HAProxy', () => {
   let program: CountedProgram;
@@ -39,6 +39,8 @@ describeWith(haproxy)('Three hosts behind HAProxy', () => {
 
   it('lose only the jobs that a killed host was running', async () => {
     const host = fleet.host('b');
+    await host.start(); // a first try has killed it
+    await fleet.untilUsed(host);
     let killed: Promise<void> | null = null;
     let goneMs = Number.POSITIVE_INFINITY;
     const fates = await askMany({
@@ -68,7 +70,7 @@ describeWith(haproxy)('Three hosts behind HAProxy', () => {
     const host = fleet.host('b');
     await host.start();
     await fleet.untilUsed(host);
-    const fates = await askMany({ url: fleet.url, count: 60, clients, promptOf: (index) => `back-${index}\n` });
+    const fates = await askMany({ url: fleet.url, count: 60, clients, promptOf: withLineFeed() });
     expect(byStatus(fates)).toEqual({ 200: 60 });
     const ids = await Promise.all(fates.map(({ body }) => fleet.answerOf(String(body.request_id))));
     expect(ids.some((one) => one.host === host)).toBe(true);
@@ -76,12 +78,14 @@ describeWith(haproxy)('Three hosts behind HAProxy', () => {
 
   it('fail no request when one is drained under load, and lose none of its requests', async () => {
     const host = fleet.host('c');
+    await host.start(); // a first try has drained it
+    await fleet.untilUsed(host);
     let drained: Promise<number | null> | null = null;
     const fates = await askMany({
       url: fleet.url,
       count: 1000,
       clients,
-      promptOf: (index) => `drain-${index}\n`,
+      promptOf: withLineFeed(),
       onAnswer: (answered) => {
         if (answered === 200) drained ??= host.drain();
       },
@@ -91,7 +95,7 @@ describeWith(haproxy)('Three hosts behind HAProxy', () => {
     await expectHonest(fates);
     await host.start();
     await fleet.untilUsed(host);
-  }, 60_000);
+  }, 120_000);
 });
 
 const broken = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/no/such/program' };

@@ -31,14 +31,15 @@ describeWith(haproxy)('Background jobs of three hosts behind HAProxy', () => {
   /** All services ever started, for their logs. */
   const services = new Set<Service>();
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     program = await CountedProgram.make(0.05);
     redis = await startRedis('--appendonly', 'yes', '--maxmemory-policy', 'noeviction');
     const store = { MODEL_API_STORE: redis.url, MODEL_API_MAX_JOBS: String(2 * jobCount) };
     fleet = await HostFleet.start({ env: { ...program.env, ...store, MODEL_API_MAX_CONCURRENT: String(slots) } });
     for (const { service } of fleet.hosts) services.add(service);
   });
-  afterAll(async () => {
+  afterEach(async () => {
+    services.clear();
     await fleet[Symbol.asyncDispose]();
     await redis[Symbol.asyncDispose]();
     await program[Symbol.asyncDispose]();

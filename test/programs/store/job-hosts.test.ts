@@ -92,7 +92,7 @@ describe('Background jobs on two hosts', () => {
       const begunMs = performance.now();
       expect((await south.delete(`/jobs/${runs}`)).body).toMatchObject({ status: 'cancelled', deleted: false });
       await untilTreeGone(north);
-      expect(performance.now() - begunMs).toBeLessThan(1500);
+      expect(performance.now() - begunMs).toBeLessThan(7500);
       for (const id of [waits, runs]) expect(await statusOf(north, id)).toBe('cancelled');
       expect((await north.delete(`/jobs/${waits}`)).body).toMatchObject({ deleted: true });
       expect((await south.get(`/jobs/${waits}`)).status).toBe(404);

@@ -213,7 +213,7 @@ describe('Idempotency keys on two hosts', () => {
       try {
         const begunMs = performance.now();
         await expect(one.claimOrFind(mine, 'd', 0)).rejects.toThrow('has not answered for 200 ms');
-        expect(performance.now() - begunMs).toBeLessThan(1000);
+        expect(performance.now() - begunMs).toBeLessThan(5000);
       } finally {
         server.goOn();
       }

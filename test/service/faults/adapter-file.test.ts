@@ -49,7 +49,7 @@ describe('The example adapter', () => {
     await untilJobs(service, 1, 0);
     caller.abort();
     expect(await waiting).toBe('gone');
-    await untilTreeGone(service, 1500);
+    await untilTreeGone(service);
     await untilJobs(service, 0, 0);
   });
 

@@ -29,7 +29,7 @@ async function send(service: Service, path: string, body: object, requestId: str
 /** Expects that the request was cancelled, and that no process or slot is left. */
 async function expectGone(service: Service, requestId: string): Promise<void> {
   await untilTreeGone(service);
-  await untilJobs(service, 0, 0, 1000);
+  await untilJobs(service, 0, 0);
   await expectCancelled(service, requestId);
 }
 
@@ -64,8 +64,8 @@ describe.each(ways)('A client that $name', ({ leave }) => {
       await untilJobs(service, 1, 1);
       const left = performance.now();
       leave(queued);
-      await untilJobs(service, 1, 0, 1000);
-      expect(performance.now() - left).toBeLessThan(500); // the service may take 100 ms of it
+      await untilJobs(service, 1, 0);
+      expect(performance.now() - left).toBeLessThan(2500); // 100 ms on a quiet machine
       await expectCancelled(service, 'queued');
       leave(running);
       await expectGone(service, 'running');
@@ -80,7 +80,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
     using looking = await send(service, '/ask', { prompt: 'hello' }, 'looking');
     await untilJobs(service, 1, 0);
     leave(looking);
-    await untilJobs(service, 0, 0, 1000);
+    await untilJobs(service, 0, 0);
     await expectCancelled(service, 'looking');
     await service.log('readiness_checked'); // the readiness check itself is shared, and continues
     await untilTreeGone(service);

@@ -189,7 +189,7 @@ describe('The keys file of a running service', () => {
     expect((await running.catch(() => null))?.status).not.toBe(200); // the connection closes, as after a cancel
     await service.log('background_job_ended');
     await untilJobs(service, 0, 0);
-    expect(performance.now() - startedMs).toBeLessThan(4000);
+    expect(performance.now() - startedMs).toBeLessThan(20_000); // the job would run for five minutes
     expect(await service.jobProcesses()).toEqual([]);
   });
 

@@ -137,6 +137,6 @@ describe('tokens_used', () => {
       60_000,
     );
     for (const { tokens } of await Promise.all(turns)) expect(tokens).toBeGreaterThan(100_000);
-    expect(slowestMs).toBeLessThan(500);
+    expect(slowestMs).toBeLessThan(2500);
   }, 90_000);
 });

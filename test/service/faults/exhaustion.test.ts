@@ -147,7 +147,7 @@ describe('A service that has run out of descriptors', () => {
       const attempts = Array.from({ length: 10 }, async () => {
         using connection = await RawConnection.open(service.port);
         connection.send(request('GET /version'));
-        await connection.closed(2000);
+        await connection.closed();
         return connection.hasMore;
       });
       expect(await Promise.all(attempts)).toEqual(attempts.map(() => false));
@@ -193,7 +193,7 @@ const canChangeUser = spawnSync('test', ['-r', mainProgram], { uid: user, gid: u
       });
       leaving.abort();
       await running;
-      await untilTreeGone(service, 3000);
+      await untilTreeGone(service);
       await untilJobs(service, 0, 0);
       process.kill(worker, 'SIGKILL');
       await service.log('worker_start_failed');

@@ -117,6 +117,7 @@ describe('A model CLI that is a plain command and misbehaves', () => {
   it.each([...exits, ...deaths, ...hangs, ...outputs, ...strays])(
     'fails its own job alone: %s',
     async (way, expected) => {
+      service.logs.length = 0; // of a first try
       expect(await aftermathOf(service, { prompt, model: way })).toEqual(expected);
       await service.post('/ask', { prompt: 'sound' }); // after three failures, only an answer proves that the CLI works
       await untilHealthy(service);

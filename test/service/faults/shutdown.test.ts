@@ -113,7 +113,7 @@ describe('A drain that is cut short', () => {
     });
     const started = performance.now();
     await expectCut(service, () => service.process.kill('SIGINT'));
-    expect(performance.now() - started).toBeLessThan(10_000);
+    expect(performance.now() - started).toBeLessThan(45_000); // the drain would take 60 s
   });
 });
 

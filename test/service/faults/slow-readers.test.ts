@@ -58,14 +58,14 @@ describe('A client that does not read', () => {
     for (let count = 0; count < 5; count++) {
       expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
     }
-    expect((performance.now() - started) / 5).toBeLessThan(1000);
+    expect((performance.now() - started) / 5).toBeLessThan(4000);
     await untilProcesses(service, { busy: readers });
 
     const left = performance.now();
     for (const socket of sockets) socket.destroy();
-    await untilTreeGone(service, 3000);
+    await untilTreeGone(service, 15_000);
     await untilJobs(service, 0, 0);
-    expect(performance.now() - left).toBeLessThan(5000);
+    expect(performance.now() - left).toBeLessThan(20_000);
   }, 90_000);
 
   it('gets the whole answer when it starts to read', async () => {
@@ -88,7 +88,7 @@ describe('A client that does not read', () => {
     await untilProcesses(service, { busy: 1 });
     socket.end();
     await untilTreeGone(service);
-    await untilJobs(service, 0, 0, 1000);
+    await untilJobs(service, 0, 0);
     socket.destroy();
   });
 
@@ -99,7 +99,7 @@ describe('A client that does not read', () => {
     await answer.next('delta');
     answer.leave();
     await untilTreeGone(service);
-    await untilJobs(service, 0, 0, 1000);
+    await untilJobs(service, 0, 0);
     expect(await service.log('http_request_completed', ({ request_id }) => request_id === 'slow')).toMatchObject({
       status_code: 499,
       outcome: 'cancelled',

@@ -136,7 +136,7 @@ describe('Processes on standby', () => {
       return found.length === 3 ? found : null;
     }, 'three processes');
     process.kill(service.pid, 'SIGKILL');
-    await until(() => pids.every((pid) => !isAlive(pid)), 'all that waited to be gone', 5000);
+    await until(() => pids.every((pid) => !isAlive(pid)), 'all that waited to be gone');
     await until(async () => (await jobProcesses(service.pid)).length === 0, 'nothing to be left');
     await service.stop();
   });

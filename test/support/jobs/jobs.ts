@@ -39,8 +39,8 @@ export async function clearAway(service: Service, isOver: (title: string) => boo
   await Promise.all(over.map(({ conversation_id }) => service.delete(`/chat/${conversation_id}`)));
 }
 
-/** Maximum from a job's end to the end of its last process, as documented. */
-const treeGoneMs = 1000;
+/** Five times the documented maximum from a job's end to the end of its last process, for a busy machine. */
+const treeGoneMs = 5000;
 
 export function untilTreeGone(service: Service, withinMs = treeGoneMs): Promise<boolean> {
   return until(async () => (await service.jobProcesses()).length === 0, 'the process tree to be gone', withinMs);

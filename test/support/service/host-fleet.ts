@@ -34,7 +34,9 @@ export class FleetHost implements FrontedHost {
     return this.#service;
   }
 
+  /** Starts the host unless it runs. */
   async start(): Promise<void> {
+    if (this.#service !== null) return;
     const ports = { MODEL_API_PORT: String(this.port), MODEL_API_AGENT_PORT: String(this.agentPort) };
     this.#service = await startService({ env: { ...behindFront, ...ports, ...this.#env } });
   }
