@@ -33,18 +33,22 @@ interface JestResults {
       readonly status: string;
       readonly failureMessages: readonly string[];
       readonly invocations?: number;
+      /** Message of each try that was followed by another. */
+      readonly retryMessages?: readonly string[];
     }[];
   }[];
 }
 
 /** Lines of a message that the report at the end shows. */
 const maxLinesOfFailure = 12;
+/** Length of the message of a first try in the report, in which it has one line. */
+const maxFirstTryLength = 400;
 
 export interface Outcome {
   readonly name: string;
   readonly isGreen: boolean;
   readonly ms: number;
-  /** The tests that passed at their second try. */
+  /** The tests that passed at their second try, each with the message of the first. */
   readonly secondTries: readonly string[];
   /** Name and beginning of the message of each failed test, or of a failed file without one. */
   readonly failures: readonly string[];
@@ -139,11 +143,20 @@ async function resultsIn(file: string): Promise<JestResults> {
   return JSON.parse(text);
 }
 
-function secondTriesOf(files: JestResults['testResults']): string[] {
+/** Returns a line for each test that passed at its second try: its name, and why the first failed. */
+export function secondTriesOf(files: JestResults['testResults']): string[] {
   return files
     .flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status, invocations = 1 }) => status === 'passed' && invocations > 1)
-    .map(({ fullName }) => fullName);
+    .map(({ fullName, retryMessages = [] }) => [fullName, ...retryMessages.map(inOneLine)].join(': '));
+}
+
+/** Returns a message without the quoted code and the stack, and the place in the test, in one line. */
+function inOneLine(message: string): string {
+  const lines = stripVTControlCharacters(message).split('\n');
+  const said = lines.filter((line) => !/^\s*(?:>?\s*\d+ \||\||at )/.test(line));
+  const place = lines.findLast((line) => /^\s*at .*\btest\//.test(line)) ?? '';
+  return [said.join(' ').slice(0, maxFirstTryLength), place].join(' ').replace(/\s+/g, ' ').trim();
 }
 
 /** Returns the name and the beginning of the message of each failed test, or of a failed file without a failed test. */
@@ -151,7 +164,12 @@ export function failuresOf(files: JestResults['testResults']): string[] {
   return files.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((test) => test.status === 'failed');
     if (failed.length > 0)
-      return failed.map(({ fullName, failureMessages }) => shownFailure(fullName, failureMessages.join('\n')));
+      return failed.map(({ fullName, failureMessages, retryMessages = [] }) =>
+        [
+          shownFailure(fullName, failureMessages.join('\n')),
+          ...retryMessages.map((first) => `    at the first try: ${inOneLine(first)}`),
+        ].join('\n'),
+      );
     return status === 'failed' ? [shownFailure(relative(root, name), message)] : [];
   });
 }
@@ -193,7 +211,10 @@ export async function runBeside<Name extends string>(
   return outcomes;
 }
 
-/** Returns how long each suite took, which ones have failed, each second try with its number, and each failure. */
+/**
+ * Returns how long each suite took, which ones have failed, each failure, and each second try with its number and reason.
+ * The second tries come last, because a log may be cut at its beginning.
+ */
 export function report(outcomes: readonly Outcome[]): string {
   const rows = outcomes.map(({ name, isGreen, ms, secondTries }) => {
     const seconds = Math.round(ms / 1000);
@@ -205,7 +226,7 @@ export function report(outcomes: readonly Outcome[]): string {
     secondTries.map((test, index) => `  ${name}, second try ${index + 1} of at most ${maxSecondTries}: ${test}`),
   );
   const failed = outcomes.flatMap(({ name, failures }) => failures.map((failure) => `  ${name}, failed: ${failure}`));
-  return `\n${['What each suite took:', ...rows, ...again, ...failed].join('\n')}\n`;
+  return `\n${['What each suite took:', ...rows, ...failed, ...again].join('\n')}\n`;
 }
 
 function isOnPath(program: string): boolean {

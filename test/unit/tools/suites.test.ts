@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { failuresOf, missingLine, type Outcome, report, runBeside } from '../../run.js';
+import { failuresOf, missingLine, type Outcome, report, runBeside, secondTriesOf } from '../../run.js';
 import { type JestSuite, jestConfig, suites } from '../../suites.js';
 import { root } from '../../support/documents/sources.js';
 
@@ -101,8 +101,25 @@ function failedFile(name: string, message: string, tests: JestFile['assertionRes
   return { name: join(root, 'dist', 'test', name), status: 'failed', message, assertionResults: tests };
 }
 
+/** Message of a first try, as Jest writes it. */
+const late =
+  '    expect(received).toBe(expected)\n\n    Expected: \u001b[32m200\u001b[0m\n    Received: 503\n\n' +
+  '      49 |   a();\n    > 50 |   b();\n         |   ^\n\n      at Service.ask (src/x.ts:1:2)\n      at Object.x (test/a.test.ts:50:7)\n';
+const lateInOneLine = 'expect(received).toBe(expected) Expected: 200 Received: 503 at Object.x (test/a.test.ts:50:7)';
+
 describe('The report of the runner', () => {
-  it('has the time of each suite, each second try with its number, and each failure', () => {
+  it('has the message of each first try in one line, of tests that then passed and of those that failed again', () => {
+    const tries = { invocations: 2, retryMessages: [late] };
+    const file = failedFile('a.test.js', 'all messages', [
+      { fullName: 'A door opens', status: 'passed', failureMessages: [], ...tries },
+      { fullName: 'A door closes', status: 'failed', failureMessages: ['Error: open'], ...tries },
+      { fullName: 'A door stays', status: 'passed', failureMessages: [], invocations: 1, retryMessages: [] },
+    ]);
+    expect(secondTriesOf([file])).toEqual([`A door opens: ${lateInOneLine}`]);
+    expect(failuresOf([file])).toEqual([`A door closes\n    Error: open\n    at the first try: ${lateInOneLine}`]);
+  });
+
+  it('has the time of each suite, each failure, and at the end each second try with its number', () => {
     const secondTries = ['a test', 'another'];
     const failures = failuresOf([
       failedFile('a.test.js', 'all messages', [
@@ -114,9 +131,9 @@ describe('The report of the runner', () => {
     const text = report([{ name: 'faults', isGreen: false, ms: 725_400, secondTries, failures }, outcomeOf('proxy')]);
     expect(text.trim().split('\n')).toEqual([
       ...['What each suite took:', '  faults         12:05  failed  2 at the second try', '  proxy           0:01'],
-      ...['  faults, second try 1 of at most 1: a test', '  faults, second try 2 of at most 1: another'],
       ...['  faults, failed: A door opens', '    Error: closed', '      at x'],
       ...['  faults, failed: dist/test/b.test.js', '    Cannot find module'],
+      ...['  faults, second try 1 of at most 1: a test', '  faults, second try 2 of at most 1: another'],
     ]);
   });
 });
