@@ -68,6 +68,7 @@ export type Suite = JestSuite | CommandSuite;
 export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') ?? [
   'primary/jobs',
   'primary/cli',
+  ...['acp', 'codex', 'command', 'demo', 'file'].map((name) => `features/${name}`),
   'primary/health',
   'primary/conversations',
   'primary/access',

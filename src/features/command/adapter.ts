@@ -1,4 +1,3 @@
-import { PrintedText } from '../../primary/cli/adapters/common/lines.js';
 import { promptOf } from '../../primary/cli/adapters/common/transcript.js';
 import {
   type Adapter,
@@ -12,6 +11,7 @@ import {
 } from '../../primary/cli/contract/adapter.js';
 import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import { commandModel } from './models.js';
+import { PrintedText } from './printed-text.js';
 
 /** Creates the adapter of a program. With several CLIs, the name of a model may begin with the name of a CLI. */
 export const createCommand: CreateCliAdapter = ({ command }, { config }) => {

@@ -1,5 +1,5 @@
-import { PrintedText } from '../../../../../../src/primary/cli/adapters/common/lines.js';
-import { processorMs } from '../../../../../support/processes/processor-time.js';
+import { PrintedText } from '../../../../src/features/command/printed-text.js';
+import { processorMs } from '../../../support/processes/processor-time.js';
 
 function passedOn(chunks: readonly string[]): string[] {
   const answer = new PrintedText();
