@@ -49,26 +49,54 @@ async function statusOf(service: Service, path: string): Promise<number> {
   return (await fetch(`${service.url}${path}`)).status;
 }
 
-let folder: TemporaryFolder;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-  await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
-});
-afterAll(() => folder[Symbol.asyncDispose]());
+/** Two copies: while the service of one is tested, the other is compiled for the next case. */
+let folders: readonly [TemporaryFolder, TemporaryFolder];
+const builds = new Map<number, Promise<string>>();
 
-describe.each([...cases])('The service without a feature: %s', (_, removed) => {
+async function makeFolder(): Promise<TemporaryFolder> {
+  const folder = await temporaryFolder();
+  await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+  return folder;
+}
+
+async function build(removed: readonly string[], { path }: TemporaryFolder): Promise<string> {
+  await copyWithout(path, removed);
+  await compile(path);
+  return join(path, 'dist', 'src');
+}
+
+/** Resolves with the folder of the compiled files of a case. The service of the case before the previous one must have ended. */
+function buildOf(place: number): Promise<string> {
+  const [, removed = []] = cases[place] ?? [];
+  const known = builds.get(place) ?? build(removed, folders[place % 2 === 0 ? 0 : 1]);
+  builds.set(place, known);
+  known.catch(() => {}); // reported by the case
+  return known;
+}
+
+beforeAll(async () => {
+  folders = [await makeFolder(), await makeFolder()];
+});
+afterAll(async () => {
+  await Promise.allSettled(builds.values());
+  for (const folder of folders) await folder[Symbol.asyncDispose]();
+});
+
+const numbered = cases.map(([what, removed], place) => [what, removed, place] as const);
+
+describe.each([...numbered])('The service without a feature: %s', (_, removed, place) => {
   const gone = features.filter(({ name }) => removed.includes(name));
   const variables = gone.flatMap((feature) => Object.keys(feature.variables));
   const kinds = gone.flatMap(({ clis }) => [...(clis?.kinds ?? []), ...(clis?.form === undefined ? [] : ['/x/a.js'])]);
   let service: Service; // undefined if the copy does not compile
   let claude: PlayedClaude | null = null;
-  const built = (...path: readonly string[]) => join(folder.path, 'dist', 'src', ...path);
+  let compiled: string;
 
   beforeAll(async () => {
-    await copyWithout(folder.path, removed);
-    await compile(folder.path);
+    compiled = await buildOf(place);
+    if (place + 1 < cases.length) void buildOf(place + 1);
     const env = { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) };
-    const program = built('primary', 'main.js');
+    const program = join(compiled, 'primary', 'main.js');
     if (kinds.includes('demo')) claude = await startPlayedClaude([], env, { program });
     service = claude?.service ?? (await startService({ env, program }));
   });
@@ -108,7 +136,7 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
       const { status, body } = await service.post('/ask', { prompt: 'Hello', [field]: 'https://example.org/' });
       expect([status, body.message]).toEqual([400, expect.stringContaining(`${field}: unknown field`)]);
     }
-    const command = built('command', 'main.js');
+    const command = join(compiled, 'command', 'main.js');
     for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);
@@ -124,7 +152,7 @@ describe.each([...cases])('The service without a feature: %s', (_, removed) => {
 });
 
 it('The service without any feature and without claude starts, and reports what is missing', async () => {
-  const program = join(folder.path, 'dist', 'src', 'primary', 'main.js');
+  const program = join(await buildOf(cases.length - 1), 'primary', 'main.js');
   await using service = await startService({ env: { MODEL_API_CLI: 'auto', PATH: '/nowhere' }, program });
   const { warning } = await service.log('config_warning');
   expect(warning).toBe('no claude on PATH: install claude, or set MODEL_API_CLI.');
