@@ -23,7 +23,9 @@ const crowdQuestions = 40;
 const crowdLanes = 8;
 const fewJobs = 400;
 const refillMs = 2000;
-const restMs = 5000;
+/** Idle processes collect their memory after three seconds. */
+const restMs = 8000;
+const minFirstPairs = 30;
 const seed = 7;
 
 const keyOf = (index: number) => `the-key-of-client-${index}-in-this-bench`;
@@ -32,27 +34,29 @@ const keyOf = (index: number) => `the-key-of-client-${index}-in-this-bench`;
  * Measures what must not become slower or larger: the same service with MODEL_API_REUSE=on and off, with many clients.
  */
 export async function reuseCosts(api: MessagesApi, pairs: number): Promise<Row[]> {
+  const firstPairs = Math.max(pairs, minFirstPairs);
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'keys');
   const lines = Array.from(
-    { length: crowd + 2 * pairs },
+    { length: crowd + 2 * firstPairs },
     (_, index) => `client${index}:sha256:${digestOf(keyOf(index))}\n`,
   );
   await writeFile(path, lines.join(''), { mode: 0o600 });
   const env = { MODEL_API_KEYS_FILE: path, MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: String(sessions) };
   const start = (reuse: 'on' | 'off') =>
     startWithClaude(api, { env: { ...env, MODEL_API_MAX_CONCURRENT: '4', MODEL_API_REUSE: reuse } });
+  const rest = await restRow(() => start('on'));
   await using on = await start('on');
   dropLog(on);
   const memory = await crowdMemoryRow(on);
   await using off = await start('off');
   dropLog(off);
   return [
-    await firstQuestionRow(on, off, pairs),
+    await firstQuestionRow(on, off, firstPairs),
     await chatRow(on, off, pairs),
     await crowdRow(on, off),
     memory,
-    await restRow(on),
+    rest,
   ];
 }
 
@@ -132,7 +136,10 @@ async function crowdMemoryRow(service: Service): Promise<Row> {
   };
 }
 
-async function restRow(service: Service): Promise<Row> {
+/** Measures a service that has done nothing else. */
+async function restRow(start: () => Promise<Service>): Promise<Row> {
+  await using service = await start();
+  dropLog(service);
   for (let job = 0; job < fewJobs; job++) await post(service, '/ask', { prompt }, 0);
   await sleep(restMs);
   const memory = await Promise.all([service.pid, ...(await service.workers())].map(memoryOf));
