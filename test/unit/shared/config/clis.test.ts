@@ -1,5 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { shellWords } from '../../../../src/shared/config/clis.js';
+import {
+  type CliFamily,
+  claudeFamily,
+  cliSchemas,
+  clisFaults,
+  shellWords,
+} from '../../../../src/shared/config/clis.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
 describe('A command line', () => {
@@ -86,3 +92,44 @@ function shellOf(lines: readonly string[]): (string[] | null)[] {
 function endsInLoneBackslash(line: string): boolean {
   return (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1;
 }
+
+describe('The kinds of model CLIs', () => {
+  const bird = {
+    kinds: ['jay', 'wren'],
+    commandNeeded: ['wren'],
+    example: 'jay*3',
+    form: { pattern: /^nest:/, text: 'a nest', summary: 'a nest' },
+    findFaults: () => ['it rains'],
+  };
+  const faultOf = (
+    value: string,
+    name: 'MODEL_API_CLI' | 'MODEL_API_CLIS',
+    families: readonly CliFamily[] = [claudeFamily, bird],
+  ) => cliSchemas(families)[name].safeParse(value).error?.issues[0]?.message;
+
+  it('are those of all families, in their order', () => {
+    for (const kind of ['auto', 'claude', 'jay', 'wren', 'nest:a'])
+      expect(faultOf(kind, 'MODEL_API_CLI')).toBeUndefined();
+    const known = 'must be auto, claude, jay or wren, or a nest';
+    expect(faultOf('owl', 'MODEL_API_CLI')).toBe(known);
+    expect(faultOf('claud', 'MODEL_API_CLI')).toBe(`${known}. Did you mean claude?`);
+    expect(faultOf('owl', 'MODEL_API_CLIS')).toBe(
+      'must be CLIs such as claude, jay*3; owl is not one of claude, jay, wren',
+    );
+  });
+
+  it('are claude alone in a core without features', () => {
+    expect(faultOf('jay', 'MODEL_API_CLI', [claudeFamily])).toBe('must be auto or claude');
+    expect(faultOf('jay', 'MODEL_API_CLIS', [claudeFamily])).toBe(
+      'must be CLIs such as claude; jay is not one of claude',
+    );
+  });
+
+  it('have the faults that their families find, and need a command if they have no program', () => {
+    const { data = [] } = cliSchemas([claudeFamily, bird]).MODEL_API_CLIS.safeParse('jay,wren');
+    expect(clisFaults({ MODEL_API_CLIS: data }, [claudeFamily, bird])).toEqual([
+      'MODEL_API_CLIS: wren needs its command, as in wren=wren:program --flag',
+      'it rains',
+    ]);
+  });
+});

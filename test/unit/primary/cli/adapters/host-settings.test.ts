@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { managedFault, managedWarnings } from '../../../../../src/primary/cli/adapters/host-settings.js';
+import { hostSettings, managedFault, managedWarnings } from '../../../../../src/primary/cli/adapters/host-settings.js';
 import { temporaryFolder } from '../../../../support/basics/folder.js';
 
 /** Creates a folder with these files. */
@@ -49,4 +49,19 @@ describe('The managed settings of a host', () => {
     expect(await managedFault(folder.path)).toContain('managed-mcp.json');
     expect(await managedWarnings(folder.path)).toEqual([expect.stringContaining(`${folder.path}: the managed MCP`)]);
   });
+});
+
+describe('The folder of a host with settings for all users of a program', () => {
+  it('is reported with its files, because they may apply to jobs', async () => {
+    await using folder = await folderWith({ 'settings.json': '{}' });
+    const warning = `${folder.path} may apply to each job of other: managed-settings.d, settings.json`;
+    expect(await hostSettings({ name: 'other', hostFolder: folder.path })).toEqual([warning]);
+  });
+
+  it.each([{ name: 'other' }, { name: 'other', hostFolder: '/no/such/folder' }])(
+    'is not reported if it is unknown or missing: %j',
+    async (adapter) => {
+      expect(await hostSettings(adapter)).toEqual([]);
+    },
+  );
 });
