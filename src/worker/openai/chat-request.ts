@@ -369,8 +369,9 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   const { schema, isBare, ignored } = formatIn(body);
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
-  const asksNothing = body.reasoning_effort == null && tools.offer !== undefined;
-  const thinking = effort !== undefined ? 'summarized' : asksNothing ? 'progress' : undefined;
+  const isCalling = tools.offer !== undefined || tools.search !== undefined;
+  const usual = body.reasoning_effort == null && isCalling ? 'progress' : undefined;
+  const thinking = effort === undefined ? usual : 'summarized';
   const request = sdkRequest({
     body: { ...body, model: modelsIn(body) },
     known,
