@@ -370,8 +370,8 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
   const isCalling = tools.offer !== undefined || tools.search !== undefined;
-  const usual = body.reasoning_effort == null && isCalling ? 'progress' : undefined;
-  const thinking = effort === undefined ? usual : 'summarized';
+  const progress = body.reasoning_effort == null && isCalling ? 'progress' : undefined;
+  const thinking = effort === undefined ? progress : 'summarized';
   const request = sdkRequest({
     body: { ...body, model: modelsIn(body) },
     known,
