@@ -70,7 +70,8 @@ function outputOf(item: SentFields): SentFields {
 /** Returns an output as text or parts. Without one, its other fields say more, such as found tools or a status. */
 function shownOutput({ type: _, id: __, call_id: ___, output, status, ...fields }: SentFields): unknown {
   const moreFields = Object.entries(fields).filter(([, value]) => value != null);
-  if (output == null) return moreFields.length > 0 ? stringifyExactly(Object.fromEntries(moreFields)) : String(status ?? '');
+  if (output == null)
+    return moreFields.length > 0 ? stringifyExactly(Object.fromEntries(moreFields)) : String(status ?? '');
   if (typeof output === 'string' || (Array.isArray(output) && output.every((part) => typeOf(part) !== '')))
     return output;
   const { image_url, file_id } = isObject(output) ? output : {};
