@@ -50,6 +50,8 @@ export const unusedNames: Expected = {
   'src/features/codex/adapter.ts createCodex': isByName,
   'src/features/demo/adapter.ts createDemo': isByName,
   'src/features/file/adapter-module.ts createFromFile': isByName,
+  'src/features/mcp/door.ts door': isByName,
+  'src/features/ollama/door.ts door': isByName,
   'test/support/basics/environment.ts @jest/environment': isOfJest,
   'test/support/basics/environment.ts jest-environment-node': isOfJest,
   'test/support/documents/openapi.ts openApiJson': isOfProcess,
