@@ -15,7 +15,10 @@ beforeAll(async () => {
   redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
   named = await writeNamedKeys();
 });
-beforeEach(() => redis.ask('FLUSHALL'));
+beforeEach(async () => {
+  redis.goOn(); // a test that failed may have stopped it
+  await redis.ask('FLUSHALL');
+});
 afterAll(async () => {
   await named[Symbol.asyncDispose]();
   await redis[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import path from 'node:path/posix';
 import { gunzipSync } from 'node:zlib';
+import { until } from '../../support/basics/until.js';
 import { request } from '../../support/clients/raw-http.js';
 import { metric } from '../../support/documents/exposition.js';
 import { root } from '../../support/documents/sources.js';
@@ -218,7 +219,7 @@ describe('The files of the console', () => {
     for (const name of ['/console/', `/console/${folder}/main.mjs`, `/console/${folder}/console.css`])
       expect((await service.get(name)).status).toBe(200);
     expect(await served()).toBe(before + 1);
-    expect(await metric(service, 'http_requests_in_flight')).toBe(1);
+    await until(async () => (await metric(service, 'http_requests_in_flight')) === 1, 'only the scrape in flight');
     const { text } = await service.get('/metrics');
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="302"\} [1-9]/m);
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="404"\} [1-9]/m);
