@@ -13,11 +13,12 @@ import {
   startGeminiApi,
 } from '../../support/agents/gemini-api-stub.js';
 import { geminiVersion, installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
+import { untilProcesses } from '../../support/agents/reporting-model.js';
 import { answerJson, TlsProxy } from '../../support/agents/tls-proxy.js';
 import { filesBelow, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { stream, textOf } from '../../support/clients/event-stream.js';
-import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
 
 /** Returns the files below a folder that contain this text now. Links are not followed. */
@@ -215,16 +216,18 @@ describe('A failure behind gemini', () => {
   });
 
   it.each([
-    ['the time-out of a job', { MODEL_API_TIMEOUT: '15' }, /15000 ms/],
-    ['the stall limit', { MODEL_API_STALL_TIMEOUT: '15' }, /STALL_TIMEOUT/],
+    ['the time-out of a job', { MODEL_API_TIMEOUT: '8' }, /8000 ms/],
+    ['the stall limit', { MODEL_API_STALL_TIMEOUT: '8' }, /STALL_TIMEOUT/],
   ])('is a timeout by %s if the API stalls, and the next job is answered', async (_, env, message) => {
-    await using service = await startWithGemini(api, { env });
+    // A process on standby: on a busy machine, its start alone could take as long as the limit.
+    await using service = await startWithGemini(api, { env: { ...env, MODEL_API_STANDBY: '1' } });
+    await untilProcesses(service, { standby: 1 });
     api.behave = () => geminiStalls;
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
     expect([status, body.error]).toEqual([504, 'timeout']);
     expect(body.message).toMatch(message);
     expect(api.requests.length).toBeGreaterThan(0);
-    await recovers(service);
+    await untilProcesses(service, { standby: 1, busy: 0, stopping: 0 });
     api.behave = geminiEchoes;
     expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
   });

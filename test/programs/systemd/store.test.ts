@@ -61,7 +61,7 @@ describeInLab()('A store in a file under a real systemd', () => {
   it('survives a restart, and is restored from a backup with the documented commands', async () => {
     const { setting, running, stopped, restore } = await told();
     await lab.systemctl('stop', 'prompt-relay.socket', unit);
-    await shell('rm -f store.db* backup-*'); // of a first try
+    await lab.shell(`rm -f ${folder}/store.db* ${folder}/backup-*`); // of a first try
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${setting}' >/etc/prompt-relay/environment`);
     await lab.systemctl('start', 'prompt-relay.socket', unit);
     const { conversation_id: id } = await chat('I am Grace');
