@@ -149,11 +149,21 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
   const isRun = (name: string) => !name.includes('/@napi-rs/') && lockfile.get(name)?.name !== 'empty-npm-package';
   const packages = [...lockfile.keys()].filter((name) => lockfile.get(name)?.dev === false && isRun(name));
   for (const name of packages) {
-    const filter = (path: string) => isRead(relative(join(root, name), path));
+    const filter = (path: string) => isRead(relative(join(root, name), path)) && !copies.test(relative(root, path));
     await cp(join(root, name), join(staging, folder, name), { recursive: true, filter });
   }
   return [...packages, ...browserPackages.map((name) => `node_modules/${name}`)];
 }
+
+/** Files of packages that are copies for browsers and other module systems, or tables that the program does not use. */
+const copies = new RegExp(
+  `^node_modules/(${[
+    'gpt-tokenizer/(esm|src|data|cjs/bpeRanks/(?!o200k_base))',
+    'bullmq/dist/esm',
+    'luxon/build/(amd|cjs-browser|es6|global)',
+    'swagger-ui-dist/swagger-ui(-es-bundle(-core)?)?\\.js$',
+  ].join('|')})`,
+);
 
 /**
  * Whether Node may read this file of a package: no types and maps, no pages, and no files for its development. Nested
