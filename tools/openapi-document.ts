@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { messagesRequest } from '../src/features/anthropic/messages-request.js';
 import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
@@ -71,7 +72,6 @@ import {
   setupReportWith,
   withFields,
 } from '../src/shared/features/feature.js';
-import { messagesRequest } from '../src/worker/anthropic/messages-request.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { completionRequest } from '../src/worker/openai/completions.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { messageBatchRequest } from '../src/features/anthropic/batches.js';
 import {
   batchBody,
   batchList,
@@ -8,7 +9,6 @@ import {
   pageLimit,
   uploadPurposeQuery,
 } from '../src/shared/api/files.js';
-import { messageBatchRequest } from '../src/worker/anthropic/batches.js';
 import { batchCreateRequest } from '../src/worker/openai/batches.js';
 import type { Operation } from './openapi-document.js';
 

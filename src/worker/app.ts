@@ -1,9 +1,4 @@
 import express, { type Express, type Request } from 'express';
-import type { RoutePath } from '../shared/api/endpoints.js';
-import type { WorkerSettings } from '../shared/ipc/protocol.js';
-import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
-import type { RouteGuards } from './access/guards.js';
-import type { SignOn } from './access/sign-on.js';
 import {
   cancelMessageBatch,
   deleteMessageBatch,
@@ -11,8 +6,13 @@ import {
   getMessageBatches,
   getMessageBatchResults,
   postMessageBatch,
-} from './anthropic/batches.js';
-import { postCountTokens, postMessages } from './anthropic/messages.js';
+} from '../features/anthropic/batches.js';
+import { postCountTokens, postMessages } from '../features/anthropic/messages.js';
+import type { RoutePath } from '../shared/api/endpoints.js';
+import type { WorkerSettings } from '../shared/ipc/protocol.js';
+import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
+import type { RouteGuards } from './access/guards.js';
+import type { SignOn } from './access/sign-on.js';
 import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';

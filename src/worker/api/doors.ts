@@ -1,7 +1,7 @@
 import type { Request } from 'express';
+import { anthropicList, anthropicModel, createdAt, type ModelsContext } from '../../features/anthropic/models.js';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import { anthropicList, anthropicModel, createdAt, type ModelsContext } from '../anthropic/models.js';
 import type { Door } from '../features/feature.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';

@@ -1,5 +1,5 @@
+import { messageFormat } from '../../features/anthropic/messages.js';
 import type { JobView } from '../../shared/background.js';
-import { messageFormat } from '../anthropic/messages.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
 import { formOf } from '../jobs/background.js';
 import { chatCompletionFormat } from '../openai/chat.js';

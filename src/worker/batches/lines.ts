@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { messageBatchLines } from '../../features/anthropic/batch-lines.js';
 import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { BatchApi, LineOrder, LineResult } from '../../shared/files.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { messageBatchLines } from '../anthropic/batch-lines.js';
 import { filePieces } from '../files/content.js';
 import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';

@@ -1,3 +1,4 @@
+import { postMessages } from '../../../src/features/anthropic/messages.js';
 import { postMcp } from '../../../src/features/mcp/mcp.js';
 import { mcpDoor } from '../../../src/features/mcp/worker.js';
 import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
@@ -8,7 +9,6 @@ import { systemClock } from '../../../src/shared/clock.js';
 import { type Handlers, Peer } from '../../../src/shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../../src/shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
-import { postMessages } from '../../../src/worker/anthropic/messages.js';
 import { postAsk } from '../../../src/worker/api/ask.js';
 import { speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';

@@ -1,8 +1,8 @@
+import { postCountTokens, postMessages } from '../../../src/features/anthropic/messages.js';
 import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
-import { postCountTokens, postMessages } from '../../../src/worker/anthropic/messages.js';
 import { postAsk, postChat } from '../../../src/worker/api/ask.js';
 import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';

@@ -1,5 +1,12 @@
 import type { z } from 'zod';
 import { promptBlocks } from '../../../src/features/acp/session.js';
+import { fileForms } from '../../../src/features/anthropic/attachments.js';
+import { messageBatchRequest } from '../../../src/features/anthropic/batches.js';
+import {
+  messagesRequest,
+  parseCountedMessages,
+  parseMessages,
+} from '../../../src/features/anthropic/messages-request.js';
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
@@ -23,13 +30,6 @@ import { LineCounter } from '../../../src/shared/text/line-counter.js';
 import { LineScanner } from '../../../src/shared/text/line-scanner.js';
 import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
 import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
-import { fileForms } from '../../../src/worker/anthropic/attachments.js';
-import { messageBatchRequest } from '../../../src/worker/anthropic/batches.js';
-import {
-  messagesRequest,
-  parseCountedMessages,
-  parseMessages,
-} from '../../../src/worker/anthropic/messages-request.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { FormParts } from '../../../src/worker/http/form-parts.js';
 import { type FileForms, FileReferences } from '../../../src/worker/jobs/file-references.js';

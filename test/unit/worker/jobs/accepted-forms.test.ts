@@ -1,9 +1,9 @@
-import type { RelayError } from '../../../../src/shared/errors.js';
 import {
   messagesRequest,
   parseCountedMessages,
   parseMessages,
-} from '../../../../src/worker/anthropic/messages-request.js';
+} from '../../../../src/features/anthropic/messages-request.js';
+import type { RelayError } from '../../../../src/shared/errors.js';
 import { check } from '../../../../src/worker/http/body.js';
 import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';

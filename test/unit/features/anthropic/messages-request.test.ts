@@ -1,10 +1,10 @@
-import { RelayError } from '../../../../src/shared/errors.js';
-import type { ToolOffer } from '../../../../src/shared/job.js';
 import {
   type MessagesRequest,
   messagesRequest,
   parseMessages,
-} from '../../../../src/worker/anthropic/messages-request.js';
+} from '../../../../src/features/anthropic/messages-request.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { ToolOffer } from '../../../../src/shared/job.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 import {

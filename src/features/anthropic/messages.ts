@@ -4,10 +4,10 @@ import type { JobRequest, PassageCited, ThoughtEnd } from '../../shared/job.js';
 import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
-import { subClientByBody } from '../access/authenticate.js';
-import { readBody } from '../http/body.js';
-import type { AsyncHandler, Reply } from '../http/exchange.js';
-import { sendJson, sendTyped } from '../http/responses.js';
+import { subClientByBody } from '../../worker/access/authenticate.js';
+import { readBody } from '../../worker/http/body.js';
+import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
+import { sendJson, sendTyped } from '../../worker/http/responses.js';
 import {
   type AnswerFormat,
   type AnswerPart,
@@ -17,12 +17,12 @@ import {
   SdkStream,
   type Search,
   type StreamFormat,
-} from '../jobs/answer-format.js';
-import { senderOf } from '../jobs/file-references.js';
-import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
-import { answerWithJob, type JobParts } from '../jobs/run-job.js';
-import { anthropicErrorBody } from '../jobs/sdk-errors.js';
-import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
+} from '../../worker/jobs/answer-format.js';
+import { senderOf } from '../../worker/jobs/file-references.js';
+import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
+import { anthropicErrorBody } from '../../worker/jobs/sdk-errors.js';
+import { inputObject, type WrittenCall } from '../../worker/jobs/tool-offer.js';
 import { fileForms } from './attachments.js';
 import { messagesBody } from './foreign-messages.js';
 import { type MessagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { isObject } from '../../shared/text/json-schema.js';
-import { mustBeSent } from '../http/body.js';
-import { documentOf, textDocument } from '../jobs/documents.js';
-import type { FileForm, FileForms } from '../jobs/file-references.js';
-import { imageOf, joined, plainText, type ShownPart, textAt } from '../jobs/message-parts.js';
+import { mustBeSent } from '../../worker/http/body.js';
+import { documentOf, textDocument } from '../../worker/jobs/documents.js';
+import type { FileForm, FileForms } from '../../worker/jobs/file-references.js';
+import { imageOf, joined, plainText, type ShownPart, textAt } from '../../worker/jobs/message-parts.js';
 import type { Block } from './messages-request.js';
 
 /** Images and documents in messages of Anthropic's API. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { check, readJsonBytes } from '../http/body.js';
-import type { BatchLines } from '../jobs/batch-lines.js';
-import { anthropicErrorBody } from '../jobs/sdk-errors.js';
+import { check, readJsonBytes } from '../../worker/http/body.js';
+import type { BatchLines } from '../../worker/jobs/batch-lines.js';
+import { anthropicErrorBody } from '../../worker/jobs/sdk-errors.js';
 import { fileForms } from './attachments.js';
 import { messagesBody } from './foreign-messages.js';
 import { parseMessages } from './messages-request.js';

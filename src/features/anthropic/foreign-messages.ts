@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { isObject, withoutEmptyList } from '../../shared/text/json-schema.js';
-import type { SentFields } from '../jobs/job-request.js';
-import { dataUrlIn } from '../jobs/message-parts.js';
+import type { SentFields } from '../../worker/jobs/job-request.js';
+import { dataUrlIn } from '../../worker/jobs/message-parts.js';
 import { messagesRequest } from './messages-request.js';
 
 /**

@@ -1,5 +1,5 @@
+import { anthropicList, anthropicModel } from '../../../../src/features/anthropic/models.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
-import { anthropicList, anthropicModel } from '../../../../src/worker/anthropic/models.js';
 
 const context = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
 const model: ModelEntry = { id: 'claude-opus-4-5-20251101', name: 'Opus', default: true };

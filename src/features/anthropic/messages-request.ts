@@ -13,7 +13,7 @@ import {
   type RequestedSchema,
   type SdkRequest,
   sdkRequest,
-} from '../jobs/job-request.js';
+} from '../../worker/jobs/job-request.js';
 import {
   type CallForm,
   type CallOrResult,
@@ -34,7 +34,7 @@ import {
   textAt,
   type WithoutText,
   wantedModel,
-} from '../jobs/message-parts.js';
+} from '../../worker/jobs/message-parts.js';
 import {
   callInput,
   type ParsedTools,
@@ -43,8 +43,8 @@ import {
   temperature,
   tokenLimit,
   topP,
-} from '../jobs/tool-offer.js';
-import { isWebSearch, webSearchIn } from '../jobs/web-search.js';
+} from '../../worker/jobs/tool-offer.js';
+import { isWebSearch, webSearchIn } from '../../worker/jobs/web-search.js';
 import { attachmentOf, wantsCitations } from './attachments.js';
 import { cacheIn } from './cache-control.js';
 import { clientToolOf } from './client-tools.js';

@@ -1,5 +1,5 @@
-import { messagesBody } from '../../../../src/worker/anthropic/foreign-messages.js';
-import { messagesRequest, parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
+import { messagesBody } from '../../../../src/features/anthropic/foreign-messages.js';
+import { messagesRequest, parseMessages } from '../../../../src/features/anthropic/messages-request.js';
 import { png } from '../../../support/doors/sdk-messages.js';
 
 const user = { role: 'user', content: 'Hi' };

@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { timestamp } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { BatchView } from '../../shared/files.js';
-import { sendFile } from '../files/content.js';
-import { anthropicFields, anthropicPage, batchKey, pageBody } from '../files/pages.js';
-import { storeFile } from '../files/upload.js';
-import { readBody } from '../http/body.js';
-import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { onceFor, sendJson, sendRecorded } from '../http/responses.js';
-import { batchCaller } from '../jobs/batch-lines.js';
-import { setIgnoredQuery } from '../jobs/job-request.js';
-import type { JobParts } from '../jobs/run-job.js';
+import { sendFile } from '../../worker/files/content.js';
+import { anthropicFields, anthropicPage, batchKey, pageBody } from '../../worker/files/pages.js';
+import { storeFile } from '../../worker/files/upload.js';
+import { readBody } from '../../worker/http/body.js';
+import type { AsyncHandler, Primary } from '../../worker/http/exchange.js';
+import { onceFor, sendJson, sendRecorded } from '../../worker/http/responses.js';
+import { batchCaller } from '../../worker/jobs/batch-lines.js';
+import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
+import type { JobParts } from '../../worker/jobs/run-job.js';
 import { batchRequest } from './batch-lines.js';
 
 export const messageBatchRequest = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { CacheBreakpoint } from '../../shared/job.js';
-import { messageOf } from '../jobs/message-parts.js';
+import { messageOf } from '../../worker/jobs/message-parts.js';
 import type { Block, MessagesRequest } from './messages-request.js';
 
 /** Breakpoints of the prompt cache (`cache_control`) in requests of Anthropic's API. */
