@@ -1,5 +1,6 @@
 import type { CommandFeature } from './command/base/command.js';
 import { acp } from './features/acp/feature.js';
+import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
@@ -18,6 +19,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   webhooks,
   retention,
   mcp,
+  anthropic,
   ollama,
   codex,
   command,

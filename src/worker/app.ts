@@ -1,13 +1,4 @@
 import express, { type Express, type Request } from 'express';
-import {
-  cancelMessageBatch,
-  deleteMessageBatch,
-  getMessageBatch,
-  getMessageBatches,
-  getMessageBatchResults,
-  postMessageBatch,
-} from '../features/anthropic/batches.js';
-import { postCountTokens, postMessages } from '../features/anthropic/messages.js';
 import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
@@ -122,7 +113,7 @@ function checkedApp(parts: AppParts): Express {
 }
 
 function closedApp(app: Express, { log, features }: AppParts): Express {
-  app.use('/v1', noSuchDoor);
+  app.use('/v1', noSuchDoor(features));
   for (const { unknown } of features.doors) if (unknown !== undefined) app.use(unknown.below, unknown.answer);
   app.use(notFound);
   app.use(answerError(log));
@@ -143,7 +134,7 @@ function addJobRoutes(app: Express, parts: AppParts): void {
 
 /** Adds the compatibility APIs for SDKs. */
 function addDoorRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, guards } = parts;
+  const { primary, settings, guards, features } = parts;
   const { mayAsk, needsService, namesUser, capped, once } = guards;
   const mayCall = [guards.mayCall, namesUser];
   const throughDoor = [mayAsk, needsService, namesUser, capped, once];
@@ -151,8 +142,6 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/completions', { post: [...throughDoor, postCompletions(parts)] });
   app.get('/v1/responses', atRoute('/v1/responses'), refuseWebSocket);
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
-  addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
-  addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, namesUser, capped, postCountTokens(parts)] });
   app.post(absentResponsesPaths, noSuchResponsesCall);
   addRoute(app, '/v1/responses/{response_id}', {
     get: [...mayCall, getResponse(parts)],
@@ -160,23 +149,23 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   });
   addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
-  addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings)] });
+  addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings, features.doors)] });
   // A name such as claude/opus is one parameter, also if its slash is not encoded.
-  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings)] }, '/v1/models/*id');
+  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings, features.doors)] }, '/v1/models/*id');
   addFileRoutes(app, parts, throughDoor);
 }
 
 /** Adds files and batches. `throughDoor`: the checks of a request that runs a job. */
 function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
-  const { primary, guards } = parts;
+  const { primary, guards, features } = parts;
   const mayCall = [guards.mayCall, guards.namesUser];
   addRoute(app, '/v1/files', {
-    get: [...mayCall, getFiles(primary)],
-    post: [...throughDoor, postFile(parts)],
+    get: [...mayCall, getFiles(primary, features.doors)],
+    post: [...throughDoor, postFile(parts, features.doors)],
   });
   addRoute(app, '/v1/files/{file_id}', {
-    get: [...mayCall, getFile(primary)],
-    delete: [...mayCall, deleteFile(primary)],
+    get: [...mayCall, getFile(primary, features.doors)],
+    delete: [...mayCall, deleteFile(primary, features.doors)],
   });
   addRoute(app, '/v1/files/{file_id}/content', { get: [...mayCall, getFileContent(primary)] });
   addRoute(app, '/v1/batches', {
@@ -185,16 +174,6 @@ function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Hand
   });
   addRoute(app, '/v1/batches/{batch_id}', { get: [...mayCall, getBatch(primary)] });
   addRoute(app, '/v1/batches/{batch_id}/cancel', { post: [...mayCall, cancelBatch(primary)] });
-  addRoute(app, '/v1/messages/batches', {
-    get: [...mayCall, getMessageBatches(primary)],
-    post: [...throughDoor, postMessageBatch(parts)],
-  });
-  addRoute(app, '/v1/messages/batches/{batch_id}', {
-    get: [...mayCall, getMessageBatch(primary)],
-    delete: [...mayCall, deleteMessageBatch(primary)],
-  });
-  addRoute(app, '/v1/messages/batches/{batch_id}/results', { get: [...mayCall, getMessageBatchResults(primary)] });
-  addRoute(app, '/v1/messages/batches/{batch_id}/cancel', { post: [...mayCall, cancelMessageBatch(primary)] });
 }
 
 function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
@@ -203,11 +182,12 @@ function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
 }
 
 /** Adds the routes for jobs, including background jobs. */
-function addBackgroundRoutes(app: Express, { primary, guards, clock, closing }: AppParts): void {
+function addBackgroundRoutes(app: Express, { primary, guards, clock, closing, features }: AppParts): void {
   const mayCall = [guards.mayCall, guards.namesUser];
+  const answers = { primary, batchLines: features.batchLines };
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
-  addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(primary)], delete: [...mayCall, deleteJob(primary)] });
-  addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ primary, clock }, closing)] });
+  addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(answers)], delete: [...mayCall, deleteJob(primary)] });
+  addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ ...answers, clock }, closing)] });
 }
 
 function addConversationRoutes(app: Express, { primary, settings, authority, guards, bodies }: AppParts): void {

@@ -31,6 +31,7 @@ import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
+import type { BatchTable } from './jobs/batch-lines.js';
 import { DocumentInspector, inspectionThread } from './jobs/document-inspector.js';
 import { FileReferences } from './jobs/file-references.js';
 import type { JobParts } from './jobs/run-job.js';
@@ -63,6 +64,8 @@ interface WorkerContext {
   runtimePlaces: RuntimePlaces | null;
   /** Largest size of a request body, with the files that it refers to; 0 until the primary has sent its settings. */
   bodyLimitBytes: number;
+  /** Lines of batches of features; empty until the features are loaded. */
+  batchLines: BatchTable;
   /** Collects the spans of requests; null if no spans are exported. */
   spans: RequestSpans | null;
   /** Number of uncaught exceptions. */
@@ -87,6 +90,7 @@ async function main(): Promise<void> {
     log,
     runtimePlaces: null,
     bodyLimitBytes: 0,
+    batchLines: {},
     spans: null,
     defects: 0,
     ...parts,
@@ -119,8 +123,8 @@ function connect(context: WorkerContext): JobInputs {
   const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
   const handlers: Handlers<WorkerCalls> = {
     ...lineHandlers(() => {
-      const { bodyLimitBytes: limitBytes } = context;
-      return { primary: peer, files, documents, limitBytes, onDefect: onFault };
+      const { bodyLimitBytes: limitBytes, batchLines } = context;
+      return { primary: peer, files, documents, limitBytes, batchLines, onDefect: onFault };
     }),
     phase: ({ phase }) => {
       context.phase = phase;
@@ -173,6 +177,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
   const hooks = await loadFeatures({ primary: callsOfFeatures, authority, guards, jobs });
+  context.batchLines = hooks.batchLines;
   const state = { isClosing, closing, heap, features: hooks };
   const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
   const app = createApp(appParts);

@@ -291,7 +291,6 @@ describe('The imports', () => {
         'primary/cli/adapters',
         'primary/search',
         'worker/openai',
-        'worker/anthropic',
       ),
       isProtocol,
       isOneOf(

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { check, readJsonBytes } from '../../worker/http/body.js';
 import type { BatchLines } from '../../worker/jobs/batch-lines.js';
-import { anthropicErrorBody } from '../../worker/jobs/sdk-errors.js';
 import { fileForms } from './attachments.js';
+import { anthropicErrorBody } from './errors.js';
 import { messagesBody } from './foreign-messages.js';
+import { messageFormat } from './messages.js';
 import { parseMessages } from './messages-request.js';
 
 const customId = z
@@ -19,6 +20,7 @@ export const batchRequest = z.strictObject({
 /** Lines of the batches of Anthropic's API. */
 export const messageBatchLines: BatchLines = {
   route: '/v1/messages',
+  answerOf: () => messageFormat(0).body,
   customIdIn: (id) => customId.safeParse(id).data ?? null,
   parse: async (bytes, fillFiles) => {
     const body = check((await readJsonBytes(bytes, batchRequest)).params, messagesBody);

@@ -4,7 +4,7 @@ import { timestamp } from '../../shared/clock.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { BatchView } from '../../shared/files.js';
 import { sendFile } from '../../worker/files/content.js';
-import { anthropicFields, anthropicPage, batchKey, pageBody } from '../../worker/files/pages.js';
+import { batchKey, pageBody } from '../../worker/files/pages.js';
 import { storeFile } from '../../worker/files/upload.js';
 import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Primary } from '../../worker/http/exchange.js';
@@ -13,6 +13,7 @@ import { batchCaller } from '../../worker/jobs/batch-lines.js';
 import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
 import type { JobParts } from '../../worker/jobs/run-job.js';
 import { batchRequest } from './batch-lines.js';
+import { anthropicFields, anthropicPage } from './files.js';
 
 export const messageBatchRequest = z.strictObject({
   requests: z.array(batchRequest, 'must be a list').min(1, 'must have at least one request'),

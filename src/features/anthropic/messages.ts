@@ -12,7 +12,7 @@ import {
   type AnswerFormat,
   type AnswerPart,
   type CompletedAnswer,
-  finishReasons,
+  type Ending,
   type Opening,
   SdkStream,
   type Search,
@@ -21,11 +21,19 @@ import {
 import { senderOf } from '../../worker/jobs/file-references.js';
 import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
-import { anthropicErrorBody } from '../../worker/jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../../worker/jobs/tool-offer.js';
 import { fileForms } from './attachments.js';
+import { anthropicErrorBody } from './errors.js';
 import { messagesBody } from './foreign-messages.js';
 import { type MessagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
+
+const stopReasons = {
+  whole: 'end_turn',
+  'stop-sequence': 'stop_sequence',
+  'tool-call': 'tool_use',
+  length: 'max_tokens',
+  refusal: 'refusal',
+} as const satisfies Record<Ending, string>;
 
 /** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 export function messageFormat(input: number): AnswerFormat {
@@ -94,7 +102,7 @@ function callBlock({ id, name }: Pick<WrittenCall, 'id' | 'name'>, input: unknow
 
 function endOf({ ending, stopSequence, end: { refusal } }: CompletedAnswer): object {
   const details = refusal === undefined ? null : { type: 'refusal', ...refusal };
-  return { stop_reason: finishReasons[ending].messages, stop_sequence: stopSequence, stop_details: details };
+  return { stop_reason: stopReasons[ending], stop_sequence: stopSequence, stop_details: details };
 }
 
 /** Returns the usage of a finished answer, with the number of its searches if it has any. */
@@ -234,7 +242,7 @@ async function answerWithNothing(parts: JobParts, res: Reply, parsed: ParsedRequ
   const { model, job, ignored } = parsed;
   const input = await tokensOf(await requestOf(job, parts, res), parts.primary);
   setIgnored(res, ignored);
-  const end = { stop_reason: finishReasons.length.messages, stop_sequence: null, stop_details: null };
+  const end = { stop_reason: stopReasons.length, stop_sequence: null, stop_details: null };
   const usage = usageOfPrompt(input);
   const message = messageOf({ requestId: res.locals.requestId, model }, []);
   if (!job.stream) return sendJson(res, { ...message, ...end, usage });

@@ -1,16 +1,10 @@
 import type { AnthropicModel, AnthropicModels, ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import { anthropicPrefix } from '../../shared/config/values.js';
 import { allEfforts, type Effort } from '../../shared/job.js';
+import { createdAt } from '../../worker/api/doors.js';
+import type { ModelsContext } from '../../worker/features/feature.js';
 
 /** Models in the form of Anthropic's API. */
-
-/** Facts about the service that its lists of models contain. */
-export interface ModelsContext {
-  /** First start of the service, milliseconds since the epoch: the date of a model whose name has none. */
-  readonly firstStartMs: number;
-  /** Whether clients may create batches. */
-  readonly hasBatches: boolean;
-}
 
 /** Claude Code shows only these names of a gateway, and drops all others. */
 const shownByClaudeCode = /claude|anthropic/i;
@@ -48,16 +42,6 @@ export function anthropicList(models: readonly ModelEntry[], context: ModelsCont
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
   };
-}
-
-/** Date at the end of a model's name, as in `claude-opus-4-5-20251101` and `gpt-4o-2024-08-06`. */
-const namedDay = /[-@](20\d\d)-?([01]\d)-?([0-3]\d)(?=$|[-:[])/;
-
-/** Returns the day on which a model was released, if its name contains the day; else that of the first start. */
-export function createdAt({ id, alias_of: target }: ModelEntry, { firstStartMs }: ModelsContext): Date {
-  const [, year, month, day] = namedDay.exec(target ?? id) ?? [];
-  const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
-  return Number.isNaN(date.getTime()) ? new Date(firstStartMs) : date;
 }
 
 const absent = { supported: false };

@@ -1,12 +1,12 @@
 import type { Request } from 'express';
-import { anthropicList, anthropicModel, createdAt, type ModelsContext } from '../../features/anthropic/models.js';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Door } from '../features/feature.js';
-import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
+import type { Door, FeatureRoute, ModelsContext } from '../features/feature.js';
+import type { RequestHooks } from '../features/request-hooks.js';
+import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
-import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
+import { openAiErrors } from '../jobs/sdk-errors.js';
 
 /**
  * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request
@@ -17,25 +17,23 @@ import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
  * Matches the beginning of a door's path. `GET /chat/{conversation_id}` has no conflict, because no id is
  * `completions`.
  */
-const doors = /^(?:batches|chat\/completions|completions|files|responses|messages)(?:\/|$)|^models\/./;
+const doors = /^(?:batches|chat\/completions|completions|files|responses)(?:\/|$)|^models\/./;
 
-/** Paths of OpenAI's and Anthropic's APIs that this service does not support. No native path begins with one. */
+/** Paths of OpenAI's API that this service does not support. No native path begins with one. */
 const absentHere = new Set(
   (
-    'assistants audio complete containers conversations edits embeddings engines evals ' +
-    'fine_tuning images moderations organization realtime rerank skills threads uploads vector_stores videos'
+    'assistants audio containers conversations edits embeddings engines evals ' +
+    'fine_tuning images moderations organization realtime rerank threads uploads vector_stores videos'
   ).split(' '),
 );
-/** Paths of `absentHere` that Anthropic's API has. */
-const anthropicOnly = new Set(['complete', 'skills']);
 
-/** Paths here that Anthropic's API does not have. */
+/** Paths here that other APIs below /v1 do not have. */
 const openAiOnly = new Set(['batches', 'chat', 'completions', 'responses']);
 
-/** Whether only OpenAI's API has this path. A gateway may add Anthropic's version header to all requests. */
-function isOnlyOpenAi(path: string): boolean {
+/** Whether only OpenAI's API has this path. A gateway may add the headers of other APIs to all requests. */
+export function isOnlyOpenAi(path: string): boolean {
   const [, , name = ''] = path.split('/', 3);
-  return openAiOnly.has(name) || (absentHere.has(name) && !anthropicOnly.has(name));
+  return openAiOnly.has(name) || absentHere.has(name);
 }
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
@@ -45,32 +43,33 @@ export function findDoor(others: readonly Door[]): Handler {
   return (req, _res, next) => {
     const [, authority = '', path = '', rest = ''] = target.exec(req.url) ?? [];
     const named = trimmed(path);
-    const found = pathAmong(others, named) ?? doorPath(path, named, req.get('anthropic-version') !== undefined);
+    const found = pathAmong(others, named, req) ?? doorPath(path, named);
     if (found !== null && found !== path) req.url = authority + found + rest;
     next();
   };
 }
 
-function pathAmong(doors: readonly Door[], named: string): string | null {
+function pathAmong(doors: readonly Door[], named: string, req: Request): string | null {
   for (const door of doors) {
-    const found = door.findPath?.(named) ?? null;
+    const found = door.findPath?.(named, req) ?? null;
     if (found !== null) return found;
   }
   return null;
 }
 
-/**
- * Returns the path below /v1, or null if the path belongs to no door. `named`: the path without slashes at both ends.
- * `isAnthropic` decides about /models, which the native API has too.
- */
-function doorPath(path: string, named: string, isAnthropic: boolean): string | null {
-  // A base URL may contain /v1 twice, and Anthropic's SDK adds it once more.
-  const below = withoutV1(withoutV1(withoutV1(named)));
+/** Returns the path below /v1, or null if the path belongs to no door. `named`: the path without slashes at both ends. */
+function doorPath(path: string, named: string): string | null {
+  const below = belowV1(named);
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
   const [first = ''] = below.split('/', 1);
-  const isList = below === 'models' && (isAnthropic || path !== '/models');
+  const isList = below === 'models' && path !== '/models'; // the native API has /models, too
   const isDoor = doors.test(below) || absentHere.has(first) || isList;
   return isDoor ? `/v1/${below}` : null;
+}
+
+/** Removes /v1 from a path. A base URL may contain it twice, and an SDK may add it once more. */
+export function belowV1(named: string): string {
+  return withoutV1(withoutV1(withoutV1(named)));
 }
 
 /** Removes the slashes at both ends. A regular expression for both would be slow for many slashes. */
@@ -88,15 +87,28 @@ function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
   return path === '/v1' || path.startsWith('/v1/');
 }
 
-const present =
-  'POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET /v1/models';
+const jobPaths = ['/v1/chat/completions', '/v1/completions', '/v1/responses'];
+
+/** Returns the paths below /v1 that a client can send a body to. */
+function presentPaths(added: readonly FeatureRoute[]): string {
+  const posts = added.filter(({ route, post }) => post !== undefined && /^\/v1\/[^{]*$/.test(route));
+  const routes = posts.map(({ route }) => route);
+  const isBatch = (route: string) => route.endsWith('/batches');
+  const more = [...routes.filter((route) => !isBatch(route)), '/v1/files', '/v1/batches', ...routes.filter(isBatch)];
+  const paths = [...jobPaths, ...more];
+  return `POST ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}, and GET /v1/models`;
+}
 
 /** Answers an unknown path below /v1. Express has already removed /v1 from it. */
-export const noSuchDoor: Handler = ({ path }) => {
-  const [, name = ''] = path.split('/');
-  const what = absentHere.has(name) ? `this service has no ${name.replaceAll('_', ' ')}` : 'no such path';
-  throw new RelayError('not_found', `${what}: there are ${present}`);
-};
+export function noSuchDoor({ doors: others, routes }: Pick<RequestHooks, 'doors' | 'routes'>): Handler {
+  const present = presentPaths(routes);
+  return ({ path }) => {
+    const [, name = ''] = path.split('/');
+    const isAbsent = absentHere.has(name) || others.some(({ absent }) => absent?.has(name));
+    const what = isAbsent ? `this service has no ${name.replaceAll('_', ' ')}` : 'no such path';
+    throw new RelayError('not_found', `${what}: there are ${present}`);
+  };
+}
 
 /** Unsupported calls of the Responses API whose paths look like that of a stored response, with the alternative. */
 const absentResponsesCalls = {
@@ -111,37 +123,31 @@ export const noSuchResponsesCall: Handler = ({ path }) => {
   throw new RelayError('not_found', `this service ${absentResponsesCalls[name]}`);
 };
 
-/**
- * Whether the client expects Anthropic's form. OpenAI's API has GET /v1/models too, but its SDKs send no
- * `anthropic-version`; a gateway may add it to all requests.
- */
-export function speaksAnthropic(req: Request): boolean {
-  if (isOnlyOpenAi(req.path)) return false;
-  return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
-}
-
 /** Sets the form of all later errors to that of the client's API. */
-export function speakAsClient(doors: readonly Door[]): Handler {
+export function speakAsClient(others: readonly Door[]): Handler {
   return (req, res, next) => {
-    for (const door of doors) res.locals.errorForm ??= door.errorFormOf(req);
-    if (!isAtDoor(req)) return next();
-    const isAnthropic = speaksAnthropic(req);
-    const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;
-    res.locals.errorForm = form;
-    if (isAnthropic) res.set('request-id', res.locals.requestId);
+    const door = doorOf(req, others);
+    if (door?.requestIdHeader !== undefined) res.set(door.requestIdHeader, res.locals.requestId);
+    res.locals.errorForm = door?.errorFormOf(req) ?? (isAtDoor(req) ? openAiErrors : null);
     next();
   };
+}
+
+/** Returns the API of a feature that a request is for. */
+export function doorOf(req: Request, others: readonly Door[]): Door | undefined {
+  return others.find((door) => door.errorFormOf(req) !== null);
 }
 
 /** Anthropic's SDK marks its beta calls, which are the same here. */
 const knownQuery: ReadonlySet<string> = new Set(['beta']);
 
-/** Lists the models for both SDKs, the default model first. The list has one page. */
-export function getDoorModels(primary: Primary, context: ModelsContext): AsyncHandler {
+/** Lists the models for SDKs, the default model first. The list has one page. */
+export function getDoorModels(primary: Primary, context: ModelsContext, others: readonly Door[]): AsyncHandler {
   return async (req, res) => {
     setIgnoredQuery(req, res, knownQuery);
     const { models } = await primary.call('models', {});
-    sendJson(res, speaksAnthropic(req) ? anthropicList(sorted(models), context) : openAiList(models, context));
+    const form = doorOf(req, others)?.models;
+    sendJson(res, form === undefined ? openAiList(models, context) : form.list(sorted(models), context));
   };
 }
 
@@ -156,12 +162,23 @@ function sorted(models: readonly ModelEntry[]): ModelEntry[] {
   return models.toSorted((a, b) => Number(b.default) - Number(a.default));
 }
 
-export function getDoorModel(primary: Primary, context: ModelsContext): AsyncHandler {
+export function getDoorModel(primary: Primary, context: ModelsContext, others: readonly Door[]): AsyncHandler {
   return async (req, res) => {
     const { model: found } = await primary.call('model', { name: [req.params.id].flat().join('/') });
     if (found === null) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
-    sendJson(res, speaksAnthropic(req) ? anthropicModel(found, context) : openAiModel(found, context));
+    const form = doorOf(req, others)?.models;
+    sendJson(res, form === undefined ? openAiModel(found, context) : form.one(found, context));
   };
+}
+
+/** Date at the end of a model's name, as in `claude-opus-4-5-20251101` and `gpt-4o-2024-08-06`. */
+const namedDay = /[-@](20\d\d)-?([01]\d)-?([0-3]\d)(?=$|[-:[])/;
+
+/** Returns the day on which a model was released, if its name contains the day; else that of the first start. */
+export function createdAt({ id, alias_of: target }: ModelEntry, { firstStartMs }: ModelsContext): Date {
+  const [, year, month, day] = namedDay.exec(target ?? id) ?? [];
+  const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
+  return Number.isNaN(date.getTime()) ? new Date(firstStartMs) : date;
 }
 
 const modelDetail = { path: 'model', message: 'no such model' };

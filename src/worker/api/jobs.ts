@@ -20,10 +20,17 @@ import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
 import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
+import type { BatchTable } from '../jobs/batch-lines.js';
 import { follow, type JobParts } from '../jobs/run-job.js';
 import { OwnStream, ownFormats } from './ask.js';
 
 /** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
+
+/** Access to the answers of background jobs. `batchLines`: APIs of features. */
+interface StoredAnswers {
+  readonly primary: Primary;
+  readonly batchLines: BatchTable;
+}
 
 export function getJobs(primary: Primary): AsyncHandler {
   return async (req, res) => {
@@ -43,14 +50,14 @@ export function getJobs(primary: Primary): AsyncHandler {
   };
 }
 
-export function getJob(primary: Primary): AsyncHandler {
+export function getJob({ primary, batchLines }: StoredAnswers): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call('job', { id: String(req.params.job_id), client });
     if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
     const body = await storedBody(primary, job, client, (answer) =>
-      JSON.stringify({ ...listedJob(job), result: formatOf(job)(answer), request_id: requestId }),
+      JSON.stringify({ ...listedJob(job), result: formatOf(job, batchLines)(answer), request_id: requestId }),
     );
     await sendBody(res, body, caller.signal);
   };
@@ -61,13 +68,13 @@ export function getJob(primary: Primary): AsyncHandler {
  * when this worker is about to exit.
  */
 export function getJobEvents(
-  { primary, clock }: Pick<JobParts, 'primary' | 'clock'>,
+  { clock, ...answers }: StoredAnswers & Pick<JobParts, 'clock'>,
   closing: AbortSignal,
 ): AsyncHandler {
   return async (req, res) => {
     const { client } = res.locals;
     const after = lastEventOf(req);
-    const job = await primary.call('job', { id: String(req.params.job_id), client });
+    const job = await answers.primary.call('job', { id: String(req.params.job_id), client });
     formOf(job);
     using out = new EventStream(res, clock);
     const isOpen = job.endedAt === null;
@@ -75,7 +82,7 @@ export function getJobEvents(
     if (req.method === 'HEAD') return out.end();
     using caller = untilGone(res, isOpen ? closing : undefined);
     try {
-      await sendJobEvents(primary, job, after, out, client, caller.signal);
+      await sendJobEvents(answers, job, after, out, client, caller.signal);
     } catch (error) {
       if (error !== workerLeaves || res.writableNeedDrain) throw error;
     }
@@ -178,21 +185,21 @@ class NumberedStream extends OwnStream {
 }
 
 /** Returns the format of the corresponding plain request. */
-function formatOf(job: JobView): (answer: CompletedAnswer) => object {
+function formatOf(job: JobView, batchLines: BatchTable): (answer: CompletedAnswer) => object {
   const { route } = formOf(job);
-  return route === '/ask' || route === '/chat' ? ownFormats[route].body : doorBody(job);
+  return route === '/ask' || route === '/chat' ? ownFormats[route].body : doorBody(job, batchLines);
 }
 
 /** Sends all events after the id `after` to a client. The final answer comes from the store. */
 export async function sendJobEvents(
-  primary: Primary,
+  { primary, batchLines }: StoredAnswers,
   job: JobView,
   after: LastEvent,
   out: EventStream,
   client: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const format = new NumberedStream(formatOf(job), job.requestId, after);
+  const format = new NumberedStream(formatOf(job, batchLines), job.requestId, after);
   const end = await follow(primary.stream('jobEvents', { id: job.id, client }, signal), async (event) => {
     const text = eventIn(format, event);
     if (text !== '') await out.write(text, signal);

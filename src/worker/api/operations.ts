@@ -1,5 +1,4 @@
 import type { Request } from 'express';
-import type { ModelsContext } from '../../features/anthropic/models.js';
 import { sinceQuery } from '../../shared/api/health.js';
 import type { ModelsBody } from '../../shared/api/models.js';
 import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
@@ -9,6 +8,7 @@ import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
+import type { ModelsContext } from '../features/feature.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';

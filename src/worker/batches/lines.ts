@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { messageBatchLines } from '../../features/anthropic/batch-lines.js';
 import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
-import type { BatchApi, LineOrder, LineResult } from '../../shared/files.js';
+import type { LineOrder, LineResult } from '../../shared/files.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
@@ -9,18 +8,11 @@ import { filePieces } from '../files/content.js';
 import type { Primary } from '../http/exchange.js';
 import type { SentBody } from '../http/responses.js';
 import { formOf, storedBody } from '../jobs/background.js';
-import type { BatchLines, ParsedLine } from '../jobs/batch-lines.js';
+import type { BatchTable, ParsedLine } from '../jobs/batch-lines.js';
 import type { DocumentInspector } from '../jobs/document-inspector.js';
 import type { FileReferences } from '../jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../jobs/job-request.js';
-import { chatBatchLines, responsesBatchLines } from '../openai/batch-lines.js';
-import { doorBody } from './answers.js';
-
-const linesOf: Readonly<Record<BatchApi, BatchLines>> = {
-  chat: chatBatchLines,
-  responses: responsesBatchLines,
-  messages: messageBatchLines,
-};
+import { doorBody, linesOf } from './answers.js';
 
 const faults = {
   tooLong: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
@@ -30,12 +22,16 @@ const faults = {
 
 type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
 
-/** Dependencies of the lines. `limitBytes`: longest line. `onDefect` gets unexpected errors, which become results of lines. */
+/**
+ * Dependencies of the lines. `limitBytes`: longest line. `batchLines`: lines of features. `onDefect` gets unexpected
+ * errors, which become results of lines.
+ */
 export interface LineParts {
   readonly primary: Primary;
   readonly files: Pick<FileReferences, 'fill'>;
   readonly documents: Pick<DocumentInspector, 'inspectJob'>;
   readonly limitBytes: number;
+  readonly batchLines: BatchTable;
   readonly onDefect: (error: unknown) => void;
 }
 
@@ -43,9 +39,9 @@ export interface LineParts {
 export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>, LineCalls> {
   return {
     submitLine: async (order) => ({ refused: await submitLine(parts(), order) }),
-    finishLine: (order) => finishLine(parts().primary, order),
+    finishLine: (order) => finishLine(parts(), order),
     endLines: ({ api, ids, cause }) => {
-      const { customIdIn, ended } = linesOf[api];
+      const { customIdIn, ended } = linesOf(api, parts().batchLines);
       const results = ids.map((id) => ({ text: ended(customIdIn(id), cause), outcome: cause }));
       return { results };
     },
@@ -56,7 +52,7 @@ export function lineHandlers(parts: () => LineParts): Pick<Handlers<WorkerCalls>
 async function submitLine(parts: LineParts, order: LineOrder): Promise<LineResult | null> {
   const { primary, files, documents, onDefect } = parts;
   const { api, client, caller, jobId } = order;
-  const lines = linesOf[api];
+  const lines = linesOf(api, parts.batchLines);
   const requestId = randomUUID();
   const customId = lines.customIdIn(order.line.id);
   let line: ParsedLine | null = null;
@@ -115,10 +111,10 @@ function isTemporary(error: unknown): boolean {
 }
 
 async function finishLine(
-  primary: Primary,
+  { primary, batchLines }: LineParts,
   { api, client, jobId, cause }: RequestOf<WorkerCalls, 'finishLine'>,
 ): Promise<LineResult> {
-  const lines = linesOf[api];
+  const lines = linesOf(api, batchLines);
   const job = await primary.call('job', { id: jobId, client });
   const { line } = formOf(job);
   const customId = line?.customId ?? '';
@@ -128,7 +124,7 @@ async function finishLine(
     const error = failure === null ? new RelayError('forbidden', 'the job was cancelled') : fromWire(failure);
     return { text: lines.failed(customId, requestId, error), outcome: 'errored' };
   }
-  const write = doorBody(job);
+  const write = doorBody(job, batchLines);
   const body = await textOf(await storedBody(primary, job, client, (answer) => stringifyExactly(write(answer))));
   return { text: lines.answered(customId, { requestId, body, ignored: line?.ignored ?? [] }), outcome: 'succeeded' };
 }

@@ -1,11 +1,14 @@
 import type { Request } from 'express';
+import type { ModelEntry } from '../../shared/api/models.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
+import type { FileBodies } from '../files/pages.js';
 import type { ErrorForm, Handler } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
+import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 /** Parts of a worker that features may use. */
@@ -37,16 +40,38 @@ export interface FeatureRoute extends RouteSteps {
 /** API of other programs, at paths and with errors that these programs expect. */
 export interface Door {
   /** Returns the form of errors of a request; null if the request is not for this API. */
-  errorFormOf(req: Pick<Request, 'path'>): ErrorForm | null;
+  errorFormOf(req: Pick<Request, 'path' | 'headers'>): ErrorForm | null;
   /**
    * Returns the path at which the routes answer a request; null if the request is not for this API. `path`: the path
    * from the URL that a user has entered, without slashes at both ends.
    */
-  findPath?(path: string): `/${string}` | null;
+  findPath?(path: string, req: Pick<Request, 'headers'>): `/${string}` | null;
+  /** Header of all answers that repeats the id of the request. */
+  readonly requestIdHeader?: string;
+  /** Form of models at /v1/models; by default, that of OpenAI's API. */
+  readonly models?: ModelForms;
+  /** Form of files at /v1/files; by default, that of OpenAI's API. */
+  readonly files?: FileBodies;
+  /** Resources below /v1 that this API has, and this service does not. */
+  readonly absent?: ReadonlySet<string>;
   /** Answer to unknown paths below a path. */
   readonly unknown?: { readonly below: `/${string}`; readonly answer: Handler };
   /** Additional port for programs that only know the port of their service. */
   readonly port?: DoorPort;
+}
+
+/** Facts about the service that its lists of models contain. */
+export interface ModelsContext {
+  /** First start of the service, milliseconds since the epoch: the date of a model whose name has none. */
+  readonly firstStartMs: number;
+  /** Whether clients may create batches. */
+  readonly hasBatches: boolean;
+}
+
+/** Bodies about models. A list begins with the default model, and has one page. */
+export interface ModelForms {
+  list(models: readonly ModelEntry[], context: ModelsContext): object;
+  one(model: ModelEntry, context: ModelsContext): object;
 }
 
 interface DoorPort {
@@ -60,6 +85,8 @@ export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
   /** API to which all routes belong. */
   readonly door?: Door;
+  /** Lines of batches of its API. */
+  readonly batchLines?: BatchTable;
   /**
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws
    * `validation_error` if the request must be refused.

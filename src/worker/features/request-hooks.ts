@@ -1,5 +1,6 @@
 import type { RequestFields } from '../../shared/features/feature.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
+import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
 import type { Door, FeatureRoute, WorkerCore, WorkerModule, WorkerPart } from './feature.js';
 
@@ -41,9 +42,16 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door = [] }) => door);
   }
 
-  /** Returns the routes of the APIs with this additional port. */
+  /** Lines of batches of the APIs of features. */
+  get batchLines(): BatchTable {
+    return Object.assign({}, ...this.#parts.map(({ batchLines }) => batchLines)) as BatchTable;
+  }
+
+  /** Returns the routes of the APIs with this additional port, and of those below /v1, which each port has. */
   routesAtPort(name: string): readonly FeatureRoute[] {
-    return this.#parts.filter(({ door }) => door?.port?.name === name).flatMap(({ routes }) => routes);
+    return this.#parts.flatMap(({ door, routes }) =>
+      door?.port?.name === name ? routes : routes.filter(({ route }) => route.startsWith('/v1/')),
+    );
   }
 
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {

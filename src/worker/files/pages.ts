@@ -1,12 +1,24 @@
 import type { Request } from 'express';
 import { idQuery, orderQuery, pageLimit } from '../../shared/api/files.js';
-import { invalid } from '../../shared/errors.js';
-import type { PageOrder } from '../../shared/files.js';
+import type { FilePurpose, FileView, PageOrder } from '../../shared/files.js';
 import { queryOf } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
 
 const usualPage = 20;
 const maxPage = 1000;
+
+/** Bodies about files, and the queries of their lists, in one API. */
+export interface FileBodies {
+  /** Purpose of an upload that names none; null if it must name one. */
+  readonly usualPurpose: FilePurpose | null;
+  /** Parameters of a list. */
+  readonly listFields: ReadonlySet<string>;
+  pageIn(req: Request, res: Reply): RequestedPage;
+  /** Returns the fields of a list in addition to those of a page. `next`: the last id of a page that has a next one. */
+  listFieldsOf(next: string | null): object;
+  file(file: FileView): object;
+  deleted(id: string): object;
+}
 
 /** Returns seconds since the epoch. */
 export function seconds(ms: number): number {
@@ -22,34 +34,18 @@ export interface RequestedPage {
 /** Parameters of a list of OpenAI's API. */
 export const openAiFields: ReadonlySet<string> = new Set(['limit', 'order', 'after', 'purpose']);
 
+/** Returns the number of entries that a list may have. */
+export function pageLimitIn(req: Request): number {
+  return Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
+}
+
 /** Reads the query of a list of OpenAI's API. */
 export function openAiPage(req: Request, res: Reply): RequestedPage {
   const { client } = res.locals;
-  const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
+  const limit = pageLimitIn(req);
   const isAscending = queryOf(req, 'order', orderQuery) === 'asc';
   const after = queryOf(req, 'after', idQuery) ?? null;
   return { order: { client, after, limit, isAscending }, isReversed: false };
-}
-
-/** Parameters of a list of Anthropic's API. */
-export const anthropicFields: ReadonlySet<string> = new Set([
-  'limit',
-  'after_id',
-  'before_id',
-  'page',
-  'purpose',
-  'beta',
-]);
-
-/** Reads the query of a list of Anthropic's API, which begins with the newest entry. `page`: an earlier `next_page`. */
-export function anthropicPage(req: Request, res: Reply): RequestedPage {
-  const { client } = res.locals;
-  const limit = Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
-  const after = queryOf(req, 'after_id', idQuery) ?? queryOf(req, 'page', idQuery) ?? null;
-  const before = queryOf(req, 'before_id', idQuery) ?? null;
-  if (after !== null && before !== null) throw invalid('before_id', 'cannot be sent together with after_id or page');
-  const isReversed = before !== null;
-  return { order: { client, after: after ?? before, limit, isAscending: isReversed }, isReversed };
 }
 
 /** Returns the fields of a page that both APIs have. */

@@ -19,11 +19,11 @@ import { type WrittenCall, writtenCall } from './tool-offer.js';
  * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
  */
 export const finishReasons = {
-  whole: { chat: 'stop', responses: null, messages: 'end_turn' },
-  'stop-sequence': { chat: 'stop', responses: null, messages: 'stop_sequence' },
-  'tool-call': { chat: 'tool_calls', responses: null, messages: 'tool_use' },
-  length: { chat: 'length', responses: 'max_output_tokens', messages: 'max_tokens' },
-  refusal: { chat: 'content_filter', responses: 'content_filter', messages: 'refusal' },
+  whole: { chat: 'stop', responses: null },
+  'stop-sequence': { chat: 'stop', responses: null },
+  'tool-call': { chat: 'tool_calls', responses: null },
+  length: { chat: 'length', responses: 'max_output_tokens' },
+  refusal: { chat: 'content_filter', responses: 'content_filter' },
 } as const;
 
 export type Ending = keyof typeof finishReasons;

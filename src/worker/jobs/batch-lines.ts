@@ -1,8 +1,9 @@
 import type { ToolRoute } from '../../shared/api/endpoints.js';
-import type { JobForm } from '../../shared/background.js';
+import type { JobForm, JobView } from '../../shared/background.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { BatchCaller, EndCause } from '../../shared/files.js';
+import type { BatchApi, BatchCaller, EndCause } from '../../shared/files.js';
 import type { Reply } from '../http/exchange.js';
+import type { CompletedAnswer } from './answer-format.js';
 import type { FileForms } from './file-references.js';
 import { type ParsedRequest, refusesFallback } from './job-request.js';
 
@@ -31,10 +32,15 @@ export interface BatchLines {
   customIdIn(id: string | null): string | null;
   /** Parses a line. `fillFiles` reads the files to which its request refers. Rejects with `validation_error`. */
   parse(bytes: Buffer, fillFiles: FillFiles): Promise<ParsedLine>;
+  /** Returns a function that writes the answer of a background job of this API, in a batch or not. */
+  answerOf(job: JobView): (answer: CompletedAnswer) => object;
   answered(customId: string, answer: LineAnswer): string;
   failed(customId: string | null, requestId: string, error: RelayError): string;
   ended(customId: string | null, cause: EndCause): string;
 }
+
+/** Lines of batches, by their API. */
+export type BatchTable = Readonly<Partial<Record<BatchApi, BatchLines>>>;
 
 /** Returns what applies to all lines of a new batch. */
 export function batchCaller(res: Reply): BatchCaller {

@@ -3,73 +3,62 @@ import type { ErrorForm } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 import { isOfUnknownModel } from './message-parts.js';
 
-/** Error in the forms of OpenAI's and Anthropic's APIs. */
-interface SdkError {
-  /** HTTP status, unless `anthropic.status` is set. */
-  readonly status: number;
-  readonly openAi: { readonly type: string; readonly code: string };
-  readonly anthropic: { readonly type: string; readonly status?: number };
-}
-
 const request = 'invalid_request_error';
 const server = 'server_error';
 const rate = 'rate_limit_error';
 
-const typesOf: Readonly<Record<PublicCode, readonly [openAi: string, anthropic: string]>> = {
-  validation_error: [request, request],
-  unauthorized: ['authentication_error', 'authentication_error'],
-  forbidden: ['permission_error', 'permission_error'],
-  not_found: [request, 'not_found_error'],
-  method_not_allowed: [request, request],
-  idempotency_in_progress: [request, request],
-  payload_too_large: [request, 'request_too_large'],
-  idempotency_mismatch: [request, request],
-  rate_limited: [rate, rate],
-  concurrency_limited: [rate, rate],
-  cli_error: [server, 'api_error'],
-  spawn_error: [server, 'api_error'],
-  internal_error: [server, 'api_error'],
-  shutting_down: [server, 'api_error'],
-  store_unavailable: [server, 'api_error'],
-  queue_timeout: [server, 'timeout_error'],
-  timeout: [server, 'timeout_error'],
+const typesOf: Readonly<Record<PublicCode, string>> = {
+  validation_error: request,
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: request,
+  method_not_allowed: request,
+  idempotency_in_progress: request,
+  payload_too_large: request,
+  idempotency_mismatch: request,
+  rate_limited: rate,
+  concurrency_limited: rate,
+  cli_error: server,
+  spawn_error: server,
+  internal_error: server,
+  shutting_down: server,
+  store_unavailable: server,
+  queue_timeout: server,
+  timeout: server,
 };
 
-const unknownModel: SdkError = {
-  status: 404,
-  openAi: { type: request, code: 'model_not_found' },
-  anthropic: { type: 'not_found_error' },
+/** Failure of the model CLI that a client can react to. */
+const failureKinds = ['overloaded', 'quota', 'prompt_too_long', 'request_refused', 'model_unknown'] as const;
+export type FailureKind = (typeof failureKinds)[number];
+
+/** HTTP status and error of OpenAI's API. */
+interface SdkError {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string;
+}
+
+const byKind: Readonly<Record<FailureKind, SdkError>> = {
+  overloaded: { status: 503, type: server, code: 'overloaded' },
+  quota: { status: 429, type: 'insufficient_quota', code: 'insufficient_quota' },
+  prompt_too_long: { status: 400, type: request, code: 'context_length_exceeded' },
+  request_refused: { status: 400, type: request, code: 'request_refused' },
+  model_unknown: { status: 404, type: request, code: 'model_not_found' },
 };
 
-/** Errors for failures of the model CLI that a client can react to, by their reason. */
-const byReason: Readonly<Record<string, SdkError>> = {
-  overloaded: {
-    status: 503,
-    openAi: { type: server, code: 'overloaded' },
-    anthropic: { type: 'overloaded_error', status: 529 },
-  },
-  quota: {
-    status: 429,
-    openAi: { type: 'insufficient_quota', code: 'insufficient_quota' },
-    anthropic: { type: rate },
-  },
-  prompt_too_long: {
-    status: 400,
-    openAi: { type: request, code: 'context_length_exceeded' },
-    anthropic: { type: request },
-  },
-  request_refused: { status: 400, openAi: { type: request, code: 'request_refused' }, anthropic: { type: request } },
-  model_unknown: unknownModel,
-};
+/** Returns null for an error whose code says enough. */
+export function failureKindOf(error: RelayError): FailureKind | null {
+  if (error.reason === 'budget') return 'quota';
+  if (isOfUnknownModel(error)) return 'model_unknown';
+  if (publicCodeOf(error) !== 'cli_error') return null;
+  return failureKinds.find((kind) => kind === error.reason) ?? null;
+}
 
 function sdkErrorOf(error: RelayError): SdkError {
+  const kind = failureKindOf(error);
+  if (kind !== null) return byKind[kind];
   const code = publicCodeOf(error);
-  if (error.reason === 'budget' && byReason.quota !== undefined) return byReason.quota;
-  if (isOfUnknownModel(error)) return unknownModel;
-  const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
-  const [openAi, anthropic] = typesOf[code];
-  const status = httpStatusOf[code];
-  return known ?? { status, openAi: { type: openAi, code: error.reason ?? code }, anthropic: { type: anthropic } };
+  return { status: httpStatusOf[code], type: typesOf[code], code: error.reason ?? code };
 }
 
 /** Returns the wrong field in OpenAI's notation, or null for the whole body or a header. */
@@ -79,11 +68,11 @@ function paramOf({ details }: RelayError): string | null {
 }
 
 interface OpenAiErrorBody {
-  readonly error: SdkError['openAi'] & { readonly message: string; readonly param: string | null };
+  readonly error: Omit<SdkError, 'status'> & { readonly message: string; readonly param: string | null };
 }
 
 function openAiErrorBody(error: RelayError): OpenAiErrorBody {
-  const { type, code } = sdkErrorOf(error).openAi;
+  const { type, code } = sdkErrorOf(error);
   return { error: { message: sdkMessageOf(error), type, code, param: paramOf(error) } };
 }
 
@@ -115,13 +104,3 @@ export function sdkStatusOf(error: RelayError): number {
 }
 
 export const openAiErrors: ErrorForm = (error) => ({ status: sdkStatusOf(error), body: openAiErrorBody(error) });
-
-export function anthropicErrorBody(error: RelayError, requestId: string): object {
-  const { type } = sdkErrorOf(error).anthropic;
-  return { type: 'error', error: { type, message: error.message }, request_id: requestId };
-}
-
-export const anthropicErrors: ErrorForm = (error, requestId) => {
-  const { status, anthropic } = sdkErrorOf(error);
-  return { status: anthropic.status ?? status, body: anthropicErrorBody(error, requestId) };
-};

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import type { JobView } from '../../shared/background.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { EndCause } from '../../shared/files.js';
 import { check, readJsonBytes } from '../http/body.js';
+import { formOf } from '../jobs/background.js';
 import type { BatchLines, FillFiles, LineAnswer, ParsedLine } from '../jobs/batch-lines.js';
 import { openAiErrors } from '../jobs/sdk-errors.js';
+import { chatCompletionFormat } from './chat.js';
 import { chatFiles, parseChat } from './chat-request.js';
 import { chatBody } from './foreign-chat.js';
 import { responsesBody } from './foreign-responses.js';
+import { endedJob } from './responses-background.js';
 import { type ResponsesRequest, responseFiles } from './responses-input.js';
 import { maxStoredLength, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
@@ -37,10 +41,12 @@ const ended: Readonly<Record<EndCause, { readonly code: string; readonly message
 /** Returns the parts of the lines of OpenAI's batches that are the same for all endpoints. */
 function openAiLines(
   route: '/v1/chat/completions' | '/v1/responses',
+  answerOf: BatchLines['answerOf'],
   parse: (body: Readonly<Record<string, unknown>>, fillFiles: FillFiles) => Promise<ParsedLine>,
 ): BatchLines {
   return {
     route,
+    answerOf,
     customIdIn: (id) => customId.safeParse(id).data ?? null,
     parse: async (bytes, fillFiles) => {
       const { url, body } = await readJsonBytes(bytes, requestLine);
@@ -65,14 +71,19 @@ function lineText(id: string | null, response: string, error: string): string {
   return `{"id":"batch_req_${randomUUID()}","custom_id":${custom},"response":${response},"error":${error}}`;
 }
 
-export const chatBatchLines = openAiLines('/v1/chat/completions', async (sent, fillFiles) => {
+/** Returns a function that writes the chat completion of a background job. */
+function completionOf(job: JobView) {
+  return chatCompletionFormat(Math.floor(job.createdAt / 1000), true, formOf(job).line?.isLegacyCall).body;
+}
+
+export const chatBatchLines = openAiLines('/v1/chat/completions', completionOf, async (sent, fillFiles) => {
   const body = check(sent, chatBody);
   await fillFiles(body, chatFiles);
   const parsed = parseChat(body);
   return { parsed, isLegacyCall: parsed.isLegacyCall };
 });
 
-export const responsesBatchLines = openAiLines('/v1/responses', async (sent, fillFiles) => {
+export const responsesBatchLines = openAiLines('/v1/responses', endedJob, async (sent, fillFiles) => {
   const body = check(sent, responsesBody);
   refuseStored(body);
   await fillFiles(body, responseFiles);

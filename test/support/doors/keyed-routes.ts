@@ -1,4 +1,5 @@
 import { postMessages } from '../../../src/features/anthropic/messages.js';
+import { anthropicDoor } from '../../../src/features/anthropic/worker.js';
 import { postMcp } from '../../../src/features/mcp/mcp.js';
 import { mcpDoor } from '../../../src/features/mcp/worker.js';
 import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
@@ -64,7 +65,11 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
   };
   new Peer(pair.left, workerCalls, primaryCalls, handlers as unknown as Handlers<PrimaryCalls>, onFault);
   const primary: Primary = new Peer(pair.right, primaryCalls, workerCalls, {} as Handlers<WorkerCalls>, onFault);
-  const server = await serveWith([speakAsClient([mcpDoor, ollamaDoor]), idempotency(primary), routes(primary)]);
+  const server = await serveWith([
+    speakAsClient([mcpDoor, ollamaDoor, anthropicDoor]),
+    idempotency(primary),
+    routes(primary),
+  ]);
   const post: KeyedRoutes['post'] = async (path, body, headers = {}, signal) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
       method: 'POST',

@@ -1,4 +1,5 @@
 import { postCountTokens, postMessages } from '../../../src/features/anthropic/messages.js';
+import { anthropicDoor } from '../../../src/features/anthropic/worker.js';
 import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -44,6 +45,8 @@ const models = [
 
 export const modelsContext = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
 
+const doors = [ollamaDoor, anthropicDoor];
+
 export interface DoorOptions {
   /** Handlers that run before the API, like the checks of the service. */
   readonly before?: readonly Handler[];
@@ -88,7 +91,7 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const handlers: Readonly<Record<string, AsyncHandler>> = {
     '/ask': postAsk(parts),
     '/chat': postChat(parts),
-    '/v1/models': getDoorModels(parts.primary, modelsContext),
+    '/v1/models': getDoorModels(parts.primary, modelsContext, doors),
     '/v1/responses': postResponses(parts),
     '/v1/chat/completions': postChatCompletions(parts),
     '/v1/completions': postCompletions(parts),
@@ -97,12 +100,12 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
     '/v1/messages': postMessages(parts),
     '/v1/messages/count_tokens': postCountTokens(parts),
   };
-  const one = getDoorModel(parts.primary, modelsContext);
+  const one = getDoorModel(parts.primary, modelsContext, doors);
   const route: Handler = (req, res, next) => {
     req.params = { id: req.path.slice('/v1/models/'.length) };
     (handlers[req.path] ?? one)(req, res, next).catch(next);
   };
-  const server = await serveWith([speakAsClient([ollamaDoor]), ...before, route]);
+  const server = await serveWith([speakAsClient(doors), ...before, route]);
   const url = `http://127.0.0.1:${server.port}`;
   const post = (path: string, body: unknown, headers = {}, signal?: AbortSignal) =>
     fetch(url + path, {

@@ -13,7 +13,7 @@ describe('The route of the Model Context Protocol', () => {
   });
 
   it('has errors in the form of JSON-RPC, at its paths only', () => {
-    const formAt = (path: string) => door?.errorFormOf({ path }) ?? null;
+    const formAt = (path: string) => door?.errorFormOf({ path, headers: {} }) ?? null;
     expect([formAt('/mcp'), formAt('/mcp/')]).toEqual([expect.any(Function), expect.any(Function)]);
     expect([formAt('/mcp/x'), formAt('/ask'), formAt('/')]).toEqual([null, null, null]);
   });

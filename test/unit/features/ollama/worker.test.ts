@@ -15,11 +15,11 @@ describe('The paths of Ollama’s API', () => {
     ['v1/chat/completions', null],
     ['ask', null],
   ])('are found in the path from a base URL: %s', (path, found) => {
-    expect(ollamaDoor.findPath?.(path)).toBe(found);
+    expect(ollamaDoor.findPath?.(path, { headers: {} })).toBe(found);
   });
 
   it('have errors in the form of this API, and no others have', () => {
-    const formAt = (path: string) => ollamaDoor.errorFormOf({ path });
+    const formAt = (path: string) => ollamaDoor.errorFormOf({ path, headers: {} });
     expect([formAt('/api'), formAt('/api/tags')]).toEqual([expect.any(Function), expect.any(Function)]);
     expect([formAt('/apis'), formAt('/ask'), formAt('/')]).toEqual([null, null, null]);
   });

@@ -1,3 +1,4 @@
+import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { findDoor } from '../../../../src/worker/api/doors.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
@@ -7,7 +8,7 @@ import { answerOf } from '../../../support/doors/express-server.js';
 const told: Handler = (req, res) => void res.json({ url: req.url });
 
 async function urlFor(target: string, headers: readonly string[] = []): Promise<unknown> {
-  return (await answerOf([findDoor([ollamaDoor]), told], request(`POST ${target}`, headers))).body.url;
+  return (await answerOf([findDoor([ollamaDoor, anthropicDoor]), told], request(`POST ${target}`, headers))).body.url;
 }
 
 describe('A path', () => {

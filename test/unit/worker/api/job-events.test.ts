@@ -1,4 +1,5 @@
 import { array, assert, asyncProperty, integer, string } from 'fast-check';
+import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
@@ -45,7 +46,14 @@ async function toldAfter(
     yield* events;
   });
   const [id = 0, thoughts = 0] = String(after).split('-').map(Number);
-  await sendJobEvents(primary.asPrimary, job, { id, thoughts }, out, 'a', never);
+  await sendJobEvents(
+    { primary: primary.asPrimary, batchLines: { messages: messageBatchLines } },
+    job,
+    { id, thoughts },
+    out,
+    'a',
+    never,
+  );
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { orAborted } from '../../../../src/shared/async.js';
 import type { JobView } from '../../../../src/shared/background.js';
 import { systemClock } from '../../../../src/shared/clock.js';
@@ -45,13 +46,16 @@ async function list(query: string, page: object | null, ...checks: Handler[]) {
 /** Requests the job that the primary has. */
 function shown(job: JobView | Error, answers: object = {}, ...headers: string[]) {
   const primary = new FakePrimary({ job, ...answers });
-  return answerOf([atRoute('/jobs/{job_id}'), getJob(primary.asPrimary)], headers);
+  return answerOf(
+    [atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, batchLines: { messages: messageBatchLines } })],
+    headers,
+  );
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
-  const parts = { primary: primary.asPrimary, clock: systemClock };
+  const parts = { primary: primary.asPrimary, batchLines: { messages: messageBatchLines }, clock: systemClock };
   return {
-    job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(primary.asPrimary)]),
+    job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(parts)]),
     events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),
   };
 }

@@ -1,3 +1,4 @@
+import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { BatchApi } from '../../../../src/shared/files.js';
 import { lineHandlers } from '../../../../src/worker/batches/lines.js';
@@ -31,6 +32,7 @@ function handlersWith(answers: Readonly<Record<string, unknown>> = {}, file: str
       files: new FileReferences(primary.asPrimary, () => limitBytes),
       documents: documentInspector(),
       limitBytes,
+      batchLines: { messages: messageBatchLines },
       onDefect: (error) => defects.push(error),
     })),
   };

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { anthropicPage, openAiPage, pageBody } from '../../../../src/worker/files/pages.js';
+import { openAiPage, pageBody } from '../../../../src/worker/files/pages.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 
 const res = { locals: { client: 'key ada' } } as Reply;
@@ -13,16 +13,8 @@ describe('The query of a list', () => {
     expect(order).toEqual({ client: 'key ada', after: 'file-1', limit: 1000, isAscending: true });
   });
 
-  it('of Anthropic reads backwards before an entry', () => {
-    for (const after of [{ after_id: 'b' }, { page: 'b' }])
-      expect(anthropicPage(asked(after), res)).toMatchObject({ order: { after: 'b', isAscending: false } });
-    const before = anthropicPage(asked({ before_id: 'b', limit: '5' }), res);
-    expect(before).toMatchObject({ order: { after: 'b', limit: 5, isAscending: true }, isReversed: true });
-  });
-
   it.each([{ limit: '0' }, { limit: 'x' }, { order: 'up' }, { after: '' }])('is refused: %j', (query) => {
     expect(() => openAiPage(asked(query as Record<string, string>), res)).toThrow(/must be/);
-    expect(() => anthropicPage(asked({ after_id: 'a', before_id: 'b' }), res)).toThrow(/together/);
   });
 });
 

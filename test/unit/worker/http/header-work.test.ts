@@ -1,4 +1,5 @@
 import type { Express } from 'express';
+import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { addressOf, isAccepted, trustProxies } from '../../../../src/worker/access/authenticate.js';
@@ -73,9 +74,10 @@ async function processorMs(server: ExpressServer, header: string): Promise<numbe
 }
 
 describe('No header takes a worker long', () => {
+  const doors = [ollamaDoor, anthropicDoor];
   let server: ExpressServer;
   beforeAll(async () => {
-    server = await serveWith([behindProxy, findDoor([ollamaDoor]), speakAsClient([ollamaDoor]), versionGuard, readAll]);
+    server = await serveWith([behindProxy, findDoor(doors), speakAsClient(doors), versionGuard, readAll]);
   });
   afterAll(() => server[Symbol.asyncDispose]());
 

@@ -1,0 +1,72 @@
+import { belowV1, isOnlyOpenAi } from '../../worker/api/doors.js';
+import type { Door, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
+import { messageBatchLines } from './batch-lines.js';
+import {
+  cancelMessageBatch,
+  deleteMessageBatch,
+  getMessageBatch,
+  getMessageBatches,
+  getMessageBatchResults,
+  postMessageBatch,
+} from './batches.js';
+import { anthropicErrors } from './errors.js';
+import { anthropicFiles } from './files.js';
+import { postCountTokens, postMessages } from './messages.js';
+import { anthropicList, anthropicModel } from './models.js';
+
+const absent: ReadonlySet<string> = new Set(['complete', 'skills']);
+
+type Headers = Parameters<Door['errorFormOf']>[0]['headers'];
+
+function hasVersion(headers: Headers): boolean {
+  return headers['anthropic-version'] !== undefined;
+}
+
+/**
+ * API that clients of `/v1/messages` expect, and clients that name its version. OpenAI's API has GET /v1/models too, but
+ * its SDKs send no `anthropic-version`; a gateway may add it to all requests.
+ */
+export const anthropicDoor: Door = {
+  errorFormOf: ({ path, headers }) => {
+    if (!path.startsWith('/v1/') && path !== '/v1') return null;
+    if (isOnlyOpenAi(path)) return null;
+    return hasVersion(headers) || /^\/v1\/messages(\/|$)/.test(path) ? anthropicErrors : null;
+  },
+  findPath: (path, { headers }) => {
+    const below = belowV1(path);
+    const [first = ''] = below.split('/', 1);
+    if (first === 'messages' || absent.has(first)) return `/v1/${below}`;
+    return path === 'models' && hasVersion(headers) ? '/v1/models' : null; // the native API has /models, too
+  },
+  requestIdHeader: 'request-id',
+  models: { list: anthropicList, one: (model, context) => anthropicModel(model, context) },
+  files: anthropicFiles,
+  absent,
+};
+
+export function createPart({ guards, jobs }: WorkerCore): WorkerPart {
+  const { mayAsk, needsService, namesUser, capped, once } = guards;
+  const { primary } = jobs;
+  const mayCall = [guards.mayCall, namesUser];
+  const beforeJob = [mayAsk, needsService, namesUser, capped, once];
+  return {
+    routes: [
+      { route: '/v1/messages', post: [...beforeJob, postMessages(jobs)] },
+      { route: '/v1/messages/count_tokens', post: [mayAsk, namesUser, capped, postCountTokens(jobs)] },
+      {
+        route: '/v1/messages/batches',
+        get: [...mayCall, getMessageBatches(primary)],
+        post: [...beforeJob, postMessageBatch(jobs)],
+      },
+      {
+        route: '/v1/messages/batches/{batch_id}',
+        get: [...mayCall, getMessageBatch(primary)],
+        delete: [...mayCall, deleteMessageBatch(primary)],
+      },
+      { route: '/v1/messages/batches/{batch_id}/results', get: [...mayCall, getMessageBatchResults(primary)] },
+      { route: '/v1/messages/batches/{batch_id}/cancel', post: [...mayCall, cancelMessageBatch(primary)] },
+    ],
+    door: anthropicDoor,
+    batchLines: { messages: messageBatchLines },
+  };
+}
