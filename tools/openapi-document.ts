@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
-import { messagesRequest } from '../src/features/anthropic/messages-request.js';
 import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
@@ -186,18 +185,12 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/responses/{response_id}': 'For SDKs',
   '/v1/responses/{response_id}/input_items': 'For SDKs',
   '/v1/responses/{response_id}/cancel': 'For SDKs',
-  '/v1/messages': 'For SDKs',
-  '/v1/messages/count_tokens': 'For SDKs',
   '/v1/files': 'For SDKs',
   '/v1/files/{file_id}': 'For SDKs',
   '/v1/files/{file_id}/content': 'For SDKs',
   '/v1/batches': 'For SDKs',
   '/v1/batches/{batch_id}': 'For SDKs',
   '/v1/batches/{batch_id}/cancel': 'For SDKs',
-  '/v1/messages/batches': 'For SDKs',
-  '/v1/messages/batches/{batch_id}': 'For SDKs',
-  '/v1/messages/batches/{batch_id}/results': 'For SDKs',
-  '/v1/messages/batches/{batch_id}/cancel': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
@@ -206,12 +199,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
 const keptResponse = z.looseObject({ object: z.literal('response'), status: z.string() });
 const responseId = {
   path: z.object({ response_id: z.string().meta({ description: '`resp_` and the id of the job.' }) }),
-};
-
-const messageExample = {
-  model: 'default',
-  max_tokens: 1024,
-  messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
 };
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
@@ -660,28 +647,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: keptResponse,
     okText: 'The response.',
   },
-  'POST /v1/messages': {
-    id: 'createMessage',
-    summary: 'Messages in the form of the Anthropic API',
-    description:
-      'The client sends the whole conversation each time. The header `X-Ignored-Parameters` names the fields that have no effect.',
-    requestParams: once,
-    requestBody: json(messagesRequest, messageExample),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ type: z.literal('message'), content: z.array(z.looseObject({ type: z.string() })) }),
-    okText: 'The answer. Streamed, the events from `message_start` to `message_stop`.',
-  },
-  'POST /v1/messages/count_tokens': {
-    id: 'countTokens',
-    summary: 'The number of input tokens of a message',
-    description:
-      'The o200k tokenizer estimates the tokens of the system text, the messages, and the schema of the answer. An image counts as 1,600 tokens.',
-    requestBody: json(messagesRequest, messageExample),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ input_tokens: z.int().nonnegative() }),
-    okText: 'The count.',
-    isStreamed: false,
-  },
   'GET /openapi.yaml': {
     id: 'getOpenApi',
     summary: 'This document',
@@ -712,7 +677,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const added = features.flatMap((feature) => feature.endpoints);
-  const doors = features.map((feature) => feature.describeDoor?.());
   const withOperation = (endpoint: Endpoint): Described => ({
     ...{ endpoint, operation: operations[nameOf(endpoint)], section: tagOf[endpoint.route] },
     ...{ form: formOf(endpoint.route), others: otherResponses(endpoint) },
@@ -721,7 +685,7 @@ export function openApiDocument(version: string) {
     ...endpoints.map(withOperation),
     ...added.map((endpoint) => describedOf(endpoint)),
     ...doorEndpoints.map(withOperation),
-    ...doors.flatMap((door) => door?.endpoints.map((endpoint) => describedOf(endpoint, door)) ?? []),
+    ...doors.flatMap((door) => door.endpoints.map((endpoint) => describedOf(endpoint, door))),
   ];
   for (const each of described) {
     const path = each.endpoint.route.replace(/\/$/, ''); // /console leads to /console/
@@ -778,20 +742,33 @@ interface Described {
 
 /** Returns the description of an endpoint of a feature. `door`: the API that it belongs to; by default, the native one. */
 function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Described {
-  const { id, summary, description, query, body, runsModel, answer: ok, answerText: okText } = endpoint;
+  const { id, summary, description, query, params, body, runsModel, answer: ok, answerText: okText } = endpoint;
   const security = endpoint.alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
-  const requestParams = { ...(query && { query: z.object(query) }), ...(runsModel && once) };
+  const texts = Object.entries(params ?? {}).map(([name, text]) => [name, z.string().meta({ description: text })]);
+  const key = endpoint.onceText && z.string().meta({ description: endpoint.onceText }).optional();
+  const requestParams = {
+    ...(texts.length > 0 && { path: z.object(Object.fromEntries(texts)) }),
+    ...(query && { query: z.object(query) }),
+    ...(runsModel && once),
+    ...(key && { header: z.object({ 'Idempotency-Key': key }) }),
+  };
   const operation = {
     ...{ id, summary, description, ok, okText, isStreamed: runsModel === true },
     ...(!endpoint.isOpen && { security }),
     ...(Object.keys(requestParams).length > 0 && { requestParams }),
     ...(body && { requestBody: json(body.schema, body.example) }),
   };
-  const statuses = Object.entries(endpoint.others ?? {});
+  const form = door === undefined ? nativeForm : { ...door, isNative: false };
+  const withoutBody = Object.entries(endpoint.others ?? {}).map(([status, text]) => [status, { description: text }]);
+  const content = { 'application/json': { schema: form.error } };
+  const errors = Object.entries(endpoint.otherErrors ?? {}).map(([status, text]) => [
+    status,
+    { description: text, content },
+  ]);
   return {
     ...{ endpoint, operation, section: door?.section ?? 'The service' },
-    form: door === undefined ? nativeForm : { ...door, isNative: false },
-    others: Object.fromEntries(statuses.map(([status, text]) => [status, { description: text }])),
+    form,
+    others: Object.fromEntries([...withoutBody, ...errors]),
   };
 }
 
@@ -807,7 +784,6 @@ function operationOf({ endpoint, operation, section, form, others }: Described):
       ...others,
       ...errorResponses(endpoint, form),
       ...unusable(endpoint),
-      ...overloaded(endpoint),
       default: unforeseen(form),
     },
   } as ZodOpenApiOperationObject;
@@ -823,18 +799,12 @@ const openAiError = z
     }),
   })
   .meta({ id: 'OpenAiError', description: 'An error in the form of the OpenAI API.' });
-const anthropicError = z
-  .object({
-    type: z.literal('error'),
-    error: z.object({ type: z.string(), message: z.string() }),
-    request_id: z.string(),
-  })
-  .meta({ id: 'AnthropicError', description: 'An error in the form of the Anthropic API.' });
+const doors = features.flatMap((feature) => feature.describeDoor?.() ?? []);
+const sharedErrors = doors.filter(({ sharesPaths }) => sharesPaths).map(({ error }) => error);
 
 /** Returns the schema of the errors of a route. */
 function errorOf(route: string): z.ZodType {
-  if (route.startsWith('/v1/messages')) return anthropicError;
-  if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, anthropicError]);
+  if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, ...sharedErrors]);
   return openAiError;
 }
 
@@ -927,14 +897,6 @@ function unusable({ route, errors }: AnyEndpoint): ZodOpenApiResponsesObject {
   const description = hasError ? `${unhealthy} Or \`store_unavailable\`.` : unhealthy;
   const schema = hasError ? z.union([healthBody, errorBody]) : healthBody;
   return { '503': { description, content: { 'application/json': { schema } } } };
-}
-
-/** Returns a status that only the Anthropic API has. */
-function overloaded({ route }: AnyEndpoint): ZodOpenApiResponsesObject {
-  if (route !== '/v1/messages') return {};
-  return {
-    '529': { description: 'The model is overloaded.', content: { 'application/json': { schema: anthropicError } } },
-  };
 }
 
 /** Returns one response for each status. The description lists the codes with this status. */

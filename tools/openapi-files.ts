@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { messageBatchRequest } from '../src/features/anthropic/batches.js';
 import {
   batchBody,
   batchList,
@@ -27,24 +26,8 @@ const filePage = z.object({
   page: idQuery.optional().meta({ description: 'With `anthropic-version`: `next_page` of the page before.' }),
 });
 const openAiPage = z.object({ limit, after: idQuery.optional() });
-const anthropicPage = z.object({ limit, after_id: idQuery.optional(), before_id: idQuery.optional() });
 
 const files = z.looseObject({ data: z.array(fileBody), has_more: z.boolean(), next_page: z.string().nullish() });
-const messageCounts = z.looseObject({
-  processing: z.int(),
-  succeeded: z.int(),
-  errored: z.int(),
-  canceled: z.int(),
-  expired: z.int(),
-});
-const messageBatch = z.looseObject({
-  id: z.string(),
-  type: z.literal('message_batch'),
-  processing_status: z.enum(['in_progress', 'canceling', 'ended']),
-  request_counts: messageCounts,
-  results_url: z.string().nullable(),
-});
-
 const form = z.object({
   file: z.string().meta({ format: 'binary', description: 'The file.' }),
   purpose: z.enum(['batch', 'user_data']).optional().meta({
@@ -58,7 +41,6 @@ const form = z.object({
   expires_in_seconds: z.string().optional().meta({ description: 'The same time, as in Anthropic’s API.' }),
 });
 
-const messageExample = { model: 'default', max_tokens: 1024, messages: [{ role: 'user', content: 'Hello' }] };
 const idempotencyKey = z
   .string()
   .meta({ description: 'A repeated request with the same key creates no second batch.' });
@@ -157,71 +139,6 @@ export const fileOperations = {
     requestParams: batchId,
     security,
     ok: batchBody,
-    okText: 'The batch.',
-  },
-  'GET /v1/messages/batches': {
-    id: 'listMessageBatches',
-    summary: 'List batches of Anthropic’s API',
-    description: 'A client sees only its own batches.',
-    requestParams: { query: anthropicPage },
-    security,
-    ok: z.looseObject({ data: z.array(messageBatch), has_more: z.boolean() }),
-    okText: 'A page of batches, the newest first.',
-  },
-  'POST /v1/messages/batches': {
-    id: 'createMessageBatch',
-    isStreamed: false,
-    summary: 'Create a batch of messages',
-    description: 'The requests run in the background. Results are at `results_url` when the batch has ended.',
-    requestParams: once,
-    requestBody: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: messageBatchRequest,
-          example: { requests: [{ custom_id: 'first', params: messageExample }] },
-        },
-      },
-    },
-    security,
-    ok: messageBatch,
-    okText: 'The batch.',
-  },
-  'GET /v1/messages/batches/{batch_id}': {
-    id: 'getMessageBatch',
-    summary: 'Get a batch of Anthropic’s API',
-    description: 'The counts change while the requests are answered.',
-    requestParams: batchId,
-    security,
-    ok: messageBatch,
-    okText: 'The batch.',
-  },
-  'DELETE /v1/messages/batches/{batch_id}': {
-    id: 'deleteMessageBatch',
-    summary: 'Delete a batch of Anthropic’s API that has ended',
-    description: 'A batch that has not ended must be cancelled first.',
-    requestParams: batchId,
-    security,
-    ok: z.looseObject({ id: z.string(), type: z.literal('message_batch_deleted') }),
-    okText: 'The batch and its results are deleted.',
-  },
-  'GET /v1/messages/batches/{batch_id}/results': {
-    id: 'getMessageBatchResults',
-    summary: 'Download the results of a batch of Anthropic’s API',
-    description: 'The batch must have ended. The results are in no particular order.',
-    requestParams: batchId,
-    security,
-    ok: 'application/x-jsonl',
-    okText: 'One JSON object for each request, each in one line.',
-  },
-  'POST /v1/messages/batches/{batch_id}/cancel': {
-    id: 'cancelMessageBatch',
-    isStreamed: false,
-    summary: 'Cancel a batch of Anthropic’s API',
-    description: 'Results that exist are kept. A batch that has ended is unchanged.',
-    requestParams: batchId,
-    security,
-    ok: messageBatch,
     okText: 'The batch.',
   },
 } satisfies Readonly<Record<string, Operation>>;

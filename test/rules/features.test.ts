@@ -20,12 +20,52 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
   );
 }
 
+/** Files that name Anthropic or its API, with the reason. */
+const anthropicNames = {
+  ...namesIn('the API of the model behind claude, which claude calls', [
+    'src/primary/cli/adapters/claude/adapter.ts',
+    'src/primary/cli/adapters/claude/launch.ts',
+    'src/primary/cli/adapters/claude/model-rules.ts',
+    'src/primary/cli/adapters/claude/tool-server.ts',
+    'src/primary/cli/adapters/claude/writer.ts',
+    'src/primary/cli/adapters/common/failure.ts',
+    'src/primary/cli/contract/model-rules.ts',
+    'src/shared/job.ts',
+    'src/shared/text/turns.ts',
+    'src/worker/jobs/web-search.ts',
+  ]),
+  ...namesIn('requests in this form that programs send to OpenAI’s API', [
+    'src/worker/openai/foreign-chat.ts',
+    'src/worker/openai/foreign-responses.ts',
+  ]),
+  ...namesIn('the description of /v1/models and /v1/files, which both APIs have, and a prefix of model names', [
+    'src/primary/cli/route.ts',
+    'src/shared/api/files.ts',
+    'src/shared/api/models.ts',
+    'src/shared/config/values.ts',
+    'src/worker/files/upload.ts',
+  ]),
+  ...namesIn('stored jobs and files of batches', [
+    'src/shared/background.ts',
+    'src/shared/files.ts',
+    'src/worker/openai/batches.ts',
+  ]),
+  'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
+  'src/worker/api/doors.ts': 'the alternative to a call that OpenAI’s API has, and a mark of calls',
+  'src/worker/http/checks.ts': 'headers that pages may send',
+};
+
+function namesIn(reason: string, files: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(files.map((file) => [file, reason]));
+}
+
 /**
  * Words that belong to a feature, and the files of the core that have them nevertheless, with the reason. A file that no
  * longer has one must leave this list.
  */
 const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named: Readonly<Record<string, string>> }>> =
   {
+    anthropic: { pattern: /anthropic|\/v1\/messages/i, named: anthropicNames },
     audit: { pattern: /audit/i, named: {} },
     // The protocol as such is also spoken to model CLIs and to the operator's server that searches the web.
     mcp: { pattern: /'\/mcp'|\bpostMcp|mcpErrors/, named: {} },

@@ -6,6 +6,7 @@ export const anthropic = {
   name: 'anthropic',
   ...{ variables: {}, findFaults: () => [], findWarnings: () => [], calls: {}, endpoints: [], logEvents: {} },
   ...{ requestFields: {}, requestHeaders: {}, keyOptions: {}, tables: [] },
+  describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,
   loadPrimary: async () => () => ({ handlers: {} }),
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature;

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { belowV1, isOnlyOpenAi } from '../../worker/api/doors.js';
 import type { Door, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
 import { messageBatchLines } from './batch-lines.js';
@@ -16,9 +17,7 @@ import { anthropicList, anthropicModel } from './models.js';
 
 const absent: ReadonlySet<string> = new Set(['complete', 'skills']);
 
-type Headers = Parameters<Door['errorFormOf']>[0]['headers'];
-
-function hasVersion(headers: Headers): boolean {
+function hasVersion(headers: IncomingHttpHeaders): boolean {
   return headers['anthropic-version'] !== undefined;
 }
 

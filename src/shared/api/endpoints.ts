@@ -25,7 +25,7 @@ export const jobErrors = [
 ] as const satisfies readonly PublicCode[];
 
 /** Errors of endpoints that use the store. */
-const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
+export const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
 /** Errors of endpoints that read a body and start no job. */
 export const readingErrors = [
@@ -43,7 +43,7 @@ const fileErrors = [
 ] as const satisfies readonly PublicCode[];
 
 /** Errors of endpoints that create a batch. Its jobs fail in its results. */
-const batchErrors = [
+export const batchErrors = [
   ...fileErrors,
   'not_found',
   'concurrency_limited',
@@ -108,8 +108,6 @@ const doors = [
   { method: 'DELETE', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/v1/responses/{response_id}/input_items', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/messages/count_tokens', errors: [...readingErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/files', errors: [...fileErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
@@ -119,12 +117,6 @@ const doors = [
   { method: 'POST', route: '/v1/batches', errors: batchErrors },
   { method: 'GET', route: '/v1/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/messages/batches', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/messages/batches', errors: batchErrors },
-  { method: 'GET', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'DELETE', route: '/v1/messages/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/messages/batches/{batch_id}/results', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/messages/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];

@@ -11,17 +11,21 @@ export type RequestFields = Readonly<Record<string, z.ZodType>>;
 
 /** HTTP endpoint of a feature, with its description for the documents. */
 export interface FeatureEndpoint {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path with the names of its parameters in braces. */
   readonly route: `/${string}`;
   /** Error codes in addition to the common ones. */
   readonly errors: readonly PublicCode[];
   /** Descriptions of other statuses that are not errors and have no body. */
   readonly others?: Readonly<Record<number, string>>;
+  /** Descriptions of statuses that are errors only in this API. */
+  readonly otherErrors?: Readonly<Record<number, string>>;
   /** Name of the operation in generated clients. */
   readonly id: string;
   readonly summary: string;
   readonly description: string;
+  /** Descriptions of the parameters in the path. */
+  readonly params?: Readonly<Record<string, string>>;
   /** Parameters in the query. */
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: { readonly schema: z.ZodType; readonly example: object };
@@ -31,7 +35,10 @@ export interface FeatureEndpoint {
   readonly isOpen?: true;
   /** Whether a request runs a model: the answer can be a stream, and an `Idempotency-Key` prevents a second run. */
   readonly runsModel?: true;
-  readonly answer: z.ZodType;
+  /** Description of the header `Idempotency-Key`, for a request that runs no model. */
+  readonly onceText?: string;
+  /** Schema of the answer; the media type of one that is no JSON. */
+  readonly answer: z.ZodType | string;
   readonly answerText: string;
 }
 
@@ -44,6 +51,8 @@ export interface DoorDescription {
   readonly error: z.ZodType;
   /** Answer that is a stream. */
   readonly stream: { readonly mediaType: string; readonly schema: z.ZodType };
+  /** Whether /v1/models and /v1/files can have the forms of this API. */
+  readonly sharesPaths?: true;
 }
 
 /** Everything about a feature that both processes and the documents read. Reading it has no effect. */
