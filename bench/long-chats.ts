@@ -12,14 +12,14 @@ const requestsAtOnce = 30;
 const messageCount = 200;
 const toolCount = 20;
 
-/** This build, also if SERVICE_DIST names another one. */
-const ownProgram = join(__dirname, '..', 'src', 'primary', 'main.js');
+/** Folder `dist` of an older build; without the variable, this one is compared with itself. */
+const beforeDist = process.env.BEFORE_DIST ?? join(__dirname, '..', '..');
 
-/** Compares a long chat completion with the build that SERVICE_DIST names, in alternating pairs. */
+/** Compares a long chat completion with the build that BEFORE_DIST names, in alternating pairs. */
 export async function longChats(rounds: number): Promise<Row[]> {
   const env = { MODEL_API_DEFAULT_MODEL: 'echo', MODEL_API_LIVE_SESSIONS: '0' };
-  await using before = await startService({ env });
-  await using now = await startService({ env, program: ownProgram });
+  await using before = await startService({ env, program: join(beforeDist, 'src', 'primary', 'main.js') });
+  await using now = await startService({ env });
   const sides = { bare: await Side.of(before), relay: await Side.of(now) };
   const rows: Row[] = [];
   for (const [what, body, status] of [

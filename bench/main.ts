@@ -50,7 +50,7 @@ import { viewers } from './viewers.js';
 /**
  * Usage: npm run bench -- [name] [--rounds N] [--write]. Measures only the groups whose name contains `name`. `--write`
  * writes each result to bench/RESULTS.md. The variable SERVICE_DIST names the folder `dist` of an older version, whose
- * service is then measured, in a section of its own.
+ * service is then measured, in a section of its own. `long-chats` compares this version with the `dist` in BEFORE_DIST.
  */
 
 const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {

@@ -71,6 +71,7 @@ function laterToolsIn(item: unknown): readonly unknown[] {
 /** Returns the messages for one message or item; none for reasoning, because earlier thoughts are not sent again. */
 function messagesOf(sent: unknown): readonly unknown[] {
   if (!isObject(sent)) return [sent];
+  if (sent.type === undefined) return messagesWithBlocks(sent);
   const { type, id: _, status: __, ...message } = sent;
   switch (type) {
     case 'function_call':
@@ -106,6 +107,7 @@ function calling(calls: readonly SentFields[]): SentFields {
 /** Splits a message with Anthropic's blocks: results become messages before it, and calls its `tool_calls`. */
 export function messagesWithBlocks(message: SentFields): readonly SentFields[] {
   const { role, content, tool_calls: made, function_call: legacy } = message;
+  if (made === undefined && legacy === undefined && isOfTexts(content)) return [message];
   const blocks = Array.isArray(content) ? content : [];
   const isResult = (block: unknown) => role === 'user' && isObject(block) && block.type === 'tool_result';
   const isCall = (block: unknown) => role === 'assistant' && isObject(block) && block.type === 'tool_use';
@@ -123,6 +125,11 @@ export function messagesWithBlocks(message: SentFields): readonly SentFields[] {
   return [...results, rest];
 }
 
+/** Whether content is no list, or a list of texts, as in most messages. */
+function isOfTexts(content: unknown): boolean {
+  return !Array.isArray(content) || content.every((part) => isObject(part) && part.type === 'text');
+}
+
 function resultOf(block: SentFields): SentFields {
   const { tool_use_id: tool_call_id, content, is_error } = block;
   return { role: 'tool', tool_call_id, content: contentOf(content ?? ''), ...(is_error === true && { is_error }) };
@@ -135,7 +142,10 @@ function contentOf(content: unknown): unknown {
 /** Returns a call in the form of `tool_calls`. Its name and input may stand beside its id. */
 function callOf(call: unknown): unknown {
   if (!isObject(call)) return call;
-  if (isObject(call.function)) return { ...call, function: withTextArguments(call.function) };
+  if (isObject(call.function)) {
+    const made = withTextArguments(call.function);
+    return made === call.function ? call : { ...call, function: made };
+  }
   const { id, name, arguments: input, args } = call;
   if (call.custom !== undefined || typeof name !== 'string') return call;
   return { id, type: 'function', function: withTextArguments({ name, arguments: input ?? args }) };
@@ -183,7 +193,10 @@ function documentOf(
 
 function toolOf(tool: unknown): unknown {
   if (!isObject(tool) || tool.custom !== undefined) return tool;
-  if (isObject(tool.function)) return { type: 'function', ...tool, function: withSchema(tool.function) };
+  if (isObject(tool.function)) {
+    const made = withSchema(tool.function);
+    return made === tool.function && tool.type !== undefined ? tool : { type: 'function', ...tool, function: made };
+  }
   if (tool.function !== undefined) return tool;
   const { type, name, description, parameters, input_schema: schema, strict, format } = tool;
   if (typeof name !== 'string') return tool;

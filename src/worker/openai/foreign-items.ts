@@ -34,8 +34,8 @@ function keyOf({ call_id: callId, id }: SentFields): unknown {
  * A call without an output stays as it is, and so does an output without a call.
  */
 export function pairedItems(items: readonly unknown[]): readonly unknown[] {
+  if (!items.some(isForeignCall)) return items;
   const called = new Set(items.filter(isForeignCall).map(keyOf).filter(Boolean));
-  if (called.size === 0) return items;
   const answered = new Set(items.filter(isOutput).map(keyOf));
   return items.flatMap((item) => {
     if (isOutput(item)) return called.has(keyOf(item)) ? [outputOf(item)] : [item];
