@@ -7,6 +7,8 @@ export interface Growth {
   readonly ms: readonly [quarter: number, half: number, whole: number];
   /** Exponent of the growth: 1 if the time doubles with the number of parts, 2 if it quadruples. */
   readonly slope: number;
+  /** Length of the job's request, divided by that of the body; 0 for a refused body. */
+  readonly factor: number;
 }
 
 /** Time that is added to each measurement, because the noise of shorter ones would count. */
@@ -18,12 +20,17 @@ export async function growthOf({ path, make }: NumerousParts, most: number, maxS
   const bodies = [most / 4, most / 2, most].map((count) => textOf(make(count)));
   const best = [Infinity, Infinity, Infinity] as [number, number, number];
   let slope = Infinity;
+  let length = 0;
   for (let attempt = 0; attempt < maxAttempts && slope > maxSlope; attempt++) {
-    for (const [index, body] of bodies.entries())
-      best[index] = Math.min(best[index] ?? Infinity, await processorMs(() => translate(path, body)));
+    for (const [index, body] of bodies.entries()) {
+      const work = async () => {
+        length = await translate(path, body);
+      };
+      best[index] = Math.min(best[index] ?? Infinity, await processorMs(work));
+    }
     slope = Math.log2((best[2] + noiseMs) / (best[0] + noiseMs)) / 2;
   }
-  return { ms: best, slope };
+  return { ms: best, slope, factor: length / (bodies.at(-1)?.length ?? 1) };
 }
 
 function textOf(body: object | string): string {

@@ -1,4 +1,5 @@
 import { type DoorShape, doorShapes, png } from './door-bodies.js';
+import { foreignFields } from './foreign-fields.js';
 import { assistant, type Kind, maxValues, named, times, user } from './many.js';
 import { otherFields } from './numerous-fields.js';
 
@@ -350,7 +351,7 @@ export function numerousParts(): NumerousParts[] {
       ['/ask', `${name} of the answer`, most, (n: number) => ({ prompt: 'Hi', schema: schema(n) })] as const,
     ];
   });
-  return [...doors, ...apiFields, ...otherFields, ...schemas].map(([path, field, most, make]) => ({
+  return [...doors, ...apiFields, ...otherFields, ...foreignFields, ...schemas].map(([path, field, most, make]) => ({
     ...{ path, field, most: Math.floor(most), make: (count: number) => make(Math.floor(count)) },
   }));
 }

@@ -2,11 +2,8 @@ import type { z } from 'zod';
 import { promptBlocks } from '../../../src/features/acp/session.js';
 import { fileForms } from '../../../src/features/anthropic/attachments.js';
 import { messageBatchRequest } from '../../../src/features/anthropic/batches.js';
-import {
-  messagesRequest,
-  parseCountedMessages,
-  parseMessages,
-} from '../../../src/features/anthropic/messages-request.js';
+import { messagesBody } from '../../../src/features/anthropic/foreign-messages.js';
+import { parseCountedMessages, parseMessages } from '../../../src/features/anthropic/messages-request.js';
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
@@ -36,9 +33,11 @@ import { type FileForms, FileReferences } from '../../../src/worker/jobs/file-re
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { chatBatchLines } from '../../../src/worker/openai/batch-lines.js';
 import { batchCreateRequest } from '../../../src/worker/openai/batches.js';
-import { chatCompletionRequest, chatFiles, parseChat } from '../../../src/worker/openai/chat-request.js';
+import { chatFiles, parseChat } from '../../../src/worker/openai/chat-request.js';
 import { completionRequest, parseCompletion } from '../../../src/worker/openai/completions.js';
-import { responseFiles, responsesRequest } from '../../../src/worker/openai/responses-input.js';
+import { chatBody } from '../../../src/worker/openai/foreign-chat.js';
+import { responsesBody } from '../../../src/worker/openai/foreign-responses.js';
+import { responseFiles } from '../../../src/worker/openai/responses-input.js';
 import { repeatedOf } from '../../../src/worker/openai/responses-repeated.js';
 import { parseResponses } from '../../../src/worker/openai/responses-request.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
@@ -63,10 +62,10 @@ const files = new FileReferences(new FakePrimary({}).asPrimary, () => Infinity);
 const native = { operation: 'ask', isEffortNeeded: true, stream: false } as const;
 
 const parsers: Readonly<Record<string, Parse>> = {
-  '/v1/chat/completions': parser(chatCompletionRequest, parseChat, chatFiles),
+  '/v1/chat/completions': parser(chatBody, parseChat, chatFiles),
   '/v1/completions': parser(completionRequest, parseCompletion),
   '/v1/responses': parser(
-    responsesRequest,
+    responsesBody,
     (body) => {
       repeatedOf(body);
       return parseResponses(body);
@@ -74,7 +73,7 @@ const parsers: Readonly<Record<string, Parse>> = {
     responseFiles,
   ),
   '/v1/messages': parser(
-    messagesRequest,
+    messagesBody,
     (body) => {
       parseCountedMessages(body);
       return parseMessages(body);
@@ -104,8 +103,10 @@ const parsers: Readonly<Record<string, Parse>> = {
 /** Reads the bytes of a file, which are those of a form, too. */
 function readFile(bytes: Buffer): void {
   new LineCounter().add(bytes);
-  new FormParts('edge', 17).addPiece(bytes);
+  const form = new FormParts('edge', 17);
+  form.addPiece(bytes);
   const [scanner, ids] = [new LineScanner(), new IdSet()];
+  ids.add(form.extendedName ?? '');
   for (const { id } of [...scanner.scan(bytes), scanner.last()].filter((line) => line !== null)) ids.add(id ?? '');
 }
 
@@ -115,16 +116,20 @@ const parts = { primary, documents: { inspectJob: async <Job>(job: Job) => job }
 
 /**
  * Does the work that a body causes in a worker, on the channel and in the primary, without HTTP and without a model. A
- * refused body causes only a part of it.
+ * refused body causes only a part of it. Resolves with the length of the job's request as JSON; 0 if there is no job.
  */
-export async function translate(path: string, body: string): Promise<void> {
+export async function translate(path: string, body: string): Promise<number> {
   const parse = parsers[path];
   if (parse === undefined) throw new Error(`no API is at ${path}`);
   try {
     const job = await parse(Buffer.from(body));
-    if (job !== null) await workInPrimary(jobRequest.parse(await overChannel(await requestOf(job, parts, source))));
+    if (job === null) return 0;
+    const request = await requestOf(job, parts, source);
+    await workInPrimary(jobRequest.parse(await overChannel(request)));
+    return JSON.stringify(request).length;
   } catch (error) {
     if (!(error instanceof RelayError)) throw error;
+    return 0;
   }
 }
 
