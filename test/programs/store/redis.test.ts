@@ -1,14 +1,16 @@
+import { Redis } from 'ioredis';
 import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
+import { withResolvers } from '../../../src/shared/async.js';
 import { sameNames, shareHolder } from '../../support/basics/identities.js';
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
 import { jobRequest, plainForm } from '../../support/jobs/job-records.js';
 import { describeAnswerStore } from '../../support/stores/answer-store-contract.js';
 import { deliveriesIn, deliveryOf, describeDeliveryStore } from '../../support/stores/delivery-store-contract.js';
-import { describeFileStore } from '../../support/stores/file-store-contract.js';
+import { batchOf, describeFileStore, fileOf } from '../../support/stores/file-store-contract.js';
 import { describeIdentities } from '../../support/stores/identity-contract.js';
 import { describeJobStore } from '../../support/stores/job-store-contract.js';
 import { KeptRun, usualLimits } from '../../support/stores/kept.js';
@@ -58,6 +60,46 @@ it('Rows of the table of deliveries have the keys that hosts of earlier versions
   const fields = await server.ask('HMGET', 'prompt-relay:delivery:a', 'client', 'share', 'record');
   expect(fields).toEqual(['key ada/eve', 'key ada', JSON.stringify(delivery)]);
 });
+
+it('A page of files or batches is read without the entries behind it', async () => {
+  await server.ask('FLUSHALL');
+  const store = await openAt(server.url);
+  const page = { client: 'key ada', after: null, limit: 5 };
+  for (let count = 0; count < 300; count++) {
+    await store.files.create(fileOf(`file ${count}`));
+    await store.files.complete(`file ${count}`, { purpose: 'batch', lines: 1, expiresAt: Date.now() + 60_000 });
+    await store.files.addBatch(batchOf(`batch ${count}`));
+  }
+  const reads = await listReads(async () => {
+    for (const isAscending of [true, false]) {
+      await store.files.list({ ...page, isAscending }, ['batch']);
+      await store.files.listBatches({ ...page, isAscending }, ['chat']);
+    }
+  });
+  const lengths: number[] = [];
+  for (const read of reads) lengths.push(((await server.ask(...read)) as unknown[]).length);
+  await store.close();
+  expect(lengths).toHaveLength(4);
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(100); // 50 entries with their scores
+});
+
+/** Returns the commands by which scripts read lists during the work. */
+async function listReads(work: () => Promise<void>): Promise<string[][]> {
+  const reads: string[][] = [];
+  const redis = new Redis(server.url);
+  const monitor = await redis.monitor();
+  const isSeen = withResolvers();
+  monitor.on('monitor', (_: string, command: string[], source: string) => {
+    if (command[0]?.toLowerCase() === 'echo') isSeen.resolve();
+    else if (source === 'lua' && /^z(rev)?range/i.test(command[0] ?? '')) reads.push(command);
+  });
+  await work();
+  await server.ask('ECHO', 'the end');
+  await isSeen.promise;
+  monitor.disconnect();
+  redis.disconnect();
+  return reads;
+}
 
 it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');

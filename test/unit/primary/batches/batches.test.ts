@@ -85,6 +85,21 @@ describe('Batches', () => {
     };
     for (let count = 0; count < 8; count++) await round();
     expect(await batches.get(id, 'key ada')).toMatchObject({ status: 'ended', counts: { succeeded: 2 } });
+    expect(harness.failures).toEqual([new Error('the disk is full'), new Error('the disk is full')]);
+  });
+
+  it('report a defect of the check for batches to run, and check again', async () => {
+    const { batches, add, harness, round } = await harnessWith();
+    const leaseBatches = harness.store.leaseBatches.bind(harness.store);
+    const defect = new TypeError('a defect');
+    harness.store.leaseBatches = () => Promise.reject(defect);
+    batches.start();
+    await settled();
+    expect(harness.failures).toEqual([defect]);
+    harness.store.leaseBatches = leaseBatches;
+    const { id } = await add(['a1']);
+    for (let count = 0; count < 3; count++) await round();
+    expect(await batches.get(id, 'key ada')).toMatchObject({ status: 'ended', counts: { succeeded: 1 } });
   });
 
   it('send no lines before the start and after the stop', async () => {

@@ -315,6 +315,26 @@ describe('The users of one key among themselves', () => {
     expect(harness.requestMany('key app/greedy', 10)).toBe(6);
   });
 
+  it('are forgotten with their key ten minutes after its last request', async () => {
+    const { places, clock } = new Harness(100);
+    const monotonicMs = clock.monotonicMs.bind(clock);
+    let looks = 0;
+    clock.monotonicMs = () => {
+      looks++;
+      return monotonicMs();
+    };
+    const looksAt = (client: string) => {
+      looks = 0;
+      places.recordRequest(client);
+      return looks;
+    };
+    for (let key = 0; key < 500; key++) places.recordRequest(`key ${key}/ada`);
+    expect(looksAt('key app/ada')).toBeLessThan(10);
+    await clock.advance(activeMs);
+    expect(looksAt('key app/ada')).toBeGreaterThanOrEqual(500); // once for each key that is removed
+    expect(looksAt('key app/ada')).toBeLessThan(10);
+  });
+
   it('do not cost other clients any place', () => {
     const harness = new Harness(8);
     harness.requestMany('key other', 2);
