@@ -1,5 +1,6 @@
 import { BatchFeeder } from '../../../../src/primary/batches/batch-feeder.js';
 import type { StoredBatch } from '../../../../src/primary/store/contract/files.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
@@ -256,6 +257,23 @@ describe('A batch', () => {
       expect(harness.outcomes).toEqual(how === 'stopped' ? [] : ['canceled', 'canceled']);
     },
   );
+
+  it('sends no line that has waited for its turn when it was stopped', async () => {
+    const harness = new BatchHarness();
+    const [turn, asked] = [withResolvers(), withResolvers()];
+    const inTurn: typeof harness.parts.inTurn = async (call) => {
+      asked.resolve();
+      await turn.promise;
+      return call();
+    };
+    const feeder = new BatchFeeder(await harness.add([long(2 * mib)('one')]), { ...harness.parts, inTurn });
+    const run = feeder.run();
+    await asked.promise;
+    feeder.stop();
+    turn.resolve();
+    await run;
+    expect(harness.submitted).toEqual([]);
+  });
 
   it('sends no other line while one could not be sent', async () => {
     const harness = new BatchHarness();

@@ -59,6 +59,15 @@ describe('The passages that an answer cites', () => {
     ]);
   });
 
+  it('have one block at each place, however often the program begins one', async () => {
+    const events = await eventsOf(plays([...Array(50).fill(block), 'a', passage(1), block, block, 'b']));
+    expect(events.filter(({ type }) => type === 'passage')).toEqual([block, passage(1), block]);
+    expect(blocksIn(events)).toEqual([
+      { at: 0, passages: [{ id: 1 }] },
+      { at: 1, passages: [] },
+    ]);
+  });
+
   it('have no places in a text that the program has corrected', async () => {
     const events = await eventsOf(plays(steps, 'other'), { isStreamed: false });
     expect(blocksIn(events)).toEqual([{ at: 0, passages: [{ id: 1 }, { id: 2 }] }]);
