@@ -69,7 +69,7 @@ export interface ModelsContext {
 }
 
 /** Bodies about models. A list begins with the default model, and has one page. */
-export interface ModelForms {
+interface ModelForms {
   list(models: readonly ModelEntry[], context: ModelsContext): object;
   one(model: ModelEntry, context: ModelsContext): object;
 }

@@ -47,6 +47,7 @@ const isOfJest = 'belongs to Jest, whose environment this file extends';
 export const unusedNames: Expected = {
   'package.json @fontsource/noto-sans-math': 'tools/browser-files.ts copies the font into the console',
   'src/features/acp/agents.ts createAgent': isByName,
+  'src/features/anthropic/door.ts door': isByName,
   'src/features/codex/adapter.ts createCodex': isByName,
   'src/features/demo/adapter.ts createDemo': isByName,
   'src/features/file/adapter-module.ts createFromFile': isByName,
