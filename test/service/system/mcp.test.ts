@@ -341,18 +341,20 @@ describe('The tools models and job', () => {
 
 describe('A job of the tool ask', () => {
   const reportingModel = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
-  let ordered: Service;
-  beforeAll(async () => {
-    ordered = await startService({
+  const startedOrdered = shared(() =>
+    startService({
       env: {
         ...reportingModel,
         MODEL_API_MAX_CONCURRENT: '1',
         MODEL_API_MAX_QUEUE: '1',
         MODEL_API_QUEUE_TIMEOUT_MS: '60000',
       },
-    });
+    }),
+  );
+  let ordered: Service;
+  beforeEach(async () => {
+    ordered = await startedOrdered();
   });
-  afterAll(() => ordered.stop());
 
   it.each([{}, events])('that fails returns a result with its error', async (headers) => {
     for (const [prompt, expected] of [
