@@ -209,7 +209,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   signals.on('list-awaited-conversations', () => runner.awaited);
   signals.on('read-phase', () => supervisor.phase);
   signals.on('phase-changed', (phase) => {
-    workers.callAll((peer) => peer.call('phase', { phase }));
+    void workers.callAll((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     updateStandby();
     if (phase === 'draining') parts.batches.stop();
@@ -407,7 +407,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const workers = new Workers(settings, observer, clock, log);
   const sendKeys = () => {
     for (const { pool } of parts.accounts.all) pool.forgetTenants();
-    workers.callAll((peer) => peer.call('keys', clients.workerKeys));
+    return workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   };
   const { keyOptions } = config;
   const keysParts = { clients, keyOptions, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };

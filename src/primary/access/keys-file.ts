@@ -12,8 +12,8 @@ import { type FileListener, WatchedFile } from './watched-file.js';
 export interface KeysFileParts {
   readonly clients: Clients;
   readonly keyOptions: OptionTable;
-  /** Called when the keys have changed. */
-  readonly onChange: () => void;
+  /** Sends the keys to the workers. Resolves when they use them. */
+  readonly onChange: () => Promise<void>;
   readonly fileFaults: FileFaults;
   readonly log: Logger;
   /** Whether each model CLI reports what a job costs. */
@@ -42,7 +42,7 @@ export function keysListener(parts: KeysFileParts): FileListener {
       const hasChanged = !hasSameLines || !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
       if (hasChanged) {
         clients.replaceNamedKeys(content);
-        onChange();
+        await onChange();
         for (const warning of nameWarnings(clients)) log.warn('config_warning', { warning });
       }
       const isRepaired = faults.length === 0 && fileFaults.counts.keys > 0;

@@ -31,8 +31,8 @@ export interface MadeKeysParts {
   readonly store: MadeKeyStore | null;
   readonly clients: Clients;
   readonly keyOptions: OptionTable;
-  /** Sends the keys to the workers. */
-  readonly onChange: () => void;
+  /** Sends the keys to the workers. Resolves when they use them. */
+  readonly onChange: () => Promise<void>;
   /** Rejects if an act must be refused. */
   readonly beforeAct: (act: OperatorAct) => Promise<void>;
   readonly fileFaults: FileFaults;
@@ -210,7 +210,7 @@ export class MadeKeys {
           await beforeAct({ act, by: by.client, target: client, request_id: by.requestId });
         }
         if (!(await store?.write(keys))) continue;
-        this.#activate(keys);
+        await this.#activate(keys);
         this.#reportRecords();
         log.info(act, { name, by: by.client });
         return answer;
@@ -232,7 +232,7 @@ export class MadeKeys {
     const { store } = this.#parts;
     try {
       const keys = await store?.read();
-      if (keys) this.#activate(keys);
+      if (keys) await this.#activate(keys);
       this.#reportRecords();
     } catch (error) {
       if (error instanceof RelayError) throw error;
@@ -265,9 +265,9 @@ export class MadeKeys {
     };
   }
 
-  #activate(keys: readonly MadeKey[]): void {
+  async #activate(keys: readonly MadeKey[]): Promise<void> {
     this.#parts.clients.replaceMadeKeys(keys);
-    this.#parts.onChange();
+    await this.#parts.onChange();
   }
 }
 

@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { contained } from '../../shared/contained.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
@@ -40,6 +41,8 @@ export interface WorkersObserver {
 }
 
 const heartbeatCheckMs = 2500;
+/** Longest time that a call to all workers waits for their answers. */
+const answerLimitMs = 1000;
 /** Time that a worker gets to exit after its limit. */
 const exitLimitMs = 1000;
 /**
@@ -107,9 +110,17 @@ export class Workers {
     return counts;
   }
 
-  /** Calls every live worker. A worker that fails a call would keep an old state, such as a removed key: it is replaced. */
-  callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
-    for (const handle of this.#living) call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
+  /**
+   * Calls every live worker. A worker that fails a call would keep an old state, such as a removed key: it is replaced.
+   * Resolves when all have answered, or after a second: no request waits longer for a worker that hangs.
+   */
+  async callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): Promise<void> {
+    const callOne = (handle: WorkerHandle) =>
+      call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
+    const waited = withResolvers();
+    const stop = this.#clock.after(answerLimitMs, waited.resolve);
+    await Promise.race([Promise.all([...this.#living].map(callOne)), waited.promise]);
+    stop();
   }
 
   #onFailedCall(handle: WorkerHandle, error: unknown): void {

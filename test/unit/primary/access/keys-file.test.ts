@@ -23,7 +23,7 @@ function createListener(reportsCosts = true) {
   const told: (string[] | undefined)[] = [];
   const names = () => clients.workerKeys.keys?.filter((key) => !isRefused(key)).map(({ name }) => name);
   const fileFaults = new FileFaults();
-  const onChange = () => void told.push(names());
+  const onChange = async () => void told.push(names());
   const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log, reportsCosts });
   return { listener, log, told, names, fileFaults };
 }

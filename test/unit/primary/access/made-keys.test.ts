@@ -7,6 +7,7 @@ import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
@@ -16,6 +17,8 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+import { settled } from '../../../support/basics/settled.js';
+import { until } from '../../../support/basics/until.js';
 
 const root = { client: 'key root', isAdmin: true, requestId: 'request-1' };
 const ada = { client: 'sso ada', isAdmin: false, requestId: 'request-2' };
@@ -55,6 +58,8 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
     },
     personLines: readKeysFile(lines, keyOptions).personLines,
   });
+  /** Answer of the workers to new keys. */
+  const workers = { answer: Promise.resolve() };
   const [records, fileFaults]: [OperatorAct[], FileFaults] = [[], new FileFaults()];
   const sent: string[][] = [];
   const beforeAct = async (act: OperatorAct) => {
@@ -73,10 +78,13 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock),
       log,
     },
-    onChange: () => void sent.push(clients.keyNames),
+    onChange: async () => {
+      sent.push(clients.keyNames);
+      await workers.answer;
+    },
   });
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'), keyOptions);
-  return { keys, clients, records, sent, stored, path: file.path, log, clock, fileFaults };
+  return { keys, workers, clients, records, sent, stored, path: file.path, log, clock, fileFaults };
 }
 
 describe('A file of keys that was damaged at the start', () => {
@@ -152,6 +160,28 @@ describe('A key that an administrator makes', () => {
       ['root', 'operator'],
       ['lab', 'http'],
     ]);
+  });
+
+  it('is answered when all workers know the change: made, rotated and deleted', async () => {
+    const { keys, workers, sent } = createKeys();
+    const acts = [
+      () => keys.make(root, 'lab', {}),
+      () => keys.rotate(root, 'lab', null),
+      () => keys.remove(root, 'lab'),
+    ];
+    for (const [index, act] of acts.entries()) {
+      const known = withResolvers();
+      workers.answer = known.promise;
+      let isAnswered = false;
+      const answered = act().then(() => {
+        isAnswered = true;
+      });
+      await until(() => sent.length > index, 'the keys to be sent');
+      await settled();
+      expect(isAnswered).toBe(false);
+      known.resolve();
+      await answered;
+    }
   });
 
   it('can be changed, rotated and deleted', async () => {

@@ -53,7 +53,7 @@ async function createService(reportsCosts = true) {
   const ring = new KeyRing();
   const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const fileFaults = new FileFaults();
-  const onChange = () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
+  const onChange = async () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
   const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log: new LogBook(), reportsCosts });
   const hasBudget = (client: string) => {
     try {

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { bindTcp } from '../../../../src/shared/node-internals/connections.js';
 import { until } from '../../../support/basics/until.js';
 import { isAlive } from '../../../support/processes/processes.js';
@@ -40,15 +41,30 @@ describe('A worker', () => {
 
   it('receives the phase, and sends its figures by itself and on request', async () => {
     await using harness = await listening();
-    harness.workers.callAll((peer) => peer.call('phase', { phase: 'draining' }));
+    await harness.workers.callAll((peer) => peer.call('phase', { phase: 'draining' }));
     await harness.untilTold('counted: draining');
     expect(await harness.handles[0]?.fetchFigures()).toMatchObject([{ name: 'asked' }]);
+  });
+
+  it('answers a call to all workers before the call is over, but holds it up for at most a second', async () => {
+    await using harness = await listening();
+    const answers = withResolvers();
+    const over: string[] = [];
+    void harness.workers.callAll(() => answers.promise).then(() => over.push('all have answered'));
+    void harness.workers.callAll(() => withResolvers().promise).then(() => over.push('one hangs'));
+    await harness.clock.advance(999);
+    expect(over).toEqual([]);
+    answers.resolve();
+    await until(() => over.length === 1, 'the first call to be over');
+    await harness.clock.advance(1);
+    await until(() => over.length === 2, 'the second call to be over');
+    expect(over).toEqual(['all have answered', 'one hangs']);
   });
 
   it('is killed and replaced if it fails a call to all workers: it would keep an old state, such as a removed key', async () => {
     await using harness = await listening();
     const [first = 0] = harness.pids();
-    harness.workers.callAll(async () => {
+    await harness.workers.callAll(async () => {
       throw new Error('a defect');
     });
     await harness.clock.advance(1000);
