@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { storedByCore } from '../../../../src/features/retention/stored-data.js';
 import { features } from '../../../../src/features.js';
-import { doorEndpoints, endpoints } from '../../../../src/shared/api/endpoints.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { variablesOf } from '../../../../src/shared/config/feature-variables.js';
 import { variables } from '../../../../src/shared/config/variables.js';
 import { root } from '../../../support/documents/sources.js';
+import { allDoorEndpoints, nativeEndpoints } from '../../../support/documents/tables.js';
 
 const day = 86_400_000;
 
@@ -51,7 +51,7 @@ describe('The data that the core stores', () => {
     const page = readFileSync(join(root, 'docs', 'data.md'), 'utf8').toLowerCase();
     const known = Object.keys({ ...variables, ...variablesOf(features) });
     const plain = (request: string) => request.replaceAll(/\{\w+\}/g, '{}');
-    const routes = [...endpoints, ...doorEndpoints].map(({ method, route }) => plain(`${method} ${route}`));
+    const routes = [...nativeEndpoints, ...allDoorEndpoints].map(({ method, route }) => plain(`${method} ${route}`));
     for (const { kind, variables: named, export: reading, deletion } of rows) {
       const words = kind.replace(/e?s$/, '').replace('recorded answer', 'idempotency-key');
       expect([kind, page.includes(words)]).toEqual([kind, true]);
