@@ -112,14 +112,16 @@ export class Workers {
 
   /**
    * Calls every live worker. A worker that fails a call would keep an old state, such as a removed key: it is replaced.
-   * Resolves when all have answered, or after a second: no request waits longer for a worker that hangs.
+   * Resolves when all that listen have answered, or after a second: no request waits longer for a worker that hangs.
    */
   async callAll(call: (peer: WorkerHandle['peer']) => Promise<unknown>): Promise<void> {
-    const callOne = (handle: WorkerHandle) =>
-      call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
+    const calls = [...this.#living].map((handle) => {
+      const answered = call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
+      return handle.state === 'starting' ? null : answered; // it reads the call before its first request
+    });
     const waited = withResolvers();
     const stop = this.#clock.after(answerLimitMs, waited.resolve);
-    await Promise.race([Promise.all([...this.#living].map(callOne)), waited.promise]);
+    await Promise.race([Promise.all(calls), waited.promise]);
     stop();
   }
 

@@ -4,7 +4,10 @@ import { answerRefusal, refusals } from '../http/refusal.js';
 import type { KeyRing } from './keys.js';
 
 const checkMs = 500;
-/** Time in which jobs and streams end in order: the primary ends the jobs of a client without access within a second. */
+/**
+ * Time in which jobs, streams and changes of keys end in order: the primary ends the jobs of a client without access
+ * within a second, and answers a change as soon.
+ */
 const graceMs = 2500;
 /** Requests to check before the event loop gets a turn. */
 const sliceRequests = 100;
@@ -79,7 +82,7 @@ export class OpenRequests {
     const nowMs = this.#clock.monotonicMs();
     request.endedMs = request.isAllowed() ? null : (request.endedMs ?? nowMs);
     if (request.endedMs === null || res.closed) return;
-    const endsInOrder = res.headersSent || res.locals.job !== null;
+    const endsInOrder = res.headersSent || res.locals.job !== null || res.locals.changesKeys;
     if (endsInOrder && nowMs - request.endedMs < graceMs) return;
     if (res.headersSent) res.destroy();
     else answerRefusal(res, refusals.accessEnded);

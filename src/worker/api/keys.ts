@@ -22,12 +22,19 @@ export function actorOf(res: Reply): Actor {
   return { client, isAdmin: isAdmin(res), requestId };
 }
 
+/** Changes keys. The answer is sent although the change may end the access of the key that asked for it. */
+function changeKeys<T>(res: Reply, change: (by: Actor) => Promise<T>): Promise<T> {
+  res.locals.changesKeys = true;
+  return change(actorOf(res));
+}
+
 /** `fields`: options of features. */
 export function postKey(primary: Primary, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
   const schema = withFields<MakeKeyRequest>(makeKeyRequest, fields);
   return async (req, res) => {
     const { name, ...options } = await readBody(req, res, bodies, schema);
-    const made = await primary.call('makeKey', { name, options: textsIn(options), by: actorOf(res) });
+    const sent = { name, options: textsIn(options) };
+    const made = await changeKeys(res, (by) => primary.call('makeKey', { ...sent, by }));
     sendJson(res, made, 201);
   };
 }
@@ -44,14 +51,15 @@ export function patchKey(primary: Primary, bodies: BodyMemory, fields: RequestFi
   const schema = withFields<ChangeKeyRequest>(changeKeyRequest, fields);
   return async (req, res) => {
     const options = textsIn(await readBody(req, res, bodies, schema));
-    sendJson(res, await primary.call('changeKey', { name: String(req.params.name), options, by: actorOf(res) }));
+    const name = String(req.params.name);
+    sendJson(res, await changeKeys(res, (by) => primary.call('changeKey', { name, options, by })));
   };
 }
 
 export function deleteKey(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const name = String(req.params.name);
-    await primary.call('removeKey', { name, by: actorOf(res) });
+    await changeKeys(res, (by) => primary.call('removeKey', { name, by }));
     sendJson(res, { success: true, name, request_id: res.locals.requestId });
   };
 }
@@ -59,6 +67,7 @@ export function deleteKey(primary: Primary): AsyncHandler {
 export function postRotate(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { old_until: oldUntil = null } = await readBody(req, res, bodies, rotateKeyRequest);
-    sendJson(res, await primary.call('rotateKey', { name: String(req.params.name), oldUntil, by: actorOf(res) }));
+    const name = String(req.params.name);
+    sendJson(res, await changeKeys(res, (by) => primary.call('rotateKey', { name, oldUntil, by })));
   };
 }

@@ -64,6 +64,8 @@ export interface Exchange extends Record<string, unknown> {
   idempotent: KeyedRequest | null;
   /** Progress of the request's job, if any. */
   job: JobProgress | null;
+  /** Whether the request is changing keys, perhaps its own. Its answer is sent nevertheless. */
+  changesKeys: boolean;
   /** Whether a file is being uploaded, which may take any time. */
   isUpload: boolean;
   /** Whether the answer is a cacheable file of the console, which is not counted, because one visit loads many. */
@@ -93,6 +95,7 @@ const unknownYet = {
   structure: null,
   idempotent: null,
   job: null,
+  changesKeys: false,
   isUpload: false,
   isFile: false,
 } as const satisfies Omit<Exchange, 'requestId' | 'trace'>;

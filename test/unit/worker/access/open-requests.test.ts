@@ -52,6 +52,9 @@ const clients = { 'a key': 'X-API-Key: key-of-ada', 'a person': 'Remote-User: ev
 const states: Readonly<Record<string, Handler>> = {
   'an upload': () => {},
   'a download': (_req, res) => void res.write('bytes'),
+  'a change of keys': (_req, res) => {
+    res.locals.changesKeys = true;
+  },
   'a job': (_req, res) => {
     res.locals.job = { hasStarted: true, figures: () => ({}) as never };
   },
