@@ -155,6 +155,12 @@ interface CountedReply {
 /** Fields, of all APIs, whose strings contain JSON. */
 const jsonFields: ReadonlySet<string> = new Set(['arguments', 'guided_json']);
 
+/** Whether the string in this field is parsed as JSON. The input of a custom tool is any text. */
+function isJsonText(key: string, holder: object): boolean {
+  if (key === 'input') return 'type' in holder && holder.type === 'tool_use';
+  return jsonFields.has(key) || (key === 'args' && 'name' in holder);
+}
+
 /**
  * Counts the JSON in strings of this part of the body toward the limits of the whole body. Throws `validation_error` if
  * a limit is exceeded.
@@ -164,7 +170,7 @@ export function checkJsonTexts(res: CountedReply, part: unknown, path: string): 
   for (const [key, value] of Object.entries(part)) {
     const at = path === '' ? key : `${path}.${key}`;
     if (typeof value !== 'string') checkJsonTexts(res, value, at);
-    else if (jsonFields.has(key)) checkJsonText(res, value, at);
+    else if (isJsonText(key, part)) checkJsonText(res, value, at);
   }
 }
 

@@ -15,7 +15,28 @@ const echo: AsyncHandler = async (req, res) =>
 const good = '{"prompt":"hello"}';
 const chunked = 'Transfer-Encoding: chunked';
 
+/** Reads a body of any object. */
+const readObject: AsyncHandler = async (req, res) =>
+  void res.json(await readBody(req, res, new BodyMemory(1_000_000, systemClock), z.looseObject({})));
+const deep = `${'['.repeat(300)}${']'.repeat(300)}`;
+
 const answerTo = (bytes: Buffer) => answerOf([echo], bytes);
+
+describe('JSON in a string of a body', () => {
+  it.each<[string, object]>([
+    ['arguments', { arguments: deep }],
+    ['guided_json', { guided_json: deep }],
+    ['the input of a call', { messages: [{ content: [{ type: 'tool_use', name: 'look', input: deep }] }] }],
+    ['the arguments of a flat call', { messages: [{ tool_calls: [{ name: 'look', args: deep }] }] }],
+  ])('has the limits of the whole body: %s', async (_, body) => {
+    expect(await answerOf([readObject], jsonPost('/', JSON.stringify(body)))).toMatchObject({ status: 400 });
+  });
+
+  it('has no limits where it is a text', async () => {
+    const body = { input: deep, content: [{ type: 'custom_tool_call', input: deep }], args: deep };
+    expect(await answerOf([readObject], jsonPost('/', JSON.stringify(body)))).toMatchObject({ status: 200 });
+  });
+});
 
 describe('A body', () => {
   it.each<[string, Buffer]>([
