@@ -105,8 +105,10 @@ export class AnswerTurns {
       if (!this.hasOutput) this.#parts.onFirstOutput();
       this.hasOutput = true;
     };
+    const isOfProgress = this.job.request.thinking === 'progress';
     const thought: TextSink['thought'] = (event) => {
-      noteOutput();
+      // The end of a hidden thought shows nothing of it.
+      if (!isOfProgress || event.type === 'thought-delta') noteOutput();
       tools.endCall();
       target.beforeThought?.();
       this.output.sendThought(event);

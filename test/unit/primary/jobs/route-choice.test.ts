@@ -41,6 +41,17 @@ describe('A job whose model cannot answer', () => {
     expect([harness.launches.length, harness.fallbacks]).toEqual([1, []]);
   });
 
+  it('is answered by the next one after a thought of which the client gets nothing', async () => {
+    const rules = { thinking: null, acceptsDemand: true, tokenFactor: 1, thinksProgress: true };
+    const script: Script = async (sink) => {
+      sink.thought?.({ type: 'thought-end', signature: 'proof' });
+      throw cliError('overloaded', 'overloaded');
+    };
+    const harness = jobHarness({ cliLimits, script: [script, answers], extras: { rulesOf: () => rules } });
+    const end = await harness.finish({ ...asked, isStreamed: true, thinking: 'progress' });
+    expect(end).toMatchObject({ outcome: 'ok', model: 'b/eliza' });
+  });
+
   it.each<[string, Script, Partial<JobRequest>]>([
     [
       'has begun to answer',
