@@ -22,24 +22,27 @@ function inMessagesForm(sent: unknown): unknown {
     stop,
     max_completion_tokens: limit,
     response_format: format,
+    parallel_tool_calls: parallel,
     ...body
   } = sent;
   const { type, json_schema: schema } = isObject(format) ? format : {};
   const hasFormat = body.output_format != null || (isObject(body.output_config) && body.output_config.format != null);
   const isAsked = !hasFormat && isObject(schema);
-  const isSingle = body.parallel_tool_calls === false && choice == null;
   const named = typeof choice === 'string' ? { type: choice } : choice;
+  const chosen = isObject(named) ? choiceOf(named) : named;
+  const single = parallel === false ? singleCallOf(chosen) : null;
   return {
     ...body,
     ...(isAsked
       ? { output_format: { type, schema: schema.schema } }
       : format !== undefined && { response_format: format }),
-    ...(limit !== undefined && { [body.max_tokens == null ? 'max_tokens' : 'max_completion_tokens']: limit }),
+    ...(limit !== undefined &&
+      limit !== 0 && { [body.max_tokens == null ? 'max_tokens' : 'max_completion_tokens']: limit }),
     ...(stop !== undefined && (body.stop_sequences == null ? { stop_sequences: [stop ?? []].flat() } : { stop })),
     ...(messages !== undefined && { messages: Array.isArray(messages) ? messages.map(messageOf) : messages }),
     ...(tools !== undefined && { tools: Array.isArray(tools) ? tools.map(toolOf) : tools }),
-    ...(named !== undefined && { tool_choice: isObject(named) ? choiceOf(named) : named }),
-    ...(isSingle && { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }),
+    ...(chosen !== undefined && { tool_choice: chosen }),
+    ...(single !== null ? { tool_choice: single } : parallel !== undefined && { parallel_tool_calls: parallel }),
   };
 }
 
@@ -51,11 +54,15 @@ const foreignParts: ReadonlySet<unknown> = new Set([
 function messageOf(message: unknown): unknown {
   if (!isObject(message)) return message;
   const { role, content, tool_calls: sent, function_call: legacy, tool_call_id: id, ...rest } = message;
-  const calls = sent ?? (isObject(legacy) ? [{ function: legacy }] : null);
-  if (role === 'tool' || role === 'function')
-    return { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: blocksOf(content) ?? '' }] };
-  if (role === 'developer') return { ...message, role: 'system' };
-  if (role === 'assistant' && Array.isArray(calls)) {
+  const made = Array.isArray(sent) ? sent : [];
+  const calls = made.length === 0 && isObject(legacy) ? [{ function: legacy }] : made;
+  if (role === 'tool' || role === 'function') {
+    const { is_error, cache_control } = rest;
+    const result = { type: 'tool_result', tool_use_id: id, content: blocksOf(content) ?? '' };
+    return { role: 'user', content: [set({ ...result, is_error, cache_control })] };
+  }
+  if (role === 'developer') return { ...message, role: 'system', content: blocksOf(content) };
+  if (role === 'assistant' && (calls.length > 0 || Array.isArray(sent))) {
     const shown = typeof content === 'string' ? [{ type: 'text', text: content }] : blocksOf(content);
     return { ...rest, role, content: [...(Array.isArray(shown) ? shown : []), ...calls.map(callOf)] };
   }
@@ -82,7 +89,12 @@ function blocksOf(content: unknown): unknown {
 }
 
 function blockOf(part: unknown): unknown {
-  if (!isObject(part) || !foreignParts.has(part.type)) return part;
+  return isObject(part) && foreignParts.has(part.type)
+    ? set({ ...ownBlockOf(part), cache_control: part.cache_control })
+    : part;
+}
+
+function ownBlockOf(part: SentFields): SentFields {
   const { type, text, refusal, image_url: image, file } = part;
   if (type === 'image_url' || type === 'input_image') {
     const { url, file_id: id = part.file_id } = isObject(image) ? image : { url: image };
@@ -102,13 +114,27 @@ function sourceOf(url: unknown, id: unknown): SentFields {
   return { type: 'base64', media_type: found.mediaType, data: found.data };
 }
 
+/** Returns the fields that have a value. */
+function set(fields: SentFields): SentFields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
 function toolOf(tool: unknown): unknown {
   if (!isObject(tool)) return tool;
   const { type, function: made, parameters, ...rest } = tool;
-  if (isObject(made)) return toolOf({ ...rest, type: 'function', ...made });
+  if (isObject(made)) {
+    const { function: _, ...fields } = made;
+    return toolOf({ ...rest, type: 'function', ...fields });
+  }
   if (type !== 'function' && (type !== undefined || parameters === undefined))
     return Array.isArray(tool.input_schema) ? { ...tool, input_schema: withoutEmptyList(tool.input_schema) } : tool;
   return { ...rest, ...(parameters !== undefined && { input_schema: withoutEmptyList(parameters) }) };
+}
+
+/** Returns the choice for at most one call; null if no call can be made, or the choice is invalid. */
+function singleCallOf(chosen: unknown): SentFields | null {
+  if (chosen == null) return { type: 'auto', disable_parallel_tool_use: true };
+  return isObject(chosen) && chosen.type !== 'none' ? { ...chosen, disable_parallel_tool_use: true } : null;
 }
 
 function choiceOf(choice: SentFields): SentFields {

@@ -296,12 +296,12 @@ function setOwn(object: Record<string, unknown>, name: string, value: unknown): 
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Whether a parsed JSON value is an object and not a list. */
 /** Replaces an empty list, which PHP and R write for an empty object, by an empty object. */
 export function withoutEmptyList(value: unknown): unknown {
   return Array.isArray(value) && value.length === 0 ? {} : value;
 }
 
+/** Whether a parsed JSON value is an object and not a list. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -92,7 +92,8 @@ export async function readForm(
 function collectFields(form: BusboyInstance, knownFields: ReadonlySet<string>, reject: (error: Error) => void) {
   const known = new Map<string, string>();
   const unknown = new Set<string>();
-  const add = (field: string, value: string, isNameCut: boolean, isCut: boolean) => {
+  const add = (field: string | undefined, value: string, isNameCut: boolean, isCut: boolean) => {
+    if (field === undefined) return reject(invalid('body', 'must have a name for each field'));
     if (!knownFields.has(field)) return void unknown.add(field);
     if (isNameCut || isCut) return reject(invalid(nameOf(field), `must have at most ${maxFieldBytes} bytes`));
     if (known.has(field)) return reject(invalid(nameOf(field), 'must be sent once'));
@@ -100,7 +101,7 @@ function collectFields(form: BusboyInstance, knownFields: ReadonlySet<string>, r
   };
   form.on('field', add);
   /** Adds a field that has a file name, as a Blob in a form of a browser has. */
-  const addFile = (field: string, stream: BusboyFileStream) => {
+  const addFile = (field: string | undefined, stream: BusboyFileStream) => {
     const pieces: Buffer[] = [];
     let bytes = 0;
     stream.on('data', (piece: Buffer) => {

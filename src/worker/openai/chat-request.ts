@@ -239,7 +239,8 @@ function asText(messages: readonly ChatMessage[]): CallForm<ChatMessage> {
     },
     result: (message, content) => {
       const call = callsByResult.get(message);
-      return resultParts((call?.function ?? call?.custom)?.name ?? message.name, content);
+      const isError = message.is_error === true;
+      return resultParts((call?.function ?? call?.custom)?.name ?? message.name, content, isError);
     },
   };
 }

@@ -42,18 +42,28 @@ function ofResponses(body: SentFields): SentFields {
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   const messages = rest.messages ?? items;
   if (!Array.isArray(messages)) return body;
-  const { effort, ...otherReasoning } = isObject(reasoning) ? reasoning : {};
-  const { format, ...otherText } = isObject(text) ? text : {};
+  const effort = isObject(reasoning) && rest.reasoning_effort == null ? reasoning.effort : null;
+  const format = isObject(text) && rest.response_format == null ? text.format : null;
+  const otherReasoning = othersOf(reasoning, effort == null ? null : 'effort');
+  const otherText = othersOf(text, isObject(format) ? 'format' : null);
+  const hasLimit = rest.max_tokens != null || rest.max_completion_tokens != null;
   return {
-    ...(limit !== undefined && { [rest.max_tokens == null ? 'max_completion_tokens' : 'max_output_tokens']: limit }),
-    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...rest,
+    ...(limit !== undefined && { [hasLimit ? 'max_output_tokens' : 'max_completion_tokens']: limit }),
+    ...(effort != null && { reasoning_effort: effort }),
     ...(isObject(format) && { response_format: formatOf(format) }),
     ...(rest.messages !== undefined && input !== undefined && { input }),
-    ...rest,
     messages: instructions == null ? messages : [{ role: 'system', content: instructions }, ...messages],
-    ...(Object.keys(otherReasoning).length > 0 && { reasoning: otherReasoning }),
-    ...(Object.keys(otherText).length > 0 && { text: otherText }),
+    ...(otherReasoning !== null && { reasoning: otherReasoning }),
+    ...(otherText !== null && { text: otherText }),
   };
+}
+
+/** Returns the fields that have a value, without the one that is translated; null if there are none. */
+function othersOf(sent: unknown, translated: string | null): SentFields | null {
+  const fields = Object.entries(isObject(sent) ? sent : {});
+  const others = fields.filter(([name, value]) => name !== translated && value != null);
+  return others.length > 0 ? Object.fromEntries(others) : null;
 }
 
 function formatOf(format: SentFields): SentFields {

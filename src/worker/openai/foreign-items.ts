@@ -36,11 +36,16 @@ function keyOf({ call_id: callId, id }: SentFields): unknown {
 export function pairedItems(items: readonly unknown[]): readonly unknown[] {
   if (!items.some(isForeignCall)) return items;
   const called = new Set(items.filter(isForeignCall).map(keyOf).filter(Boolean));
-  const answered = new Set(items.filter(isOutput).map(keyOf));
+  const answered = new Set(items.filter(isOutput).map(keyOf).filter(Boolean));
+  const open = new Set();
   return items.flatMap((item) => {
+    if (isOutput(item)) open.delete(keyOf(item));
+    else if (knownCalls.has(typeOf(item)) || (isForeignCall(item) && answered.has(keyOf(item))))
+      open.add(keyOf(item as SentFields));
     if (isOutput(item)) return called.has(keyOf(item)) ? [outputOf(item)] : [item];
     if (!isForeignCall(item)) return [item];
-    return answered.has(keyOf(item)) ? [callOf(item)] : withOwnOutput(item);
+    if (answered.has(keyOf(item))) return [callOf(item)];
+    return open.size > 0 ? [item] : withOwnOutput(item); // its result would stand between a call and the result of that
   });
 }
 

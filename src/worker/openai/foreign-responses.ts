@@ -31,14 +31,25 @@ function inResponsesForm(sent: unknown): unknown {
 /** Translates the settings of a chat completion whose names differ. A field of this API comes first. */
 function ofChat(body: SentFields): SentFields {
   const { max_tokens: older, max_completion_tokens: newer, reasoning_effort: effort, ...rest } = body;
-  const { response_format: format, ...others } = rest;
+  const { response_format: format, text, reasoning, ...others } = rest;
   const limit = newer ?? older;
+  const shownText = withField(text, 'format', isObject(format) ? formatOf(format) : null);
+  const shownReasoning = withField(reasoning, 'effort', effort);
   return {
-    ...(limit !== undefined && { max_output_tokens: limit }),
-    ...(effort != null && { reasoning: { effort } }),
-    ...(isObject(format) && { text: { format: formatOf(format) } }),
     ...others,
+    ...(limit !== undefined && { [others.max_output_tokens == null ? 'max_output_tokens' : 'max_tokens']: limit }),
+    ...(shownText !== undefined && { text: shownText }),
+    ...(shownText === text && format != null && { response_format: format }),
+    ...(shownReasoning !== undefined && { reasoning: shownReasoning }),
+    ...(shownReasoning === reasoning && effort != null && { reasoning_effort: effort }),
   };
+}
+
+/** Returns the object with one more field. Returns it unchanged if it has the field, or there is no value. */
+function withField(own: unknown, key: string, value: unknown): unknown {
+  if (value == null) return own;
+  if (own == null) return { [key]: value };
+  return isObject(own) && own[key] == null ? { ...own, [key]: value } : own;
 }
 
 function formatOf(format: SentFields): SentFields {
@@ -71,7 +82,7 @@ function itemsOfMessage(message: SentFields): readonly SentFields[] {
   const { role, content, tool_calls: calls, function_call: legacy, tool_call_id, name, ...rest } = message;
   const shown = Array.isArray(content) ? content.map(partOf) : content;
   if (role === 'tool' || role === 'function')
-    return [{ type: 'function_call_output', call_id: tool_call_id ?? name, output: shown ?? '' }];
+    return [{ ...rest, type: 'function_call_output', call_id: tool_call_id ?? name, output: shown ?? '' }];
   const made = [
     ...(Array.isArray(calls) ? calls : []),
     ...(isObject(legacy) ? [{ id: legacy.name, function: legacy }] : []),
@@ -103,7 +114,10 @@ function partOf(part: unknown): unknown {
 function toolOf(tool: unknown): unknown {
   if (!isObject(tool)) return tool;
   const { type, function: made, custom, input_schema: schema, ...rest } = tool;
-  if (isObject(made)) return toolOf({ ...rest, type: 'function', ...made });
+  if (isObject(made)) {
+    const { function: _, ...fields } = made;
+    return toolOf({ ...rest, type: 'function', ...fields });
+  }
   if (isObject(custom)) return { ...rest, type: 'custom', ...custom };
   if (schema !== undefined && (type === undefined || type === 'custom'))
     return toolOf({ ...rest, type: 'function', parameters: schema });

@@ -71,6 +71,39 @@ const shapes: readonly [name: string, foreign: object, native: object][] = [
     { messages: [user], tools: [weather], tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
   ],
   [
+    'one call at a time beside a choice',
+    { messages: [user], tools: [inChat], tool_choice: 'required', parallel_tool_calls: false },
+    { messages: [user], tools: [weather], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+  ],
+  [
+    'a result that is an error',
+    { messages: [user, roundInChat[1], { ...roundInChat[2], is_error: true }], tools: [inChat] },
+    { messages: [user, round[1], { role: 'user', content: [{ ...result, is_error: true }] }], tools: [weather] },
+  ],
+  [
+    'an empty list of calls beside the older call',
+    {
+      messages: [
+        ...[user, { role: 'assistant', content: null, tool_calls: [], function_call: called.function }],
+        { role: 'function', name: 'weather', content: 'Rain' },
+      ],
+      tools: [inChat],
+    },
+    {
+      messages: [
+        ...[user, { role: 'assistant', content: [{ ...use, id: 'call_unnamed_1_0' }] }],
+        { role: 'user', content: [{ ...result, tool_use_id: 'call_unnamed_1_0' }] },
+      ],
+      tools: [weather],
+    },
+  ],
+  [
+    'an instruction in parts',
+    { messages: [{ role: 'developer', content: [{ type: 'input_text', text: 'Be short.' }] }, user] },
+    { messages: [{ role: 'system', content: [{ type: 'text', text: 'Be short.' }] }, user] },
+  ],
+  ['no limit as 0', { messages: [user], max_completion_tokens: 0 }, { messages: [user] }],
+  [
     'settings',
     {
       ...{ messages: [user], max_completion_tokens: 9, stop: 'x' },
@@ -147,6 +180,26 @@ describe('A request for a message', () => {
       max_tokens: 5,
     };
     expect(parseMessages(messagesBody.parse(body))).toEqual(parseMessages(messagesRequest.parse(body)));
+  });
+
+  it('reads a function in a function in a function once', () => {
+    let copies = 0;
+    let tool: object = { name: 'weather', parameters: schema };
+    for (let depth = 0; depth < 50; depth++)
+      tool = {
+        function: tool,
+        get more() {
+          copies++;
+          return 1;
+        },
+      };
+    messagesBody.safeParse({ messages: [user], tools: [tool] });
+    expect(copies).toBeLessThan(10);
+  });
+
+  it('lists no setting that it follows', () => {
+    const body = { messages: [user], tools: [inChat], parallel_tool_calls: false };
+    expect(parseMessages(messagesBody.parse(body)).ignored).toEqual([]);
   });
 
   it.each<[string, object]>([

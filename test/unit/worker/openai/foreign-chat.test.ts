@@ -274,6 +274,46 @@ describe('A chat completion', () => {
     expect(() => read({ input: [user, { type: 'odd_output', call_id: 'a', output: {} }] })).toThrow('content.0.type');
   });
 
+  it('keeps a result beside its call, although the output of a foreign call stands between them', () => {
+    const other = { type: 'mcp_call', id: 'mcp_1', name: 'find', arguments: '{}', output: 'Found' };
+    const call = { type: 'function_call', call_id: 'call_a', name: 'weather', arguments: ulm };
+    const output = { type: 'function_call_output', call_id: 'call_a', output: 'Rain' };
+    expect(() => read({ input: [user, call, other, output], tools: [weather] })).not.toThrow();
+    expect(() =>
+      read({ input: [user, { type: 'web_search_call' }, { type: 'shell_call_output', output: 'x' }, user] }),
+    ).not.toThrow();
+  });
+
+  it.each<[string, object, object, string[]]>([
+    ['effort', { reasoning_effort: null, reasoning: { effort: 'high' } }, { reasoning_effort: 'high' }, []],
+    [
+      'both efforts',
+      { reasoning_effort: 'low', reasoning: { effort: 'high' } },
+      { reasoning_effort: 'low' },
+      ['reasoning'],
+    ],
+    ['no effort', { reasoning_effort: 'low', reasoning: { effort: null } }, { reasoning_effort: 'low' }, []],
+    [
+      'format',
+      { response_format: null, text: { format: { type: 'json_object' } } },
+      { response_format: { type: 'json_object' } },
+      [],
+    ],
+    ['limit', { max_completion_tokens: null, max_output_tokens: 9 }, { max_completion_tokens: 9 }, []],
+    [
+      'both limits',
+      { max_completion_tokens: 5, max_output_tokens: 9 },
+      { max_completion_tokens: 5 },
+      ['max_output_tokens'],
+    ],
+  ])('loses none of the settings of the Responses API in silence: %s', (_, sent, native, lost) => {
+    const foreign = parseChat(chatBody.parse({ messages: [user], ...sent }));
+    expect(foreign).toEqual({
+      ...parseChat(chatCompletionRequest.parse({ messages: [user], ...native })),
+      ignored: lost,
+    });
+  });
+
   it('may offer tools in an item', () => {
     const item = { type: 'additional_tools', tools: [{ type: 'function', name: 'weather', parameters: schema }] };
     const more = { type: 'function', function: { name: 'weather', parameters: schema } };

@@ -175,6 +175,60 @@ describe('A request for a response', () => {
     expect(parseResponses(responsesBody.parse(body))).toEqual(parseResponses(responsesRequest.parse(body)));
   });
 
+  it('reads a function in a function in a function once', () => {
+    let copies = 0;
+    let tool: object = { name: 'weather', parameters: schema };
+    for (let depth = 0; depth < 50; depth++)
+      tool = {
+        function: tool,
+        get more() {
+          copies++;
+          return 1;
+        },
+      };
+    responsesBody.safeParse({ input: 'Hi', tools: [tool] });
+    expect(copies).toBeLessThan(10);
+  });
+
+  it.each<[string, object, object, string[]]>([
+    [
+      'a format beside other settings of the text',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } }, text: { verbosity: 'low' } },
+      { text: { verbosity: 'low', format: { type: 'json_schema', name: 'a', schema } } },
+      [],
+    ],
+    [
+      'an effort beside other settings',
+      { reasoning_effort: 'high', reasoning: { summary: 'auto' } },
+      { reasoning: { effort: 'high', summary: 'auto' } },
+      [],
+    ],
+    [
+      'settings that are null',
+      { reasoning_effort: 'high', reasoning: null, text: null, max_tokens: 9, max_output_tokens: null },
+      { reasoning: { effort: 'high' }, max_output_tokens: 9 },
+      [],
+    ],
+    [
+      'settings of both APIs',
+      { reasoning_effort: 'high', reasoning: { effort: 'low' }, max_tokens: 9, max_output_tokens: 5 },
+      { reasoning: { effort: 'low' }, max_output_tokens: 5 },
+      ['max_tokens', 'reasoning_effort'],
+    ],
+    ['a format in a word', { response_format: 'json' }, {}, ['response_format']],
+  ])('loses none of the settings in silence: %s', (_, sent, native, lost) => {
+    const foreign = parseResponses(responsesBody.parse({ input: 'Hi', ...sent }));
+    const own = parseResponses(responsesRequest.parse({ input: 'Hi', ...native }));
+    expect(foreign).toEqual({ ...own, ignored: expect.anything() });
+    expect(foreign.ignored.filter((name) => !own.ignored.includes(name)).toSorted()).toEqual(lost);
+  });
+
+  it('does not lose that a result is an error', () => {
+    const failed = { type: 'tool_result', tool_use_id: 'call_a', content: 'No', is_error: true };
+    const body = { input: [user, calling, { role: 'user', content: [failed] }], tools: [inChat] };
+    expect(parseResponses(responsesBody.parse(body)).ignored).toContain('input.is_error');
+  });
+
   it.each<[string, object]>([
     ['no input', {}],
     ['messages that are no list', { messages: 'Hi' }],
