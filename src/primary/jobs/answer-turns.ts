@@ -88,10 +88,14 @@ export class AnswerTurns {
     return ended;
   }
 
+  /** Whether the client wants only words about progress. */
+  get #wantsProgress(): boolean {
+    return this.job.request.thinking === 'progress';
+  }
+
   /** Whether the client gets the thoughts of the turn. Words about progress come only from models that hide no others. */
   #showsThoughts({ model }: Turn): boolean {
-    const isOfProgress = this.job.request.thinking === 'progress';
-    return this.output.wantsThoughts && (!isOfProgress || this.extras.rulesOf?.(model).thinksProgress === true);
+    return this.output.wantsThoughts && (!this.#wantsProgress || this.extras.rulesOf?.(model).thinksProgress === true);
   }
 
   /** Whether another model is asked instead of waiting this long for the API. */
@@ -105,10 +109,9 @@ export class AnswerTurns {
       if (!this.hasOutput) this.#parts.onFirstOutput();
       this.hasOutput = true;
     };
-    const isOfProgress = this.job.request.thinking === 'progress';
     const thought: TextSink['thought'] = (event) => {
       // The end of a hidden thought shows nothing of it.
-      if (!isOfProgress || event.type === 'thought-delta') noteOutput();
+      if (!this.#wantsProgress || event.type === 'thought-delta') noteOutput();
       tools.endCall();
       target.beforeThought?.();
       this.output.sendThought(event);
