@@ -145,7 +145,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     ],
   },
   /** The SDKs that people use, under a newer Node. */
-  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 0.5, needs: ['curl', 'pip3'] },
+  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5, needs: ['curl', 'pip3'] },
   /** What others have written to check a service by. `programs/standards/expected.ts` has what fails, and why. */
   standards: { files: ['programs/standards/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5 },
   /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */

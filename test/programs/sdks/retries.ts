@@ -39,6 +39,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     const answered = statuses(first, { maxRetries: 8 }); // no listener exists until the second request has started
     await refused;
     occupants[Symbol.dispose]();
+    await first.exited; // a second SIGTERM would cut a job whose client has left a moment ago
     expect(await first.stop()).toBe(0);
     await using _second = await startOrdered(port);
     expect(await answered).toEqual([503, 200]);

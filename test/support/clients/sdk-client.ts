@@ -77,7 +77,7 @@ interface Outcome {
   readonly seen: readonly SeenAnswer[];
 }
 
-const callLimitMs = 20_000;
+const callLimitMs = 60_000;
 const startLimitMs = 120_000;
 
 /** Owns a program that calls a service through one SDK. */
