@@ -13,7 +13,7 @@ import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
-/** All features. Their hooks are called in this order; a feature may use those before it. */
+/** All features. Hooks are called in the order of the list; a feature may use those before it. */
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   audit,
   webhooks,

@@ -9,7 +9,7 @@ export type GivenVariables = Readonly<Record<string, string>>;
 export interface AcpPreset {
   /** Program to start unless MODEL_API_CLI_COMMAND is set. */
   readonly command: readonly [program: string, ...args: string[]];
-  /** Arguments after the command. `{model}` stands for the model; without it, the protocol sets the model. */
+  /** Arguments after the command. `{model}` stands for the model. If no argument has `{model}`, the protocol sets the model. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Folders to create in the private HOME, by the variable that names each. */

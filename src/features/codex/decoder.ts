@@ -416,7 +416,7 @@ class CodexAnswer {
   }
 
   /**
-   * Returns the answer if it differs from the streamed text; else null. A value for a schema is only the last message.
+   * Returns the answer if it differs from the streamed text, or null. A value for a schema is only the last message.
    */
   correction(isValue: boolean): string | null {
     const whole = isValue ? (this.#messages.at(-1) ?? '') : this.#messages.join('\n\n');
