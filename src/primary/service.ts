@@ -168,6 +168,7 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
       const state = { phase: supervisor.phase, firstStartMs: firstStart.ms, hasBatches: parts.files.isOn };
       return workerSettings(config, clients.workerKeys, addresses, host, state);
     },
+    clock: host.clock,
     conversations: replica ?? conversations,
     journaledConversations: replica ?? journaledConversations,
     connections: new UserConnections(),

@@ -90,12 +90,24 @@ const openTurn = z
 export type TurnInProgress = z.infer<typeof openTurn>;
 
 /**
+ * Place of the searched words. `message`: index of the message, from 0; null for the title. `text`: the title, or the
+ * text around the first word in one line.
+ */
+const foundPlace = z.object({ message: z.int().nullable(), text: z.string() }).readonly();
+export type FoundPlace = z.infer<typeof foundPlace>;
+
+/**
  * Conversation with its title: the client's title, otherwise its first words. `origins`: see `originsOf`. `openTurn`:
- * the turn that runs, otherwise the first one that waits, on this host.
+ * the turn that runs, otherwise the first one that waits, on this host. `match`: missing if nothing was searched.
  */
 export const titledConversation = conversationSnapshot
   .unwrap()
-  .extend({ title: z.string(), origins: z.string().nullable(), openTurn: openTurn.optional() })
+  .extend({
+    title: z.string(),
+    origins: z.string().nullable(),
+    openTurn: openTurn.optional(),
+    match: foundPlace.optional(),
+  })
   .readonly();
 export type TitledConversation = z.infer<typeof titledConversation>;
 

@@ -31,8 +31,10 @@ export interface ChatView {
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
   /** ID of the conversation of which this one is a version; null for one that was not made on this page. */
   readonly origin: string | null;
-  /** Whether this version replaced another version on the page, which then must not scroll to the end. */
+  /** Whether the page must not scroll to the end, because it shows another version in place, or a found message. */
   readonly isInPlace: boolean;
+  /** Stored message that a search has found, by its index. Each click on it is another object. */
+  readonly found: { readonly message: number } | null;
 }
 
 const nothing: ChatView = {
@@ -43,6 +45,7 @@ const nothing: ChatView = {
   state: 'ready',
   origin: null,
   isInPlace: false,
+  found: null,
 };
 
 /** Conversation and its only request. */
@@ -111,7 +114,7 @@ export class Chat {
     const { signal } = talk.request;
     const name = conversationId === null ? (local ?? `${this.#clock.now().toString(36)}-${turn.id}`) : local;
     const hasRoom = this.#leftTalks.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
-    this.#show(talk, { turns: [...turns, turn], local: name, isInPlace: false });
+    this.#show(talk, { turns: [...turns, turn], local: name, isInPlace: false, found: null });
     await this.#settle(talk, turn, async () => {
       if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
       const version = conversationId === null && origin !== null ? { version_of: origin } : {};
@@ -334,17 +337,19 @@ export class Chat {
     rememberTurns(this.#memory, conversationId ?? local, turns);
   }
 
-  /** Shows a stored conversation, so that the reader can continue it. */
-  async read(conversationId: string): Promise<void> {
-    if (conversationId === this.view.value.conversationId) return;
+  /** Shows a stored conversation, so that the reader can continue it. Scrolls to the message that a search has found. */
+  async read(conversationId: string, foundMessage: number | null = null): Promise<void> {
+    const place = foundMessage === null ? {} : { found: { message: foundMessage }, isInPlace: true };
+    const isShown = conversationId === this.view.value.conversationId;
+    if (isShown) return foundMessage === null ? undefined : this.#show(this.#current, place);
     const known = this.#leftTalks.find(({ view }) => view.conversationId === conversationId);
-    if (known !== undefined) return void this.#open(known);
+    if (known !== undefined) return this.#show(this.#open(known), place);
     const talk = this.#open(talkOf({ conversationId, state: 'reading' }));
     const { signal } = talk.request;
     try {
       const stored = await this.#api.json<ConversationMessages>(`${pathOf(conversationId)}/messages`, { signal });
       const turns = this.#withRemembered(conversationId, turnsOf(stored, this.#takeId));
-      this.#show(talk, { turns, system: stored.system, state: 'ready' });
+      this.#show(talk, { turns, system: stored.system, state: 'ready', ...place });
     } catch (error) {
       const failure = asError(error);
       // If reading back is not allowed, the conversation can still be continued.

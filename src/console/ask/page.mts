@@ -144,7 +144,7 @@ function useComposing({ state }: ChatView) {
 function useConversation(chat: Chat, params: PageProps['params'], begin: () => void): void {
   const id = params.conversation ?? params.id; // `id` is the name in old addresses of the page Conversations
   useEffect(() => {
-    if (id !== undefined) void chat.read(id);
+    if (id !== undefined) void chat.read(id, params.message === undefined ? null : Number(params.message));
     else if (params.new !== undefined) void chat.recall(params.new);
     else if (!isEmptyView(chat.view.value)) begin();
   }, [params]);

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { VersionBody } from '../../shared/api/version.js';
 import { useLoad, useNow } from '../base/context.mjs';
 import { ApiError, titleOf } from '../base/failures.mjs';
@@ -32,6 +32,7 @@ interface TurnListProps {
 /** Shows the turns of the conversation, oldest first. */
 export function TurnList({ chat, view, versions, lifetimeMs, takesImages, model, effort }: TurnListProps) {
   const { turns, system, state } = view;
+  const list = useScrollingToFound(view);
   const options = { model, effort };
   const markdown = useMarkdown(turns.length > 0);
   const choices = choicesIn(view, versions);
@@ -43,13 +44,26 @@ export function TurnList({ chat, view, versions, lifetimeMs, takesImages, model,
     const open = (id: string) => void chat.openVersion(id, before);
     return choice && html`<${VersionPager} key=${`versions ${before}`} choice=${choice} onOpen=${open} />`;
   };
-  return html`<div class="turns" data-focus="[data-field=text]">
+  return html`<div class="turns" ref=${list} data-focus="[data-field=text]">
     <${SystemText} system=${system} />
     ${turns.flatMap((turn, index) => [pager(index), html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${options} lifetimeMs=${lifetimeMs} />`]).concat(pager(turns.length))}
     ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
     ${typeof state === 'object' && (isGone(state.failure) ? html`<${GoneNotice} lifetimeMs=${lifetimeMs} />` : html`<${ErrorNotice} error=${state.failure} />`)}
     ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
   </div>`;
+}
+
+/** Scrolls to the message that a search has found, when the list with the returned reference shows it. */
+function useScrollingToFound({ found, turns, state }: ChatView) {
+  const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (found === null || state !== 'ready') return;
+    const turn = turns.filter(({ isStored }) => isStored)[Math.floor(found.message / 2)];
+    const part = found.message % 2 === 0 ? 'asked' : 'answer';
+    const message = turn && list.current?.querySelector(`[data-turn="${turn.id}"] > .${part}`);
+    message?.scrollIntoView({ block: 'start', behavior: 'instant' });
+  }, [found, state]);
+  return list;
 }
 
 /** Whether the service has no such conversation, or hides it from this client. */
@@ -119,7 +133,7 @@ function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleP
     leave(null);
     void chat.askInstead(turn, { ...asked, ...choices, text });
   };
-  return html`<article class="turn">
+  return html`<article class="turn" data-turn=${turn.id}>
     <div class="asked">
       <h2 class="unseen">You</h2>
       <${FileStrip} files=${asked.images} />

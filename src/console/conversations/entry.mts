@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationList } from '../../shared/api/conversations.js';
@@ -21,13 +22,31 @@ export function titleOf({ title }: ListedConversation): string {
   return title || 'An image';
 }
 
-/** Shows a conversation. `status` is the state of an answer that this page waits for. */
-export function Entry({ item, status }: ItemProps & { readonly status?: string | undefined }) {
-  const figures = `${timeText(item.last_activity_at)} · ${plural(item.message_count, 'message')}`;
+interface EntryProps extends ItemProps {
+  /** State of an answer that this page waits for. */
+  readonly status?: string | undefined;
+  /** Words that were searched; empty without a search. */
+  readonly search: string;
+}
+
+/** Shows a conversation. If a search has found it, shows the place of the words. */
+export function Entry({ item, status, search }: EntryProps) {
+  const { match, last_activity_at: at, message_count: count } = item;
+  const isInMessage = match !== undefined && match.message !== null;
   return html`
-    <span class="cut">${titleOf(item)}</span>
-    <small class="muted figure">${status || figures}</small>
+    <span class="cut">${marked(titleOf(item), search)}</span>
+    ${isInMessage && html`<small class="place">${marked(match.text, search)}</small>`}
+    <small class="muted figure">${status || `${timeText(at)} · ${plural(count, 'message')}`}</small>
   `;
+}
+
+/** Marks the words of a search in a text. */
+function marked(text: string, search: string): ComponentChildren {
+  const words = search.split(/\s+/).filter(Boolean);
+  if (words.length === 0) return text;
+  const escaped = words.map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'));
+  const parts = text.split(new RegExp(`(${escaped.join('|')})`, 'giu'));
+  return parts.map((part, index) => (index % 2 === 0 ? part : html`<mark>${part}</mark>`));
 }
 
 /** Actions on a listed conversation, in addition to opening it. */

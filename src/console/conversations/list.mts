@@ -164,7 +164,7 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
   const entry = (item: ListedConversation, link: (content: ComponentChildren) => ComponentChildren) =>
     act?.kind === 'rename' && act.item.conversation_id === item.conversation_id
       ? html`<${RenameForm} item=${item} typed=${typed?.id === item.conversation_id ? typed.title : null} onRenamed=${(renamed: ListedConversation) => pages.replace(renamed)} onEnd=${(title?: string) => endRename(item, title)} />`
-      : html`${link(html`<${Entry} item=${item} status=${statusOf(item)} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
+      : html`${link(html`<${Entry} item=${item} status=${statusOf(item)} search=${pages.search} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
   const roots = new Map(view.items?.map((item) => [item.conversation_id, rootOf(item)]));
   const statusOf = (item: ListedConversation) =>
     talks.find(({ id, status }) => status !== '' && id !== null && roots.get(id) === rootOf(item))?.status ??
@@ -175,7 +175,10 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
   const unlisted = talks.filter(
     ({ id }) => pages.search === '' && !view.items?.some((item) => item.conversation_id === id),
   );
-  const none = pages.search === '' ? 'Your conversations appear here.' : 'No matching titles.';
+  const none =
+    pages.search === ''
+      ? 'Your conversations appear here.'
+      : 'Nothing found in the titles and messages of your conversations.';
   return html`
     <button type="button" class="button begin" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
     <${SearchField} pages=${pages} />
@@ -183,7 +186,7 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
       pages=${pages}
       view=${{ ...view, items: listed }}
       openId=${listed?.find(isOpen)?.conversation_id}
-      href=${(id: string) => hrefOf('ask', { conversation: id })}
+      href=${(id: string, { match }: ListedConversation) => hrefOf('ask', { conversation: id, ...(match !== undefined && match.message !== null && { message: `${match.message}` }) })}
       label="Conversations"
       entry=${entry}
       groupOf=${({ last_activity_at: at }: ListedConversation) => dayGroupText(at, clock.now())}
@@ -210,7 +213,7 @@ function SearchField({ pages }: Pick<ConversationsProps, 'pages'>) {
     return clock.after(searchDelayMs, () => void pages.find(words.trim()));
   }, [words]);
   const type = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWords(currentTarget.value);
-  return html`<input type="search" aria-label="Search titles" placeholder="Search titles" maxlength="200" value=${words} onInput=${type} />`;
+  return html`<input type="search" aria-label="Search conversations" placeholder="Search conversations" maxlength="200" value=${words} onInput=${type} />`;
 }
 
 /**

@@ -57,7 +57,7 @@ export class ListPages<Page extends Paged, Item> {
     await this.#read(null);
   }
 
-  /** Text that titles must contain; empty for no filter. */
+  /** Words that items must contain; empty for no filter. */
   get search(): string {
     return this.#search;
   }
@@ -137,7 +137,7 @@ export interface ShownList<Page extends Paged, Item> {
 
 interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item> {
   /** Returns the address of an item in the console. */
-  readonly href: (id: string) => string;
+  readonly href: (id: string, item: Item) => string;
   /** Accessible name of the list. */
   readonly label: string;
   /** Draws an item. `link` puts content into the link to the item. */
@@ -158,9 +158,9 @@ export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, 
   const { pages, view, openId, href, label, entry, groupOf, first = null, none } = props;
   const { items, next, state } = view;
   if (items?.length === 0 && next === null && state === 'ready' && first === null) return none;
-  const linkTo = (id: string) => (content: ComponentChildren) =>
-    html`<a href=${href(id)} aria-current=${id === openId ? 'true' : undefined}>${content}</a>`;
-  const row = (id: string, item: Item) => html`<li key=${id}>${entry(item, linkTo(id))}</li>`;
+  const linkTo = (id: string, item: Item) => (content: ComponentChildren) =>
+    html`<a href=${href(id, item)} aria-current=${id === openId ? 'true' : undefined}>${content}</a>`;
+  const row = (id: string, item: Item) => html`<li key=${id}>${entry(item, linkTo(id, item))}</li>`;
   const rows = (group: readonly Item[]) => html`<ul>${group.map((item) => row(pages.listing.idOf(item), item))}</ul>`;
   return html`<nav class="talks" aria-label=${label}>
     ${first}

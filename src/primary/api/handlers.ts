@@ -2,9 +2,9 @@ import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { inLine, inLines, withResolvers } from '../../shared/async.js';
 import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
-import { yieldToEventLoop } from '../../shared/clock.js';
+import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
+import type { TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type {
@@ -27,6 +27,7 @@ import type { Batches } from '../batches/batches.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
+import { ConversationSearch, type SearchableConversations } from '../conversations/conversation-search.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
@@ -95,15 +96,8 @@ export function workerSettings(
 }
 
 /** Conversations of this host, or of all hosts. */
-interface ReadableConversations {
+interface ReadableConversations extends SearchableConversations {
   snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
-  list(
-    client: string,
-    before: number | null,
-    limit: number,
-    search: string | null,
-    versionOf: string | null,
-  ): ConversationPage | Promise<ConversationPage>;
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
 
@@ -122,6 +116,7 @@ export interface Services {
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
+  readonly clock: Clock;
   readonly conversations: ReadableConversations;
   readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
@@ -167,7 +162,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     models: () => services.catalog.list(),
     model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
-    ...conversationHandlers(services),
+    ...conversationHandlers(services, yieldInOrder),
     ...responseHandlers(services, yieldInOrder),
     ...fileHandlers(services, yieldInOrder),
     ...services.upkeep,
@@ -260,12 +255,11 @@ type ConversationCalls =
   | 'transcript'
   | 'forkConversation';
 
-function conversationHandlers({
-  conversations,
-  journaledConversations,
-  clientJobs,
-  noteActivity,
-}: Services): Pick<SharedHandlers, ConversationCalls> {
+function conversationHandlers(
+  { conversations, journaledConversations, clientJobs, clock, noteActivity }: Services,
+  yieldInOrder: () => Promise<void>,
+): Pick<SharedHandlers, ConversationCalls> {
+  const search = new ConversationSearch(conversations, clock, yieldInOrder);
   const withOpenTurns = (found: readonly TitledConversation[], client: string) => {
     const open = clientJobs.openTurns(client);
     return found.map((each) => ({ ...each, openTurn: open.get(each.id) }));
@@ -277,10 +271,10 @@ function conversationHandlers({
     }),
     renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
     deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
-    conversations: async ({ client, before, limit, search, versionOf }) => {
+    conversations: async (order) => {
       noteActivity();
-      const page = await conversations.list(client, before, limit, search, versionOf);
-      return { ...page, conversations: withOpenTurns(page.conversations, client) };
+      const page = await search.page(order);
+      return { ...page, conversations: withOpenTurns(page.conversations, order.client) };
     },
     transcript: (order) => {
       noteActivity();

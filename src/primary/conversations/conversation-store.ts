@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
 import {
-  type ConversationPage,
   type ConversationSnapshot,
   decodeOrigins,
   originsOf,
@@ -27,7 +26,7 @@ import {
 } from './conversation-limits.js';
 import { ConversationShares, type ShareLimits } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
-import { countToRead, pageOf, titled, transcriptFrom } from './transcript.js';
+import { countToRead, type ListedPage, pageOf, titled, transcriptFrom } from './transcript.js';
 import { oneHostGate, type TurnGate } from './turn-gate.js';
 
 /**
@@ -131,21 +130,20 @@ export class ConversationStore {
 
   /**
    * Lists conversations of a client, the most recently active first: before the position `before` (null: from the
-   * start), with a title that contains `search` (null: any title), and only the versions of the conversation
-   * `versionOf` (null: all). A search may return an empty page that is not the last.
+   * start), and only the versions of the conversation `versionOf` (null: all). A page of versions may be empty although
+   * it is not the last.
    */
-  list(
-    client: string,
-    before: number | null,
-    limit: number,
-    search: string | null = null,
-    versionOf: string | null = null,
-  ): ConversationPage {
+  list(client: string, before: number | null, limit: number, versionOf: string | null = null): ListedPage {
     this.#checkRestored();
     this.expire();
     const root = versionOf && rootOf(this.#index.get(versionOf) ?? { id: versionOf, origins: null });
-    const wanted = { limit, search, root };
+    const wanted = { limit, root };
     return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
+  }
+
+  /** Returns the finished messages of a conversation, oldest first; none if it does not exist. */
+  texts({ id }: Pick<ConversationSnapshot, 'id'>, client: string): readonly StoredText[] {
+    return this.#find(id, client)?.texts ?? [];
   }
 
   /**

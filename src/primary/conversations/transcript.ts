@@ -31,48 +31,47 @@ export function titled(conversation: Conversation, ttlMs: number): TitledConvers
   return { ...conversation.snapshot(ttlMs), title: title ?? firstWordsOf(texts[0] ?? ''), origins };
 }
 
-/** Conversations that a search reads per page: a few milliseconds, for any number of conversations. */
-const maxSearched = 1000;
+/** Conversations that are read for a page of versions: a few milliseconds, for any number of conversations. */
+const maxRead = 1000;
 
 interface Wanted {
   readonly limit: number;
-  /** Text that the title contains, ignoring case; null for any title. */
-  readonly search: string | null;
   /** Root of the versions that are wanted, see `rootOf`; null for all conversations. */
   readonly root: string | null;
 }
 
+/** Page of a list whose conversations have their position in it. */
+export interface ListedPage extends ConversationPage {
+  readonly conversations: readonly (TitledConversation & { readonly activity: number })[];
+}
+
 /** Returns the number of conversations to read. An extra one shows whether others follow the page. */
-export function countToRead({ limit, search, root }: Wanted): number {
-  return (search === null && root === null ? limit : maxSearched) + 1;
+export function countToRead({ limit, root }: Wanted): number {
+  return (root === null ? limit : maxRead) + 1;
 }
 
 /** Builds a page from conversations that were read with `countToRead`. */
-export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
+export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ListedPage {
   const isMore = read.length === countToRead(wanted);
   const all = isMore ? read.slice(0, -1) : read;
   const versions = all.filter((each) => isVersionOf(wanted.root, each));
   const shown = versions.map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
-  return foundPage(shown, isMore ? (all.at(-1)?.activity ?? null) : null, wanted);
+  return versionPage(shown, isMore ? (all.at(-1)?.activity ?? null) : null, wanted);
 }
 
 function isVersionOf(root: string | null, conversation: Parameters<typeof rootOf>[0]): boolean {
   return root === null || rootOf(conversation) === root;
 }
 
-type InOrder = TitledConversation & { readonly activity: number };
-
-/**
- * Builds a page of the conversations that match the search. `next` is the start of the unread ones; null if all were
- * read.
- */
-export function foundPage(read: readonly InOrder[], next: number | null, wanted: Wanted): ConversationPage {
-  const { search, root, limit } = wanted;
-  const words = search?.toLowerCase() ?? '';
-  const found = read.filter((each) => isVersionOf(root, each) && each.title.toLowerCase().includes(words));
-  const shown = found.slice(0, limit);
-  const conversations = shown.map(({ activity: _, ...conversation }) => conversation);
-  return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : next };
+/** Builds a page of the wanted versions. `next` is the start of the unread conversations; null if all were read. */
+export function versionPage(
+  read: ListedPage['conversations'],
+  next: number | null,
+  { root, limit }: Wanted,
+): ListedPage {
+  const found = read.filter((each) => isVersionOf(root, each));
+  const conversations = found.slice(0, limit);
+  return { conversations, next: found.length > limit ? (conversations.at(-1)?.activity ?? null) : next };
 }
 
 /** Parts that were read, and the place of the next one. */

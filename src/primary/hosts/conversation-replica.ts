@@ -1,13 +1,15 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
+import type { ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { ListedPage } from '../conversations/transcript.js';
 import { noLock, type TurnGate, type TurnLock } from '../conversations/turn-gate.js';
+import type { StoredText } from '../store/contract/stored-text.js';
 import type { SharedConversations, SharedState } from './redis-conversations.js';
 
 /** First wait and longest wait for a lock of another host. Each wait is 1.5 times as long as the last one. */
@@ -48,8 +50,15 @@ export class ConversationReplica implements TurnGate {
     return (await this.#store.rename(id, client, title)) ?? notFound();
   }
 
-  list(...order: Parameters<SharedConversations['list']>): Promise<ConversationPage> {
+  list(...order: Parameters<SharedConversations['list']>): Promise<ListedPage> {
     return this.#store.list(...order);
+  }
+
+  /** Returns the messages of the copy if it is the newest state, otherwise those in Redis. */
+  texts(conversation: ConversationSnapshot, client: string): readonly StoredText[] | AsyncIterable<StoredText> {
+    const { id, messageCount } = conversation;
+    const isCopied = this.#copies.messagesOf(id) === messageCount;
+    return isCopied ? this.#copies.texts(conversation, client) : this.#store.texts(id);
   }
 
   /**

@@ -1,18 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import {
-  type ConversationPage,
-  type ConversationSnapshot,
-  rootOf,
-  type TitledConversation,
-} from '../../shared/conversation.js';
+import { type ConversationSnapshot, rootOf, type TitledConversation } from '../../shared/conversation.js';
 import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { responsePieceBytes } from '../../shared/ipc/protocol.js';
 import type { Attachment, Message } from '../../shared/job.js';
 import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
-import { firstWordsOf, foundPage } from '../conversations/transcript.js';
+import { firstWordsOf, type ListedPage, versionPage } from '../conversations/transcript.js';
 import { pieceOf } from '../store/contract/answers.js';
 import type {
   ConversationChange,
@@ -49,9 +44,9 @@ const maxCount = 1000;
 /** Texts from this size on are stored in memory as bytes. */
 const minBufferBytes = 4096;
 const lineEnd = 0x0a;
-/** Titles per page, and pages, that a search reads at most. */
-const searchedAtOnce = 100;
-const maxSearchedPages = 10;
+/** Conversations per page, and pages, that are read at most for a page of versions. */
+const readAtOnce = 100;
+const maxPages = 10;
 
 export interface RedisLimits {
   readonly ttlMs: number;
@@ -181,26 +176,32 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /**
-   * Lists conversations of a client. A search reads page after page up to a limit; Redis serves other commands between
-   * pages.
+   * Lists conversations of a client. For versions, it reads page after page up to a limit; Redis serves other commands
+   * between pages.
    */
   async list(
     client: string,
     before: number | null,
     limit: number,
-    search: string | null = null,
     versionOf: string | null = null,
-  ): Promise<ConversationPage> {
+  ): Promise<ListedPage> {
     const root = versionOf && (await this.#rootOf(versionOf));
     const found: ListedInRedis[] = [];
     let next = before;
-    const [pages, count] = search === null && root === null ? [1, limit] : [maxSearchedPages, searchedAtOnce];
+    const [pages, count] = root === null ? [1, limit] : [maxPages, readAtOnce];
     for (let read = 0; read === 0 || (read < pages && next !== null); read++) {
       const page = await this.#read(client, next, count);
       found.push(...page.slice(0, count));
       next = page.length > count ? (found.at(-1)?.activity ?? null) : null;
     }
-    return foundPage(found, next, { limit, search, root });
+    return versionPage(found, next, { limit, root });
+  }
+
+  /** Yields the messages of a conversation, oldest first; none if it does not exist. */
+  async *texts(id: string): AsyncGenerator<StoredText> {
+    for await (const turns of turnPieces(this.#redis, this.#redis.key('turns', id), 0, Infinity)) {
+      for (const { texts } of turns) yield* texts;
+    }
   }
 
   async #rootOf(id: string): Promise<string> {
@@ -279,7 +280,7 @@ function staleTurn(): RelayError {
   return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('turn_lock') });
 }
 
-type ListedInRedis = ConversationPage['conversations'][number] & { readonly activity: number };
+type ListedInRedis = ListedPage['conversations'][number];
 
 /** Builds a snapshot. `figures`: messages, tokens, time of creation, time of the last activity. */
 function snapshotOf(id: string, figures: readonly unknown[], ttlMs: number): ConversationSnapshot {
@@ -313,20 +314,31 @@ async function readConversation(redis: RedisConnection, id: string, from: number
   return { id, client: String(client), ...begun, lastActivityAt, turns };
 }
 
-/** Reads turns piece by piece; null if the conversation was removed during the read. */
+/** Reads turns; null if the conversation was removed during the read. */
 async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
   const read: StoredTurn[] = [];
+  for await (const turns of turnPieces(redis, key, from, to)) read.push(...turns);
+  return read.length === to - from ? read : null;
+}
+
+/** Reads turns piece by piece, up to `to` or the last one. */
+async function* turnPieces(
+  redis: RedisConnection,
+  key: string,
+  from: number,
+  to: number,
+): AsyncGenerator<readonly StoredTurn[]> {
   let bytes = 0;
-  for (let next = from; next < to; next = from + read.length) {
-    const usualBytes = Math.max(1, bytes / Math.max(1, read.length));
+  for (let next = from; next < to; ) {
+    const usualBytes = Math.max(1, bytes / Math.max(1, next - from));
     const count = bytes === 0 ? firstCount : Math.ceil(Math.min(maxCount, pieceBytes / usualBytes));
     const last = Math.min(next + count, to) - 1;
     const piece = (await redis.call('read', 'LRANGE', key, next, last)) as Buffer[];
-    if (piece.length === 0) return null;
+    if (piece.length === 0) return;
     bytes += piece.reduce((sum, turn) => sum + turn.length, 0);
-    read.push(...piece.map(decodeTurn));
+    next += piece.length;
+    yield piece.map(decodeTurn);
   }
-  return read;
 }
 
 /**

@@ -11,6 +11,15 @@ const listedConversation = conversationBody
       description:
         'The title that the client has set, otherwise the first 80 characters of the first message, in one line: a space replaces each line break and other control character.',
     }),
+    match: z
+      .strictObject({
+        message: z.int().nullable().meta({
+          description: 'Index of the message in `messages`, from 0; null for the title, which contains all words then.',
+        }),
+        text: z.string().meta({ description: 'The title, or the text around the first found word in one line.' }),
+      })
+      .optional()
+      .meta({ description: 'Place of the words of `search`. Missing without `search`.' }),
   })
   .meta({ id: 'ListedConversation' });
 
@@ -100,7 +109,7 @@ export const searchQuery = z
   .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
   .meta({
     description:
-      'Only conversations whose title contains this text, regardless of case. A page may then have fewer than `limit` entries, or none, although more pages follow.',
+      'Only conversations whose title and messages together contain all of these words, in any order and regardless of case. A page searches for a second at most, so it may have fewer than `limit` entries, or none, although more pages follow.',
   });
 export const versionOfQuery = z
   .string()

@@ -281,7 +281,7 @@ export const primaryCalls = {
   renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },
   deleteConversation: { request: ownedKey, answer: nothing },
   /**
-   * `before`: `next` of the previous page. `search`: text in a title, case-insensitive; null for all. `versionOf`: a
+   * `before`: `next` of the previous page. `search`: words in titles and messages, case-insensitive; null for all. `versionOf`: a
    * conversation whose versions are wanted; null for all.
    */
   conversations: {

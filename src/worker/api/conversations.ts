@@ -159,6 +159,7 @@ function listOf({ conversations, next }: ConversationPage, requestId: string): C
       title: snapshot.title,
       origins: originsIn(snapshot),
       open_turn: openTurnIn(snapshot),
+      match: snapshot.match,
     })),
     next_cursor: next === null ? null : String(next),
     request_id: requestId,

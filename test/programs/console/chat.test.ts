@@ -67,7 +67,7 @@ describe('A chat in the console', () => {
         await browser.page.evaluate("document.querySelector('.talks').scrollTo(0, 1e6)");
         return (await list().getByRole('link').count()) === conversationCount;
       }, 'all conversations to be listed');
-      for (const shown of [ask.button('New conversation'), browser.page.getByLabel('Search titles')]) {
+      for (const shown of [ask.button('New conversation'), browser.page.getByLabel('Search conversations')]) {
         expect((await shown.boundingBox())?.y).toBeGreaterThan(0);
       }
       await browser.page.setViewportSize({ width: 360, height: 740 });

@@ -62,16 +62,51 @@ describe('Conversations', () => {
     for (let number = 1; number <= 32; number++) await talk(service, `Talk ${number}`);
     await openConsole(browser, service, '/ask');
     await list().getByText('Talk 32', { exact: true }).waitFor();
-    await browser.page.getByLabel('Search titles').fill('TALK 1');
+    await browser.page.getByLabel('Search conversations').fill('TALK 1');
     await list().getByText('Talk 32', { exact: true }).waitFor({ state: 'detached' });
     await list().getByText('Talk 1', { exact: true }).waitFor();
     await untilCount(list().getByRole('link'), 11);
-    await browser.page.getByLabel('Search titles').fill('nothing');
-    await browser.page.getByText('No matching titles.').waitFor();
-    await browser.page.getByLabel('Search titles').fill('');
+    await browser.page.getByLabel('Search conversations').fill('nothing');
+    await browser.page.getByText('Nothing found in the titles and messages of your conversations.').waitFor();
+    await browser.page.getByLabel('Search conversations').fill('');
     await list().getByRole('link').last().scrollIntoViewIfNeeded();
     await list().getByText('Talk 1', { exact: true }).waitFor();
     await untilCount(list().getByRole('link'), 32);
+    expectClean(browser, service);
+  });
+
+  it('are found by words of their messages in any order, and open at the message with the words', async () => {
+    await using service = await startService();
+    await talk(service, 'Another one');
+    const id = await talk(
+      service,
+      'About bread',
+      'A line\n\n'.repeat(40),
+      `${'Oven. '.repeat(9)}It is of STONE`,
+      'More\n\n'.repeat(60),
+    );
+    await openConsole(browser, service, '/ask');
+    await browser.page.getByLabel('Search conversations').fill('stone  BREAD');
+    await row('Another one').waitFor({ state: 'detached' });
+    await row('About bread').locator('mark', { hasText: 'STONE' }).waitFor();
+    await row('About bread')
+      .locator('mark', { hasText: /^bread$/ })
+      .waitFor();
+    await expectGoodLooks(browser.page, 'conversations-found', ['wide']);
+    const found = browser.page.locator('.asked', { hasText: 'STONE' });
+    const isSeen = () =>
+      until(async () => {
+        const { y = -1 } = (await found.boundingBox()) ?? {};
+        return y > 50 && y < 300;
+      }, 'the found message to be at the top of the page');
+    await row('About bread').getByRole('link').click();
+    await isSeen();
+    await browser.page.evaluate('scrollTo(0, 0)');
+    await row('About bread').getByRole('link').click();
+    await isSeen();
+    expect(await browser.page.evaluate('location.hash')).toContain(id);
+    await new AskPage(browser.page).ask('The last message');
+    await untilEvaluates(browser.page, 'innerHeight + scrollY >= document.documentElement.scrollHeight - 60', 'true');
     expectClean(browser, service);
   });
 

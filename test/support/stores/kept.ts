@@ -1,3 +1,4 @@
+import { ConversationSearch } from '../../../src/primary/conversations/conversation-search.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { type ConversationTurn, TurnRecord } from '../../../src/primary/conversations/conversation-turn.js';
 import { JournaledConversations } from '../../../src/primary/conversations/journaled-conversations.js';
@@ -6,6 +7,7 @@ import type { SharedConversations } from '../../../src/primary/hosts/redis-conve
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { StoredText } from '../../../src/primary/store/contract/stored-text.js';
 import { systemClock } from '../../../src/shared/clock.js';
+import type { FoundPlace } from '../../../src/shared/conversation.js';
 import type { TranscriptPart } from '../../../src/shared/ipc/protocol.js';
 import type { Image } from '../../../src/shared/job.js';
 import { jobRequest } from '../jobs/job-records.js';
@@ -24,7 +26,7 @@ export class KeptRun {
   readonly shared: ConversationReplica | null;
   readonly conversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly #ownConversations: JournaledConversations;
-  readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
+  readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot' | 'texts'>;
 
   constructor(
     journal: ConversationJournal,
@@ -86,14 +88,17 @@ export class KeptRun {
     return all;
   }
 
-  async found(search: string): Promise<string[]> {
-    const { conversations } = await this.#read.list('alice', null, 10, search);
-    return conversations.map(({ title }) => title);
+  /** Returns the titles of the conversations that a search finds, each with the place of the words. */
+  async found(search: string): Promise<(readonly [title: string, place: FoundPlace | undefined])[]> {
+    const searching = new ConversationSearch(this.#read, systemClock, async () => {});
+    const order = { client: 'alice', before: null, limit: 10, search, versionOf: null };
+    const { conversations } = await searching.page(order);
+    return conversations.map(({ title, match }) => [title, match]);
   }
 
   /** Returns the IDs of a conversation's versions, with their origins. */
   async versions(id: string, client = 'alice'): Promise<Readonly<Record<string, string | null>>> {
-    const { conversations } = await this.#read.list(client, null, 10_000, null, id);
+    const { conversations } = await this.#read.list(client, null, 10_000, id);
     return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
   }
 

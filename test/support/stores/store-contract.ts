@@ -180,14 +180,22 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       expect((await run.snapshot(first)).title).toBe('Another');
     });
 
-    it('finds conversations by their titles', () =>
-      withServices(async (services) => {
-        const run = await services.next();
-        for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, text);
-        await run.conversations.rename(await run.chat(null, 'Honey', 'Honey'), 'alice', 'BREAD with honey');
-        expect(await run.found('bread')).toEqual(['BREAD with honey', 'Bread']);
-        expect(await run.found('%')).toEqual([]);
-      }));
+    keeps('finds conversations by words in their titles and messages, with the place of the words', async (run) => {
+      for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, `Here is ${text}`);
+      await run.conversations.rename(await run.chat(null, 'Honey', 'Sweet'), 'alice', 'BREAD with honey');
+      const long = await run.chat(null, `${'x '.repeat(20_000)}bread`, 'No');
+      await run.chat(long, 'More', 'It is toast now', { images: [image] });
+      expect((await run.found('bread')).map(([, place]) => place)).toEqual([
+        { message: 0, text: `… ${'x '.repeat(19)}bread` },
+        { message: null, text: 'BREAD with honey' },
+        { message: null, text: 'Bread' },
+      ]);
+      expect((await run.found('toast IT')).map(([, place]) => place)).toEqual([
+        { message: 3, text: 'It is toast now' },
+      ]);
+      expect(await run.found('sweet bread')).toEqual([['BREAD with honey', { message: 1, text: 'Sweet' }]]);
+      expect(await run.found('%')).toEqual([]);
+    });
 
     keeps('gives no title to what is not there, or is of another client', async (run) => {
       const id = await run.chat(null, 'one', 'eins');

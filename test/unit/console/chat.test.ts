@@ -17,13 +17,14 @@ interface Chat {
       readonly conversationId: string | null;
       readonly local: string | null;
       readonly isInPlace: boolean;
+      readonly found: { readonly message: number } | null;
       readonly state: unknown;
     };
   };
   lookElsewhere(): Promise<void>;
   ask(message: object): Promise<void>;
   askInstead(turn: Turn, message: object): Promise<void>;
-  read(conversationId: string): Promise<void>;
+  read(conversationId: string, foundMessage?: number): Promise<void>;
   openVersion(conversationId: string, shared: number): Promise<void>;
   reset(): void;
   stop(): void;
@@ -174,6 +175,22 @@ describe('A chat', () => {
     expect([shownBy(chat), chat.talks.value]).toEqual([[], []]);
     await chat.read('a');
     expect(shownBy(chat)).toEqual(['slow done']);
+  });
+
+  it('stays at a message that a search has found until the next question', async () => {
+    const { chat } = await begin();
+    const place = () => [chat.view.value.found, chat.view.value.isInPlace];
+    await chat.ask(message('one'));
+    await chat.read('b', 3);
+    expect(place()).toEqual([{ message: 3 }, true]);
+    await chat.read('a');
+    expect(place()).toEqual([null, false]);
+    await chat.read('a', 0);
+    const { found } = chat.view.value;
+    await chat.read('a', 0);
+    expect([place(), chat.view.value.found === found]).toEqual([[{ message: 0 }, true], false]);
+    await chat.ask(message('two'));
+    expect(place()).toEqual([null, false]);
   });
 
   it('finds a conversation without an id by its local name, also once it has an id', async () => {

@@ -21,7 +21,7 @@ describe('The list of conversations', () => {
     harness.chat(first);
     const { conversations, next } = harness.store.list('alice', null, 50);
     expect(conversations.map(({ id }) => id)).toEqual([first, second]);
-    expect(conversations[0]).toEqual({ ...harness.store.snapshot(first, 'alice'), title: 'Hi' });
+    expect(conversations[0]).toMatchObject({ ...harness.store.snapshot(first, 'alice'), title: 'Hi' });
     expect(next).toBeNull();
     expect(harness.store.list('carol', null, 50)).toEqual({ conversations: [], next: null });
   });
@@ -90,34 +90,6 @@ describe('The list of conversations', () => {
     const ids = [harness.chat(), harness.chat()];
     const expected = ids.reverse().slice(0, count);
     expect(harness.store.list('alice', before, 50).conversations.map(({ id }) => id)).toEqual(expected);
-  });
-});
-
-describe('A search in conversations', () => {
-  it('finds titles with the given words, ignoring case, page by page', () => {
-    const harness = new StoreHarness();
-    const { store } = harness;
-    const ids = ['Bread', 'Butter', 'No bread', 'Jam', 'BREAD'].map((said) => harness.chat(null, 'alice', said));
-    store.rename(ids[3] as string, 'alice', 'A bread with jam');
-    const first = store.list('alice', null, 2, 'bread');
-    expect(first.conversations.map(({ title }) => title)).toEqual(['BREAD', 'A bread with jam']);
-    const second = store.list('alice', first.next, 2, 'bread');
-    expect(second).toMatchObject({ conversations: [{ title: 'No bread' }, { title: 'Bread' }], next: null });
-    expect(store.list('bob', null, 2, 'bread')).toEqual({ conversations: [], next: null });
-    expect(store.list('alice', null, 2, '.*')).toEqual({ conversations: [], next: null });
-  });
-
-  it('reads a thousand titles for a page, and continues after them', () => {
-    const harness = new StoreHarness({ maxConversations: 10_000 });
-    const { store } = harness;
-    harness.chat(null, 'alice', 'needle');
-    for (let count = 0; count < 1500; count++) harness.chat(null, 'alice', 'hay');
-    const first = store.list('alice', null, 10, 'needle');
-    expect(first).toEqual({ conversations: [], next: expect.any(Number) });
-    expect(store.list('alice', first.next, 10, 'needle')).toMatchObject({
-      conversations: [{ title: 'needle' }],
-      next: null,
-    });
   });
 });
 
