@@ -1,20 +1,11 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ModelEntry } from '../../shared/api/models.js';
 import { Field, Icon, type IconName } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
-import {
-  type BackgroundSending,
-  type Draft,
-  noImages,
-  type ReadDraft,
-  readSchema,
-  takesEffort,
-  takesImages,
-  useSending,
-} from './draft.mjs';
-import { FileStrip, fileTypesText, readFiles, tooMany } from './images.mjs';
-import { type ChosenEffort, efforts, isDocument, type UserMessage } from './turn.mjs';
+import { type BackgroundSending, type Draft, type ReadDraft, readSchema, takesEffort, useSending } from './draft.mjs';
+import { FileFaults, FileStrip, pasteFiles, useDrop, useFileDialog, useFiles } from './images.mjs';
+import { type ChosenEffort, efforts, fileNaming, type UserMessage } from './turn.mjs';
 
 export interface ComposerProps {
   readonly draft: Draft;
@@ -39,7 +30,8 @@ export interface ComposerProps {
 /** Shows the form for a message and its options. */
 export function Composer(props: ComposerProps) {
   const { draft, read, onChange, onSend, isBusy, model, areOptionsOpen: isOpen, onOptions: setOpen } = props;
-  const [addFiles, faults] = useFiles(draft, onChange, model);
+  const setFiles = (images: Draft['images']) => onChange({ images });
+  const [addFiles, faults] = useFiles({ files: draft.images, model, selection: draft.model, onChange: setFiles });
   const [why, tryToSend] = useSending(draft, read, () => setOpen(true));
   const send = (event: Event) => {
     event.preventDefault();
@@ -49,15 +41,9 @@ export function Composer(props: ComposerProps) {
       onSend(message);
     });
   };
-  const paste = (event: ClipboardEvent) => {
-    const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length === 0) return;
-    event.preventDefault();
-    addFiles(files);
-  };
   return html`<form class="composer" onSubmit=${send} ...${useDrop(addFiles)}>
     <${FileStrip} files=${draft.images} onRemove=${removeFrom(draft, onChange)} />
-    <div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>
+    <${FileFaults} faults=${faults} />
     ${isOpen ? html`<${ComposerFields} ...${props}/>` : html`<${Chips} ...${props} />`}
     <textarea
       ref=${useFocusAtFirst()}
@@ -68,9 +54,9 @@ export function Composer(props: ComposerProps) {
       value=${draft.text}
       onInput=${({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => onChange({ text: currentTarget.value })}
       onKeyDown=${sendByEnter}
-      onPaste=${paste}
+      onPaste=${pasteFiles(addFiles)}
     />
-    ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} />`}
+    ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} naming=${fileNaming(draft.images)} />`}
     ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
     <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addFiles=${addFiles} />
   </form>`;
@@ -92,70 +78,25 @@ function sendByEnter(event: KeyboardEvent): void {
   (event.currentTarget as HTMLTextAreaElement).form?.requestSubmit();
 }
 
-type AddFiles = (files: readonly File[]) => void;
-
-function useFiles(
-  draft: Draft,
-  onChange: ComposerProps['onChange'],
-  model: ComposerProps['model'],
-): [AddFiles, readonly string[]] {
-  const [faults, setFaults] = useState<readonly string[]>([]);
-  const current = useRef(draft.images);
-  current.current = draft.images;
-  useEffect(() => setFaults([]), [draft.model]); // on a change of the selection, not when the list of models arrives
-  const add = async (files: readonly File[]) => {
-    const { attached, faults: unreadable } = await readFiles(files);
-    const usable = takesImages(model) ? attached : attached.filter(isDocument);
-    const all = [...current.current, ...usable];
-    const fault = tooMany(all);
-    const refused = usable.length < attached.length ? [noImages(model)] : [];
-    setFaults([...unreadable, ...refused, ...(fault === null ? [] : [fault])]);
-    if (fault === null) onChange({ images: all });
-  };
-  return [(files) => void add(files), faults];
-}
-
 function removeFrom({ images }: Draft, onChange: ComposerProps['onChange']) {
   return (removed: Draft['images'][number]) => onChange({ images: images.filter((image) => image !== removed) });
 }
 
-/** Accepts dropped files. Otherwise the browser would open them instead of the page. */
-function useDrop(addFiles: AddFiles) {
-  const [isOver, setOver] = useState(false);
-  return {
-    'data-drop': isOver ? '' : undefined,
-    onDragOver: (event: DragEvent) => {
-      event.preventDefault();
-      setOver(true);
-    },
-    onDragLeave: () => setOver(false),
-    onDrop: (event: DragEvent) => {
-      event.preventDefault();
-      setOver(false);
-      addFiles([...(event.dataTransfer?.files ?? [])]);
-    },
-  };
-}
-
 interface ToolsProps extends ComposerProps {
-  readonly addFiles: AddFiles;
+  readonly addFiles: ReturnType<typeof useFiles>[0];
   readonly isBlocked: boolean;
   readonly onBackground: () => void;
 }
 
 function Tools(props: ToolsProps) {
   const { draft, model, isBusy, isBlocked, onStop, onSnippet, addFiles, areOptionsOpen: isOpen } = props;
-  const files = useRef<HTMLInputElement>(null);
-  const choose = () => {
-    addFiles([...(files.current?.files ?? [])]);
-    if (files.current) files.current.value = ''; // allows the user to choose the same file again
-  };
+  const [fileInput, chooseFiles] = useFileDialog(addFiles, model);
   const count = optionsOf(draft, model);
   return html`<div class="row tools">
-    <input ref=${files} type="file" accept=${fileTypesText(takesImages(model))} multiple hidden onChange=${choose} />
+    ${fileInput}
     <${ModelChoice} ...${props} />
     <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${() => props.onOptions(!isOpen)} />
-    <${Tool} icon="page" word="File" onPress=${() => files.current?.click()} />
+    <${Tool} icon="page" word="File" onPress=${chooseFiles} />
     <${Tool} icon="code" word="Code" onPress=${onSnippet} />
     <div class="row last" data-focus="[data-field=text]">
       ${

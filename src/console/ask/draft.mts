@@ -76,8 +76,8 @@ export type ReadDraft =
 export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: DraftTarget): ReadDraft {
   const schema = readSchema(schemaText);
   if (schema.kind === 'fault') return faultOf('schema', `The JSON Schema cannot be used. ${schema.message}`);
-  if (!rest.images.every(isDocument) && !takesImages(model))
-    return faultOf('images', `${noImages(model)} Remove them, or choose another model.`);
+  const fault = filesFault(rest.images, model);
+  if (fault !== null) return faultOf('images', fault);
   if (rest.text.trim() === '') return faultOf('text', 'Write a message first.');
   if (isReading) return faultOf('conversation', 'The conversation is still loading.');
   const effort = takesEffort(model) ? rest.effort : null;
@@ -91,6 +91,16 @@ export function takesImages(model: DraftTarget['model']): boolean {
 
 export function takesEffort(model: DraftTarget['model']): boolean {
   return model?.capabilities?.effort ?? true;
+}
+
+/** Returns why the model cannot take these files; null if it can, or if that is unknown. */
+export function filesFault(files: readonly AttachedFile[], model: DraftTarget['model']): string | null {
+  const takesPdfs = model?.capabilities?.pdf ?? true;
+  if (!takesImages(model) && !files.every(isDocument))
+    return `${noImages(model)} Remove them, or choose another model.`;
+  const pdf = files.find(({ mediaType }) => mediaType === 'application/pdf');
+  if (takesPdfs || pdf === undefined) return null;
+  return `The model ${model?.name} takes no PDFs. Remove “${pdf.name}”, or choose another model.`;
 }
 
 export function noImages(model: DraftTarget['model']): string {

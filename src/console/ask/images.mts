@@ -1,6 +1,9 @@
 import { html } from 'htm/preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ModelEntry } from '../../shared/api/models.js';
 import { bytesText } from '../base/format.mjs';
 import { Icon } from '../ui/controls.mjs';
+import { noImages, takesImages } from './draft.mjs';
 import { type AttachedFile, isDocument } from './turn.mjs';
 
 /** First bytes of each image type that the API accepts, in hexadecimal. */
@@ -12,7 +15,7 @@ const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
 ];
 
 /** Returns the types of files that the file input offers. */
-export function fileTypesText(takesImages: boolean): string {
+function fileTypesText(takesImages: boolean): string {
   const documents = ['application/pdf', 'text/*', ...['json', 'md', 'xml', 'yaml', 'yml'].map((end) => `.${end}`)];
   return [...(takesImages ? signatures.map(([mediaType]) => mediaType) : []), ...documents].join(',');
 }
@@ -50,7 +53,7 @@ interface ReadFiles {
   readonly faults: readonly string[];
 }
 
-export async function readFiles(files: readonly File[]): Promise<ReadFiles> {
+async function readFiles(files: readonly File[]): Promise<ReadFiles> {
   const read = await Promise.all(files.map(readFile));
   return {
     attached: read.filter((one) => typeof one !== 'string'),
@@ -61,31 +64,60 @@ export async function readFiles(files: readonly File[]): Promise<ReadFiles> {
 async function readFile(file: File): Promise<AttachedFile | string> {
   if (file.size > maxImageBytes) return `${file.name} is too large: ${bytesText(file.size)}.`;
   try {
-    const begin = new Uint8Array(await file.slice(0, longestSignatureBytes).arrayBuffer());
-    const mediaType = mediaTypeOf(begin);
-    if (mediaType === null && file.type.startsWith('image/'))
-      return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
-    const type = mediaType ?? (isPdf(begin) ? 'application/pdf' : 'text/plain');
-    if (type === 'text/plain' && !isText(await file.arrayBuffer()))
-      return `${file.name} is neither an image nor a PDF or a text.`;
-    return { name: file.name, mediaType: type, data: await base64Of(file) };
+    const content = await file.arrayBuffer();
+    const image = mediaTypeOf(new Uint8Array(content.slice(0, longestSignatureBytes)));
+    if (image === null && file.type.startsWith('image/')) return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
+    const fault = image === null ? documentFault(content) : await imageFault(file);
+    if (fault !== null) return `${file.name} ${fault}.`;
+    const document = isPdf(content) ? 'application/pdf' : 'text/plain';
+    return { name: file.name, mediaType: image ?? document, data: await base64Of(file) };
   } catch {
     return `${file.name} cannot be read.`;
   }
 }
 
-function isPdf(begin: Uint8Array): boolean {
-  return String.fromCharCode(...begin.slice(0, 5)) === '%PDF-';
+/** Returns the fault of an image, which the browser must be able to draw; null for none. */
+async function imageFault(file: File): Promise<string | null> {
+  return createImageBitmap(file).then(
+    (bitmap) => {
+      bitmap.close();
+      return null;
+    },
+    () => 'is a damaged image',
+  );
 }
 
-/** Whether the content of a file is text in UTF-8. */
-function isText(content: ArrayBuffer): boolean {
+/** Bytes in which the header of a PDF begins. */
+const pdfHeadBytes = 1024;
+
+function latin1(content: ArrayBuffer): string {
+  return new TextDecoder('latin1').decode(content);
+}
+
+function isPdf(content: ArrayBuffer): boolean {
+  return latin1(content.slice(0, pdfHeadBytes)).includes('%PDF-');
+}
+
+/** Returns the fault of a PDF or a text that the service would refuse, in its words; null for none. */
+export function documentFault(content: ArrayBuffer): string | null {
+  if (!isPdf(content)) return textFault(content);
+  const text = latin1(content);
+  if (!text.includes('startxref')) return 'is not a whole PDF: its end is missing';
+  const isEncrypted = /\/Encrypt\s*(?:\d+\s+\d+\s+R\b|<<)/.test(text);
+  return isEncrypted ? 'is encrypted: remove its password, or its protection' : null;
+}
+
+function textFault(content: ArrayBuffer): string | null {
   try {
-    return !new TextDecoder('utf-8', { fatal: true }).decode(content).includes('\0');
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(content);
+    if (text.trim() === '') return 'is empty';
+    return text.includes('\0') ? noDocument : null;
   } catch {
-    return false;
+    return noDocument;
   }
 }
+
+const noDocument = 'is neither an image nor a PDF or a text';
 
 function base64Of(file: File): Promise<string> {
   const reader = new FileReader();
@@ -94,6 +126,79 @@ function base64Of(file: File): Promise<string> {
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
+}
+
+type AddFiles = (files: readonly File[]) => void;
+
+interface FilesInput {
+  readonly files: readonly AttachedFile[];
+  readonly model: ModelEntry | undefined;
+  /** Selected model: the faults disappear when it changes. */
+  readonly selection: string | null;
+  readonly onChange: (files: readonly AttachedFile[]) => void;
+}
+
+/** Returns a function that adds files to a message, and a sentence for each file that was rejected. */
+export function useFiles({ files, model, selection, onChange }: FilesInput): [AddFiles, readonly string[]] {
+  const [faults, setFaults] = useState<readonly string[]>([]);
+  const current = useRef(files);
+  current.current = files;
+  useEffect(() => setFaults([]), [selection]); // on a change of the selection, not when the list of models arrives
+  const add = async (added: readonly File[]) => {
+    const { attached, faults: unreadable } = await readFiles(added);
+    const usable = takesImages(model) ? attached : attached.filter(isDocument);
+    const all = [...current.current, ...usable];
+    const fault = tooMany(all);
+    const refused = usable.length < attached.length ? [noImages(model)] : [];
+    setFaults([...unreadable, ...refused, ...(fault === null ? [] : [fault])]);
+    if (fault === null) onChange(all);
+  };
+  return [(added) => void add(added), faults];
+}
+
+/** Accepts dropped files. Otherwise the browser would open them instead of the page. */
+export function useDrop(addFiles: AddFiles) {
+  const [isOver, setOver] = useState(false);
+  return {
+    'data-drop': isOver ? '' : undefined,
+    onDragOver: (event: DragEvent) => {
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave: () => setOver(false),
+    onDrop: (event: DragEvent) => {
+      event.preventDefault();
+      setOver(false);
+      addFiles([...(event.dataTransfer?.files ?? [])]);
+    },
+  };
+}
+
+/** Returns a function that adds the files of a paste, and leaves a pasted text to the field. */
+export function pasteFiles(addFiles: AddFiles): (event: ClipboardEvent) => void {
+  return (event) => {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    addFiles(files);
+  };
+}
+
+/** Returns a hidden input for files, and a function that opens its dialog. */
+export function useFileDialog(addFiles: AddFiles, model: ModelEntry | undefined) {
+  const input = useRef<HTMLInputElement>(null);
+  const choose = () => {
+    addFiles([...(input.current?.files ?? [])]);
+    if (input.current) input.current.value = ''; // allows the user to choose the same file again
+  };
+  const types = fileTypesText(takesImages(model));
+  const field = html`<input ref=${input} type="file" accept=${types} multiple hidden onChange=${choose} />`;
+  return [field, () => input.current?.click()] as const;
+}
+
+/** Shows why files were rejected. */
+export function FileFaults({ faults }: { readonly faults: readonly string[] }) {
+  return html`<div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>`;
 }
 
 interface FileStripProps {

@@ -51,7 +51,7 @@ export function AskPage({ params }: PageProps) {
     <${History} chat=${chat} pages=${pages} versions=${versions} begin=${begin} />
     <section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} versions=${versions} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
+    <${TurnList} chat=${chat} view=${view} versions=${versions} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} entry=${composing.model} />
     ${last && html`<${Announcement} turn=${last} />`}
     ${!isAtEnd && html`<button type="button" class="button icon to-end" aria-label="Jump to the end" title="Jump to the end" onClick=${toEnd}><${Icon} name="down" /></button>`}
     <${Composer}

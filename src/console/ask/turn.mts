@@ -35,6 +35,16 @@ export function isDocument({ mediaType }: Pick<AttachedFile, 'mediaType'>): bool
   return !mediaType.startsWith('image/');
 }
 
+/** Returns a function that names the files of a message in an error, which has their numbers: `files.0: is no PDF`. */
+export function fileNaming(files: readonly AttachedFile[]): (message: string) => string {
+  const lists = { files: files.filter(isDocument), images: files.filter((file) => !isDocument(file)) };
+  return (message) =>
+    message.replace(/^(files|images)\.(\d+)(?:\.\w+)?: /, (path, list: keyof typeof lists, index: string) => {
+      const file = lists[list][Number(index)];
+      return file === undefined ? path : `“${file.name}” `;
+    });
+}
+
 /** Builds the body of POST /chat. Without an ID, the request starts a conversation. */
 export function chatBodyOf(message: UserMessage, conversationId: string | null): ChatBody {
   const { text, images: attached, system, model, effort, schema } = message;
@@ -95,6 +105,11 @@ export class ChatTurn {
 
   get isOpen(): boolean {
     return ['sent', 'queued', 'running', 'retrying'].includes(this.state.value.kind);
+  }
+
+  /** Whether the page shows a part of the answer: text or thoughts. */
+  get hasAnswerPart(): boolean {
+    return this.text.value !== '' || this.thoughts.value !== '';
   }
 
   /** Whether the service stores the turn in the conversation. */

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { ModelEntry } from '../../shared/api/models.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { useLoad, useNow } from '../base/context.mjs';
 import { ApiError, titleOf } from '../base/failures.mjs';
@@ -11,8 +12,17 @@ import { AnswerText, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
-import { FileStrip } from './images.mjs';
-import type { AnswerFigures, ChatTurn, ChosenEffort, TurnState, UserMessage } from './turn.mjs';
+import { filesFault } from './draft.mjs';
+import { FileFaults, FileStrip, pasteFiles, useDrop, useFileDialog, useFiles } from './images.mjs';
+import {
+  type AnswerFigures,
+  type AttachedFile,
+  type ChatTurn,
+  type ChosenEffort,
+  fileNaming,
+  type TurnState,
+  type UserMessage,
+} from './turn.mjs';
 import { choicesIn, VersionPager } from './versions.mjs';
 
 interface TurnListProps {
@@ -24,13 +34,15 @@ interface TurnListProps {
   readonly versions: readonly ListedConversation[];
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
+  /** Selected model; undefined if it is not listed. */
+  readonly entry: ModelEntry | undefined;
   /** Model selected in the form, which answers a message that is edited or repeated. */
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
 }
 
 /** Shows the turns of the conversation, oldest first. */
-export function TurnList({ chat, view, versions, lifetimeMs, takesImages, model, effort }: TurnListProps) {
+export function TurnList({ chat, view, versions, lifetimeMs, takesImages, entry, model, effort }: TurnListProps) {
   const { turns, system, state } = view;
   const list = useScrollingToFound(view);
   const options = { model, effort };
@@ -46,7 +58,7 @@ export function TurnList({ chat, view, versions, lifetimeMs, takesImages, model,
   };
   return html`<div class="turns" ref=${list} data-focus="[data-field=text]">
     <${SystemText} system=${system} />
-    ${turns.flatMap((turn, index) => [pager(index), html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${options} lifetimeMs=${lifetimeMs} />`]).concat(pager(turns.length))}
+    ${turns.flatMap((turn, index) => [pager(index), html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${options} entry=${entry} lifetimeMs=${lifetimeMs} />`]).concat(pager(turns.length))}
     ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
     ${typeof state === 'object' && (isGone(state.failure) ? html`<${GoneNotice} lifetimeMs=${lifetimeMs} />` : html`<${ErrorNotice} error=${state.failure} />`)}
     ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
@@ -113,34 +125,34 @@ interface TurnProps {
   readonly lifetimeMs: TurnListProps['lifetimeMs'];
 }
 
-interface TurnArticleProps extends TurnProps {
+interface TurnArticleProps extends TurnProps, Pick<TurnListProps, 'entry'> {
   readonly markdown: MarkdownCode;
   readonly choices: Pick<UserMessage, 'model' | 'effort'>;
 }
 
 /** Shows a message and its answer. While an answer grows, only its own turn is drawn again. */
-function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleProps) {
+function TurnArticle({ turn, chat, markdown, choices, entry, lifetimeMs }: TurnArticleProps) {
   const state = useValue(turn.state);
   const isBusy = useValue(chat.isBusy);
   const [isEditing, setEditing] = useState(false);
-  const [edited, setEdited] = useState<string | null>(null);
+  const [edited, setEdited] = useState<EditedMessage | null>(null);
   const { question: asked } = turn;
-  const leave = (text: string | null) => {
-    setEdited(text === asked.text ? null : text);
+  const leave = (edit: EditedMessage | null) => {
+    const isSame = edit?.text === asked.text && edit.images === asked.images;
+    setEdited(isSame ? null : edit);
     setEditing(false);
   };
-  const askInstead = (text: string) => {
+  const askInstead = ({ text, images }: EditedMessage) => {
     leave(null);
-    void chat.askInstead(turn, { ...asked, ...choices, text });
+    void chat.askInstead(turn, { ...asked, ...choices, text, images });
   };
   return html`<article class="turn" data-turn=${turn.id}>
     <div class="asked">
       <h2 class="unseen">You</h2>
-      <${FileStrip} files=${asked.images} />
       ${
         isEditing
-          ? html`<${EditForm} text=${edited ?? asked.text} onSend=${askInstead} onLeave=${leave} />`
-          : html`<${PlainText} text=${asked.text} />`
+          ? html`<${EditForm} edit=${edited ?? asked} model=${entry} onSend=${askInstead} onLeave=${leave} />`
+          : html`<${FileStrip} files=${asked.images} /><${PlainText} text=${asked.text} />`
       }
     </div>
     ${!isEditing && !turn.isOpen && !isBusy && html`<div class="row end acts"><button type="button" class="button quiet small" onClick=${() => setEditing(true)}>${edited === null ? 'Edit' : 'Edit (not sent)'}</button></div>`}
@@ -149,38 +161,54 @@ function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleP
       <${Answer} turn=${turn} state=${state} markdown=${markdown} />
       <div class="row between">
         <${TurnStateLine} turn=${turn} state=${state} chat=${chat} lifetimeMs=${lifetimeMs} />
-        ${state.kind === 'done' && html`<${AnswerActions} turn=${turn} chat=${chat} isBusy=${isBusy} onAgain=${() => askInstead(asked.text)} />`}
+        ${state.kind === 'done' && html`<${AnswerActions} turn=${turn} chat=${chat} isBusy=${isBusy} onAgain=${() => askInstead(asked)} />`}
       </div>
     </div>
   </article>`;
 }
 
+type EditedMessage = Pick<UserMessage, 'text' | 'images'>;
+
 interface EditFormProps {
-  readonly text: string;
-  readonly onSend: (text: string) => void;
-  /** Called with the text to restore when the form is opened again; null discards the text. */
-  readonly onLeave: (edited: string | null) => void;
+  readonly edit: EditedMessage;
+  /** Selected model; undefined if it is not listed. */
+  readonly model: ModelEntry | undefined;
+  readonly onSend: (edit: EditedMessage) => void;
+  /** Called with the edit to restore when the form is opened again; null discards it. */
+  readonly onLeave: (edit: EditedMessage | null) => void;
 }
 
-/** Form that replaces the message. Escape closes it and saves the text for the next edit; Ctrl+Enter sends. */
-function EditForm({ text, onSend, onLeave }: EditFormProps) {
+/**
+ * Form that replaces the message and its files. Escape closes it and saves the edit for the next time; Ctrl+Enter
+ * sends.
+ */
+function EditForm({ edit, model, onSend, onLeave }: EditFormProps) {
   const field = useRef<HTMLTextAreaElement>(null);
+  const [images, setImages] = useState(edit.images);
+  const [addFiles, faults] = useFiles({ files: images, model, selection: model?.id ?? null, onChange: setImages });
+  const [fileInput, chooseFiles] = useFileDialog(addFiles, model);
+  const fault = filesFault(images, model);
   useEffect(() => field.current?.focus(), []);
+  const edited = () => ({ text: field.current?.value ?? '', images });
   const send = (event: Event) => {
     event.preventDefault();
-    const edited = field.current?.value ?? '';
-    if (edited.trim() !== '') onSend(edited);
+    if (fault === null && edited().text.trim() !== '') onSend(edited());
   };
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) send(event);
     if (event.key !== 'Escape' || event.isComposing) return;
     event.preventDefault(); // else Escape would also stop an answer
-    onLeave(field.current?.value ?? null);
+    onLeave(edited());
   };
-  return html`<form class="edit" onSubmit=${send} onKeyDown=${press}>
-    <textarea ref=${field} aria-label="Your question" rows="3">${text}</textarea>
+  const remove = (removed: AttachedFile) => setImages(images.filter((file) => file !== removed));
+  return html`<form class="edit" onSubmit=${send} onKeyDown=${press} ...${useDrop(addFiles)}>
+    <${FileStrip} files=${images} onRemove=${remove} />
+    <${FileFaults} faults=${fault === null ? faults : [...faults, fault]} />
+    <textarea ref=${field} aria-label="Your question" rows="3" onPaste=${pasteFiles(addFiles)}>${edit.text}</textarea>
     <small>Your edit starts a new version. The arrows ‹ and › show the earlier one.</small>
     <div class="row end">
+      ${fileInput}
+      <button type="button" class="button quiet small" onClick=${chooseFiles}>File</button>
       <button type="button" class="button quiet small" onClick=${() => onLeave(null)}>Cancel</button>
       <button class="button primary small" title="Ctrl+Enter">Send edit</button>
     </div>
@@ -225,7 +253,7 @@ function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly
     case 'running':
       return html`<${Waiting} word="Answering" sinceMs=${state.sinceMs} />`;
     case 'retrying':
-      return html`<${Retrying} state=${state} chat=${chat} />`;
+      return html`<${Retrying} state=${state} />`;
     case 'done':
       return html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
@@ -250,17 +278,14 @@ function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: n
 }
 
 /** Shows the seconds until the next attempt. */
-function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: TurnState & { kind: 'retrying' } }) {
+function Retrying({ state }: { readonly state: TurnState & { kind: 'retrying' } }) {
   const seconds = Math.max(0, Math.ceil((state.atMs - useNow()) / 1000));
-  return html`<div class="row figures">
-    <span class="status"><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Retrying in ${seconds} s</span>
-    <button type="button" class="button small" onClick=${() => chat.stop()}>Cancel</button>
-  </div>`;
+  return html`<p class="figures"><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Retrying in ${seconds} s</p>`;
 }
 
 function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error: Error }) {
   if (!isGone(error))
-    return html`<${ErrorNotice} error=${error} hasText=${turn.text.value !== ''} onRetry=${() => void chat.askAgain(turn)} />`;
+    return html`<${ErrorNotice} error=${error} hasText=${turn.hasAnswerPart} naming=${fileNaming(turn.question.images)} onRetry=${() => void chat.askAgain(turn)} />`;
   const expiresAt = chat.expiry.get(chat.view.value.conversationId ?? '');
   return html`<${GoneNotice} lifetimeMs=${lifetimeMs} expiresAt=${expiresAt}>
     <div class="row">

@@ -103,7 +103,8 @@ export class Api {
       const response = await this.#unbroken(this.#fetch(`..${path}`, initOf(request, key)));
       this.#link.found();
       if (response.status !== 401 || request.asksForKey === false) return response;
-      if (!(await this.#keys.ask(key))) return response;
+      const refusal = await errorBodyOf(response.clone());
+      if (!(await this.#keys.ask(key, refusal?.message ?? null))) return response;
       request.signal?.throwIfAborted();
     }
   }

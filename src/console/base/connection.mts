@@ -47,6 +47,8 @@ const entry = 'prompt-relay-key';
 export class KeyKeeper {
   readonly question = new Observable<KeyQuestion>('none');
   readonly hasKey: Observable<boolean>;
+  /** Message of the service about the rejected key; null for none. */
+  refusal: string | null = null;
   readonly #storage: Storage;
   #waiting: ((hasKey: boolean) => void)[] = [];
 
@@ -59,9 +61,13 @@ export class KeyKeeper {
     return this.#storage.getItem(entry);
   }
 
-  /** Resolves with true once there is another key than the rejected one, with false if the user enters none. */
-  ask(refused: string | null): Promise<boolean> {
+  /**
+   * Resolves with true once there is another key than the rejected one, with false if the user enters none. `refusal`:
+   * the message of the service.
+   */
+  ask(refused: string | null, refusal: string | null = null): Promise<boolean> {
     if (this.key !== refused) return Promise.resolve(true);
+    this.refusal = refusal;
     this.question.set(refused === null ? 'first' : 'again');
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }

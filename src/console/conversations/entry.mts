@@ -154,8 +154,8 @@ export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
     <p>“${titleOf(item)}” and all its messages ${count > 1 && `in ${count} versions `}will be deleted permanently.</p>
     ${(failure ?? reading.failure) !== null && html`<${ErrorNotice} error=${failure ?? reading.failure} />`}
     <div class="row end">
-      <button type="button" class="button quiet" onClick=${onClose}>Keep it</button>
-      <button type="button" class="button danger" disabled=${isRunning || ids === null} onClick=${remove}>${count > 1 ? `Delete all ${count} versions` : 'Delete it'}</button>
+      <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
+      <button type="button" class="button danger" disabled=${isRunning || ids === null} onClick=${remove}>${count > 1 ? `Delete all ${count} versions` : 'Delete'}</button>
     </div>
   <//>`;
 }

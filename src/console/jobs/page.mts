@@ -172,11 +172,11 @@ function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string
   const answer =
     job.result === undefined ? { text, thoughts: '', value: undefined, conversationId: null } : answerOf(job.result);
   const markdown = useMarkdown(answer.text !== '');
-  if (job.error !== undefined) return html`<${ErrorNotice} error=${new ApiError(0, job.error)} />`;
   const isWhole = job.ended_at !== null;
   return html`<article class="answer">
     <h3 class="unseen">The model</h3>
     <${AnswerText} text=${answer.text} thoughts=${answer.thoughts} value=${answer.value} isWhole=${isWhole} markdown=${markdown} />
+    ${job.error !== undefined && html`<${ErrorNotice} error=${new ApiError(0, job.error)} hasText=${answer.text !== ''} />`}
     <div class="row">
       ${isWhole && answer.text !== '' && html`<${CopyButton} text=${() => answer.text} label="Copy" />`}
       ${answer.conversationId !== null && html`<a class="button" href=${hrefOf('ask', { conversation: answer.conversationId })}>Continue in Ask</a>`}

@@ -37,7 +37,7 @@ function Sentences({ tone, sentences }: { readonly tone: Tone; readonly sentence
 
 export function reasonText({ message, until }: ReasonBody, nowMs: number): string {
   const next = until === undefined ? '' : ` No job is started before ${momentText(until, nowMs)}.`;
-  return `${sentenceOf({ message })}${next}`;
+  return `${sentenceOf({ message }, nowMs)}${next}`;
 }
 
 export function renewalText(fault: StatusBody['renewals'][number], nowMs: number): string {

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { AccountList } from '../../shared/api/accounts.js';
 import type { SetupReport } from '../../shared/api/setup.js';
-import { useLoad } from '../base/context.mjs';
+import { useLoad, useParts } from '../base/context.mjs';
 import { ApiError, sentenceOf } from '../base/failures.mjs';
 import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
@@ -70,8 +70,9 @@ function isForbidden(error: Error): boolean {
 
 /** Shows what concerns a user who may not read the set-up: own accounts, and instructions for clients. */
 function PersonBoard({ error, accounts }: AccountsProps & { readonly error: Error }) {
+  const { clock } = useParts();
   return html`
-    ${isForbidden(error) && html`<p class="muted">The configuration of the service is for operators. ${sentenceOf(error)}</p>`}
+    ${isForbidden(error) && html`<p class="muted">The configuration of the service is for operators. ${sentenceOf(error, clock.now())}</p>`}
     <div class="sections">
       <${AccountCards} accounts=${accounts} />
       <${Clients} setup=${{ needs_key: true, ollama_url: null }} />

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { UsageCaller, UsageReport } from '../../shared/api/usage.js';
 import { useParts } from '../base/context.mjs';
-import { ApiError } from '../base/failures.mjs';
+import { ApiError, sentenceOf } from '../base/failures.mjs';
 import { useValue } from '../base/observable.mjs';
 import { Dialog, Field } from './controls.mjs';
 
@@ -76,7 +76,7 @@ export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }
 
 /** Asks for the API key after a request without a valid one was refused. */
 export function KeyDialog() {
-  const { keys } = useParts();
+  const { keys, clock } = useParts();
   const question = useValue(keys.question);
   const input = useRef<HTMLInputElement>(null);
   if (question === 'none') return null;
@@ -85,7 +85,10 @@ export function KeyDialog() {
     const key = input.current?.value.trim() ?? '';
     if (key !== '') keys.enter(key);
   };
-  const error = question === 'again' ? 'The service rejected this key.' : undefined;
+  const { refusal } = keys;
+  const isUnknown = refusal === null || refusal === 'the API key is not valid';
+  const reason = isUnknown ? 'The service rejected this key.' : sentenceOf({ message: refusal }, clock.now());
+  const error = question === 'again' ? reason : undefined;
   return html`<${Dialog} title="API key" onClose=${() => keys.dismiss()}>
     <p>This service requires an API key. Ask its operator for one.</p>
     <form onSubmit=${enter}>

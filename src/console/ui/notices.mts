@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { ApiError, mayPass, sentenceOf, titleOf, withoutVariables } from '../base/failures.mjs';
+import { useParts } from '../base/context.mjs';
+import { ApiError, isBudget, mayPass, sentenceOf, titleOf, withoutVariables } from '../base/failures.mjs';
 import { useCaller } from './caller.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
@@ -26,6 +27,8 @@ interface ErrorNoticeProps {
   readonly error: Error;
   /** Whether a part of the answer is shown above. */
   readonly hasText?: boolean;
+  /** Names the files of the message, which the service names by their numbers. */
+  readonly naming?: (message: string) => string;
   /** Called by the retry button. The button is shown if another attempt can succeed. */
   readonly onRetry?: () => void;
 }
@@ -38,14 +41,17 @@ function useNaming(texts: readonly string[]): (text: string) => string {
 }
 
 /** Shows an error, with the ID of the request in the log. */
-export function ErrorNotice({ error, hasText = false, onRetry }: ErrorNoticeProps) {
+export function ErrorNotice({ error, hasText = false, naming = (message) => message, onRetry }: ErrorNoticeProps) {
+  const { clock } = useParts();
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];
-  const wait = body?.retry_after_seconds;
-  const sentence = sentenceOf(error);
+  const wait = isBudget(error) ? undefined : body?.retry_after_seconds;
+  const message = naming(error.message);
+  const title = message === error.message ? titleOf(error, hasText) : 'This file cannot be used';
+  const sentence = sentenceOf({ message }, clock.now());
   const named = useNaming([sentence, ...details.map(({ message }) => message)]);
   return html`<div class="notice bad" role="alert">
-    <strong>${titleOf(error, hasText)}</strong>
+    <strong>${title}</strong>
     <p>${named(sentence)}${wait !== undefined && ` It may work in ${wait} s.`}</p>
     ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${named(message)}</li>`)}</ul>`}
     <div class="row">

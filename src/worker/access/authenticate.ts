@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP, type Socket } from 'node:net';
 import type { Express, Request } from 'express';
 import { addressClient, ssoClient, subClient, userClient } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
 import { isRefused, type Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ClientRights, WorkerSettings } from '../../shared/ipc/protocol.js';
@@ -106,7 +106,9 @@ function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Sco
   const subject = 'digest' in rights ? 'the API key' : `the access of ${rights.name}`;
   if (isRefused(rights))
     throw unauthorized(`${subject} is refused, because its line in the keys file has a fault: tell the operator`);
-  if (hasExpired(rights, clock)) throw unauthorized(`${subject} has expired: ask the operator for a new one`);
+  const { expiresAt } = rights;
+  if (expiresAt !== null && hasExpired(rights, clock))
+    throw unauthorized(`${subject} expired at ${timestamp(expiresAt)}: ask the operator for a new one`);
   if (scope === null || rights.scopes.includes(scope)) return;
   const holder = 'digest' in rights ? 'this API key' : subject;
   throw new RelayError('forbidden', `${holder} lacks the scope ${scope}: ask the operator for it`);

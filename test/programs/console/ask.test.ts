@@ -461,7 +461,7 @@ def f(x): return "<script>alert(1)</script>"
     await ask.send('third');
     await ask.lastAnswer.getByText(/The queue is full\. Retrying in \d+ s/).waitFor();
     await expectGoodLooks(ask.page, 'ask-full');
-    await ask.button('Cancel').click();
+    await ask.button('Stop').click();
     await ask.lastAnswer.getByText('Stopped.').waitFor();
     await writeFile(file, '');
     await Promise.all(others);

@@ -195,7 +195,7 @@ describe('A chat in the console', () => {
       await keyboard.press('Enter');
       await has(focused, /^Second to go.* soon/);
       await button('Delete').press('Enter');
-      await browser.page.getByRole('button', { name: 'Delete it', disabled: false }).press('Enter');
+      await browser.page.getByRole('button', { name: 'Delete', exact: true, disabled: false }).press('Enter');
       await entry('Second to go').waitFor({ state: 'detached' });
       await has(`document.activeElement.closest('.talks li') !== null`, 'true');
     });

@@ -146,11 +146,11 @@ describe('Conversations', () => {
       .getByRole('button', { name: /^Delete/ })
       .click();
     await expectGoodLooks(browser.page, 'conversations-delete');
-    await press('Keep it');
+    await press('Cancel');
     await row('# First')
       .getByRole('button', { name: /^Delete/ })
       .click();
-    await press('Delete it');
+    await press('Delete');
     await row('# First').waitFor({ state: 'detached' });
     await browser.page.getByText('Ask the model').waitFor();
     await untilCount(list().getByRole('link'), 1);

@@ -93,6 +93,7 @@ describe('An image', () => {
   interface Images {
     mediaTypeOf(begin: Uint8Array): string | null;
     tooMany(images: readonly { mediaType: string; data: string }[]): string | null;
+    documentFault(content: ArrayBuffer): string | null;
   }
   const images = consolePart<Images>('ask/images.mjs');
 
@@ -116,6 +117,33 @@ describe('An image', () => {
     expect(tooMany(Array(21).fill(pdf))).toContain('20 documents');
     expect(tooMany(Array(101).fill(image))).toContain('100 images');
     expect(tooMany([{ ...image, data: 'x'.repeat(15_500_001) }])).toContain('MB');
+  });
+
+  it.each([
+    ['a text', 'Über', null],
+    ['an empty text', ' \n', 'is empty'],
+    ['a program', '\u0000\u0001', 'is neither an image nor a PDF or a text'],
+    ['a PDF', '%PDF-1.7 … /Encrypted startxref', null],
+    ['a PDF after other bytes', `${'x'.repeat(500)}%PDF-1.7 startxref`, null],
+    ['a cut PDF', '%PDF-1.7 …', 'is not a whole PDF: its end is missing'],
+    ['an encrypted PDF', '%PDF-1.7 /Encrypt 5 0 R startxref', 'is encrypted: remove its password, or its protection'],
+  ])('or another file is checked before it is sent: %s', async (_kind, content, fault) => {
+    const { buffer } = new Uint8Array(Buffer.from(content));
+    expect((await images).documentFault(buffer)).toBe(fault);
+  });
+
+  it('or another file is named in an error of the service', async () => {
+    const { fileNaming } = await consolePart<{
+      fileNaming(files: readonly object[]): (message: string) => string;
+    }>('ask/turn.mjs');
+    const naming = fileNaming([
+      { name: 'photo.png', mediaType: 'image/png', data: '' },
+      { name: 'a.txt', mediaType: 'text/plain', data: '' },
+      { name: 'report.pdf', mediaType: 'application/pdf', data: '' },
+    ]);
+    expect(naming('files.1: has more than 100 pages')).toBe('“report.pdf” has more than 100 pages');
+    expect(naming('images.0.data: must be base64')).toBe('“photo.png” must be base64');
+    for (const other of ['files.7: is no PDF', 'model: files.0: x']) expect(naming(other)).toBe(other);
   });
 });
 
