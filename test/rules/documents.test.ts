@@ -90,6 +90,18 @@ describe('The pages of docs', () => {
     expect(new Set(named).size).toBe(named.length);
   });
 
+  it.each(['accounts', 'console', 'data', 'operations', 'tasks'])(
+    'name the buttons of the console as the console does: %s',
+    (page) => {
+      const files = readdirSync(join(root, 'src/console'), { recursive: true }).map(String);
+      const modules = files.filter((name) => name.endsWith('.mts')).map((name) => textOf(join('src/console', name)));
+      const named = textOf(`docs/${page}.md`).matchAll(/(?<!\*)\*([A-Z][\w -]+?)\*(?!\*)/g);
+      const names = Array.from(named, ([, name = '']) => name);
+      expect(names.filter((name) => !modules.some((module) => module.includes(name)))).toEqual([]);
+      expect(names).not.toEqual([]);
+    },
+  );
+
   it('name only variables that there are', () => {
     const known = [...configurationRows().map(([name]) => name), 'MODEL_API_URL']; // only the command reads it
     const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
