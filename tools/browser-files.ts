@@ -47,6 +47,7 @@ export async function copyBrowserFiles(root: string, consoleFolder: string): Pro
   }
   await writeMathFont(root, join(consoleFolder, 'math.woff2'));
   await writeMathStyles(root, join(consoleFolder, 'math.css'));
+  await copyFile(join(root, 'node_modules', 'temml/dist/Temml.woff2'), join(consoleFolder, 'primes.woff2'));
   await replaceImports(consoleFolder);
 }
 
@@ -76,8 +77,25 @@ async function writeMathFont(root: string, path: string): Promise<void> {
 async function writeMathStyles(root: string, path: string): Promise<void> {
   const styles = await readFile(join(root, 'node_modules', 'temml/dist/Temml-NotoSans.css'), 'utf8');
   const ownFont = styles.replace(/@font-face \{[^}]*\}/g, '').replaceAll('NotoSans Math', 'Noto Sans Math');
-  await writeFile(path, ownFont);
+  await writeFile(path, `${ownFont}\n${primeStyles}`);
 }
+
+/**
+ * Chromium scales down the primes of most math fonts twice, so that `f'` is hard to read. Temml's own font has primes of
+ * the right size. Firefox needs no other font.
+ */
+const primeStyles = `@font-face {
+  font-family: Temml;
+  src: url("primes.woff2") format("woff2");
+}
+
+@supports (not (-moz-appearance: none)) {
+  mo.tml-prime {
+    font-family: Temml;
+    font-feature-settings: normal;
+  }
+}
+`;
 
 function fileNameOf(module: string): string {
   return `${module.replace('.min.js', '').replaceAll('/', '-')}.mjs`;

@@ -57,6 +57,7 @@ describe('The files of the console', () => {
     ['HASH/packages/preact-hooks.mjs', 'text/javascript; charset=utf-8', forGood],
     ['HASH/icon.svg', 'image/svg+xml; charset=utf-8', forGood],
     ['HASH/math.woff2', 'font/woff2', forGood],
+    ['HASH/primes.woff2', 'font/woff2', forGood],
   ])(
     'have the right type and a content security policy, and are cached if their path has the hash: "%s"',
     async (name, type, cache) => {
