@@ -9,12 +9,14 @@ import { file } from './features/file/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { retention } from './features/retention/feature.js';
+import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
 /** All features. Hooks are called in the order of the list; a feature may use those before it. */
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
+  traces,
   audit,
   webhooks,
   retention,

@@ -150,19 +150,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_CODE_OAUTH_TOKEN_FILE: [
     'file with that token; else `$CREDENTIALS_DIRECTORY/oauth_token` of systemd. Read only at the start; the `token-file` of an [account](accounts.md) is read again when it changes',
   ],
-  OTEL_EXPORTER_OTLP_ENDPOINT: [
-    'collector for [traces](monitoring.md#traces), such as `http://localhost:4318`, without `/v1/traces`',
-    'no traces',
-  ],
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ['the same for traces alone, with its whole path', 'none'],
-  OTEL_EXPORTER_OTLP_PROTOCOL: ['only `http/json`', 'http/json'],
-  OTEL_EXPORTER_OTLP_HEADERS: ['headers for the collector, such as `authorization=Bearer%20abc`', 'none'],
-  OTEL_SERVICE_NAME: ['`service.name` in traces', 'prompt-relay'],
-  OTEL_RESOURCE_ATTRIBUTES: ['attributes of all spans, such as `deployment.environment.name=staging,team=ml`', 'none'],
-  OTEL_TRACES_SAMPLER: [
-    '`parentbased_always_on`, `parentbased_always_off`, `parentbased_traceidratio`, `always_on`, `always_off` or `traceidratio`; with `parentbased_`, the `traceparent` of a caller decides',
-  ],
-  OTEL_TRACES_SAMPLER_ARG: ['share of traces for `traceidratio`, from 0 to 1'],
 };
 
 /** Returns the rows of the table of variables: name, default, meaning. Variables of features come last. */

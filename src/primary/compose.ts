@@ -49,7 +49,6 @@ import { Claims } from './idempotency/claims.js';
 import { BackgroundJobs } from './jobs/background-jobs.js';
 import { ClientJobs } from './jobs/client-jobs.js';
 import { JobRunner } from './jobs/job-runner.js';
-import { spansOfJobs } from './jobs/job-spans.js';
 import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
@@ -60,7 +59,6 @@ import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeBackground, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
-import type { SpanExporter } from './observe/span-exporter.js';
 import { addServiceGauges } from './observe/state-metrics.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
@@ -91,8 +89,6 @@ export interface StartInput {
   readonly accountsSource: AccountsSource | null;
   /** Parts that exist only if several hosts share a store; otherwise null. */
   readonly hosts: Hosts | null;
-  /** Exports the spans of requests; null if no spans are exported. */
-  readonly spans: SpanExporter | null;
   /** Creates the parts of the features, in the order of their list. */
   readonly createFeatures: readonly CreatePrimaryPart[];
   /** Calls from workers, including the calls of features. */
@@ -342,7 +338,7 @@ function createModels(
 }
 
 function createJobs(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, store, hosts, spans } = parts;
+  const { config, host, store, hosts } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, pdfs } = parts;
   const { clock, log } = host;
@@ -367,7 +363,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       searches: parts.searches,
       searchServer: parts.searchServer,
       isStoreUp: () => store.isUp,
-      spansOf: spans && spansOfJobs(spans, clock),
+      traceJob: (request, route) => parts.features.traceJob(request, route),
     },
     config,
   );
@@ -423,7 +419,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, spans, room, accounts, runner, background, workers } = parts;
+  const { config, host, addresses, agent, store, room, accounts, runner, background, workers } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await background.idle();
@@ -450,7 +446,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       addresses.close(); // otherwise clients would wait for a worker that never starts
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
-      await Promise.all([parts.batches.idle(), spans?.close()]);
+      await parts.batches.idle();
       await parts.features.stop();
       await parts.usageJournal.close();
       await parts.sizes.close();

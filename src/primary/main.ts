@@ -198,10 +198,9 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...host.termination.warnings,
     ...host.systemd.warnings,
   ];
-  const spans = await openExporter(config, host);
   const createFeatures = await loadFeatures(config);
   const searchServer = await loadSearchServer(config, host);
-  const loaded = { spans, createFeatures, calls: primaryCallsWith(features), searchServer };
+  const loaded = { createFeatures, calls: primaryCallsWith(features), searchServer };
   const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
@@ -262,13 +261,6 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
     addresses.close();
     throw error;
   }
-}
-
-/** Loads the exporter only if spans are exported, because it needs memory. */
-async function openExporter({ spanExport }: Config, host: Host): Promise<StartInput['spans']> {
-  if (spanExport === null) return null;
-  const { openSpanExporter } = await import('./observe/span-exporter.js');
-  return openSpanExporter(spanExport, host);
 }
 
 /** Loads the code of the features that the configuration needs. */

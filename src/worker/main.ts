@@ -28,10 +28,8 @@ import type { WorkerCore } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
-import { RequestSpans } from './http/request-spans.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
-import type { BatchTable } from './jobs/batch-lines.js';
 import { DocumentInspector, inspectionThread } from './jobs/document-inspector.js';
 import { FileReferences } from './jobs/file-references.js';
 import type { JobParts } from './jobs/run-job.js';
@@ -64,10 +62,8 @@ interface WorkerContext {
   runtimePlaces: RuntimePlaces | null;
   /** Largest size of a request body, with the files that it refers to; 0 until the primary has sent its settings. */
   bodyLimitBytes: number;
-  /** Lines of batches of features; empty until the features are loaded. */
-  batchLines: BatchTable;
-  /** Collects the spans of requests; null if no spans are exported. */
-  spans: RequestSpans | null;
+  /** null until the features are loaded. */
+  features: RequestHooks | null;
   /** Number of uncaught exceptions. */
   defects: number;
   readonly keys: KeyRing;
@@ -90,8 +86,7 @@ async function main(): Promise<void> {
     log,
     runtimePlaces: null,
     bodyLimitBytes: 0,
-    batchLines: {},
-    spans: null,
+    features: null,
     defects: 0,
     ...parts,
   };
@@ -123,7 +118,8 @@ function connect(context: WorkerContext): JobInputs {
   const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
   const handlers: Handlers<WorkerCalls> = {
     ...lineHandlers(() => {
-      const { bodyLimitBytes: limitBytes, batchLines } = context;
+      const { bodyLimitBytes: limitBytes, features: hooks } = context;
+      const batchLines = hooks === null ? {} : hooks.batchLines;
       return { primary: peer, files, documents, limitBytes, batchLines, onDefect: onFault };
     }),
     phase: ({ phase }) => {
@@ -164,21 +160,18 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
   const { closing } = listeners;
   const viewers = new StatusViewers(primary, systemClock, closing);
-  const { sampler } = settings;
-  const spans = sampler && new RequestSpans(sampler, primary, systemClock);
-  context.spans = spans;
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const openRequests = new OpenRequests(context.keys, systemClock);
   const authority = { keys: context.keys, users, wrongKeys, signOn, openRequests, clock: systemClock };
-  const owned = { bodies, spill, viewers, spans, signOn };
+  const owned = { bodies, spill, viewers, signOn };
   const guards = routeGuards({ primary, settings, authority, phase, ownJobs });
   // the peer knows the calls of all features, but its type does not
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
-  const hooks = await loadFeatures({ primary: callsOfFeatures, authority, guards, jobs });
-  context.batchLines = hooks.batchLines;
-  const state = { isClosing, closing, heap, features: hooks };
+  const hooks = await loadFeatures({ primary: callsOfFeatures, authority, guards, jobs, clock: systemClock });
+  context.features = hooks;
+  const state = { isClosing, closing, heap, features: hooks, tracer: hooks.tracer };
   const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
   const app = createApp(appParts);
   const apps = new Map(Object.entries(settings.portFds).map(([name, fd]) => [fd, createDoorApp(appParts, name)]));
@@ -205,9 +198,9 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
   await primary.call('figures', { families: await metrics.changes() }).catch(() => {});
 }
 
-/** Sends the last spans and counts, then exits. A primary that has died or is busy delays this only briefly. */
-async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, code: number): Promise<void> {
-  if (spans !== null) spans.send();
+/** Stops the features, sends the last counts, then exits. A primary that has died or is busy delays this only briefly. */
+async function leave(primary: Primary, { features: hooks, metrics, log }: WorkerContext, code: number): Promise<void> {
+  if (hooks !== null) hooks.stop();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
   await Promise.race([sent, delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);

@@ -75,6 +75,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
       },
     },
+    traces: {
+      pattern: /otlp|\botel|\bspans\b|exporter|\bsampler/i,
+      named: { 'src/primary/lifecycle/start-environment.ts': 'variables that no program of the service may inherit' },
+    },
     retention: { pattern: /retention/i, named: {} },
     codex: {
       pattern: /codex/i,

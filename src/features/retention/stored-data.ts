@@ -14,7 +14,6 @@ export type RetentionSettings = Pick<
   | 'maxJobs'
   | 'readBack'
   | 'metricsAuth'
-  | 'spanExport'
   | 'historyLimit'
   | 'liveSessions'
   | 'sessionIdleMs'
@@ -138,7 +137,7 @@ function inProcesses({ liveSessions, sessionIdleMs, reuse }: RetentionSettings):
 
 /** Returns the kinds of data about use, which have no prompts and answers. */
 function aboutUse(settings: RetentionSettings): StoredKind[] {
-  const { store, metricsAuth, spanExport, historyLimit } = settings;
+  const { store, metricsAuth, historyLimit } = settings;
   const none = { export: null, deletion: null };
   return [
     {
@@ -159,15 +158,6 @@ function aboutUse(settings: RetentionSettings): StoredKind[] {
       ...{ kind: 'metrics', content: 'counts by client', place: 'memory', keptMs: null, until: 'until a restart' },
       readers: metricsAuth ? ['scraper', 'host'] : ['everybody'],
       ...{ ...none, export: 'GET /metrics', variables: ['MODEL_API_METRICS_AUTH'] },
-    },
-    {
-      ...{ kind: 'traces', content: 'times, model and tokens of jobs, without the client' },
-      ...{
-        place: spanExport === null ? 'nowhere' : 'output',
-        keptMs: null,
-        until: 'as long as the collector keeps it',
-      },
-      ...{ readers: ['receiver'], ...none, variables: ['OTEL_EXPORTER_OTLP_ENDPOINT'] },
     },
     {
       ...{ kind: 'readiness checks', content: 'state and error of the model CLI', place: 'memory', keptMs: null },

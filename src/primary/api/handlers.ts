@@ -36,7 +36,6 @@ import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { SpanSink } from '../jobs/job-spans.js';
 import type { ClientMetrics, JobMetrics } from '../observe/job-metrics.js';
 import type { LastHour } from '../observe/last-hour.js';
 import type { Status } from '../observe/status.js';
@@ -86,7 +85,6 @@ export function workerSettings(
     hasConsole: config.console === 'on',
     readBack: config.readBack,
     logLevel: config.logLevel,
-    sampler: config.spanExport?.sampler ?? null,
     logStyle,
     isCapped: config.rateMaxRequests > 0,
     ...state,
@@ -107,8 +105,6 @@ export interface Services {
   /** Returns the remaining seconds of a drain. */
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
-  /** Receives the spans of the workers; null if no spans are exported, in which case no worker sends any. */
-  readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
   readonly features: Pick<FeatureHooks, 'admitBackground' | 'beforeAct' | 'handlers'>;
@@ -177,9 +173,6 @@ export function apiHandlers(services: Services): SharedHandlers {
       return verdict;
     },
     toolsIgnored: services.toolsIgnored,
-    spans: ({ texts }) => {
-      for (const text of texts) services.spans?.add(text);
-    },
     signedOn: ({ client, groups }) => services.clients.recordPerson(client, groups),
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),

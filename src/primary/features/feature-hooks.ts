@@ -1,6 +1,8 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
 import type { JobRequest } from '../../shared/job.js';
+import type { Route } from '../cli/route.js';
+import type { JobTrace } from '../jobs/job-trace.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureCounter, PrimaryCore, PrimaryPart } from './feature.js';
 
@@ -50,6 +52,15 @@ export class FeatureHooks {
     for (const { job } of this.#parts) job?.admit?.(request, form);
   }
 
+  /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */
+  traceJob(request: JobRequest, route: Route): JobTrace | null {
+    for (const { job } of this.#parts) {
+      const trace = job?.trace?.(request, route) ?? null;
+      if (trace !== null) return trace;
+    }
+    return null;
+  }
+
   /** Reports a background job whose end is stored. */
   backgroundEnded(ended: EndedBackgroundJob): void {
     for (const { job } of this.#parts) job?.ended?.(ended);
@@ -69,7 +80,8 @@ export class FeatureHooks {
     for (const part of this.#parts) part.start?.();
   }
 
+  /** Stops all features at the same time, because each may wait for programs elsewhere. */
   async stop(): Promise<void> {
-    for (const part of this.#parts) await part.stop?.();
+    await Promise.all(this.#parts.map((part) => part.stop?.()));
   }
 }

@@ -9,6 +9,8 @@ import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import type { Route } from '../cli/route.js';
+import type { JobTrace } from '../jobs/job-trace.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
@@ -38,6 +40,8 @@ export interface EndedBackgroundJob {
 interface JobHooks {
   /** Throws if the service must refuse this background job. */
   admit?(request: JobRequest, form: JobForm): void;
+  /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
+  trace?(request: JobRequest, route: Route): JobTrace | null;
   /** Called once for each background job, when its end is stored. Never throws. */
   ended?(job: EndedBackgroundJob): void;
 }

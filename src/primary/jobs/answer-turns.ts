@@ -83,8 +83,8 @@ export class AnswerTurns {
         return calls === undefined ? end : { ...end, calls: tools.toClient(calls) };
       })
       .finally(() => this.job.addUsage(cli.usage()));
-    const span = this.job.spans?.turn(turn, cli);
-    if (span !== undefined) ended.then(span.ended, span.failed);
+    const trace = this.job.trace?.turn(turn, cli);
+    if (trace !== undefined) ended.then(trace.ended, trace.failed);
     return ended;
   }
 

@@ -53,9 +53,9 @@ export class JobProcesses {
   }
 
   async #acquire(conversation: ConversationState | null): Promise<void> {
-    const { route, launch, signal, spans } = this.#job;
+    const { route, launch, signal, trace } = this.#job;
     const acquired = route.cli.acquire(launch, conversation, signal, tenantOf(this.#job));
-    spans?.acquiring(acquired);
+    trace?.acquiring(acquired);
     this.#current = await acquired;
   }
 }

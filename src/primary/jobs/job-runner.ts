@@ -22,8 +22,8 @@ import { Charges } from './charges.js';
 import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
 import type { JobObserver } from './job-observer.js';
 import { JobProcesses, tenantOf } from './job-processes.js';
-import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
+import type { JobTrace } from './job-trace.js';
 import { RetryAdvice } from './retry-advice.js';
 import { accountChanged, accountRemoved, fallbacksIn, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
@@ -52,8 +52,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   /** Throws `rate_limited` if the client's budget is used up. Called when a job has its slot. */
   readonly checkBudget: (request: JobRequest) => void;
-  /** Creates the spans of a job, or returns null for a request that is not exported; null if no spans are exported. */
-  readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
+  /** Creates the observer of the steps of a job; returns null for an untraced job. */
+  readonly traceJob: (request: JobRequest, route: Route) => JobTrace | null;
 }
 
 /** Owns all jobs from admission to their single outcome. */
@@ -118,9 +118,9 @@ export class JobRunner {
   /** Creates an accepted background job, without admitting it. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const choice = this.#admission.routes.choose(request, true);
-    const { clock, spansOf } = this.#resources;
-    const spans = spansOf?.(request, choice.route) ?? null;
-    return new Job({ request, choice, events: background.log, background, spans }, background.signal, clock);
+    const { clock, traceJob } = this.#resources;
+    const trace = traceJob(request, choice.route);
+    return new Job({ request, choice, events: background.log, background, trace }, background.signal, clock);
   }
 
   /**
@@ -288,11 +288,11 @@ export class JobRunner {
   #tryToAdmit(request: JobRequest, choice: RouteChoice, events: JobStream, caller: AbortSignal): Job {
     const { route } = choice;
     try {
-      const { clock, spansOf } = this.#resources;
-      const spans = spansOf?.(request, route) ?? null; // may throw, so no slot is held yet
+      const { clock, traceJob } = this.#resources;
+      const trace = traceJob(request, route); // may throw, so no slot is held yet
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       return orGivenBack([prepared.turn, ticket], () => {
-        const job = new Job({ request, choice, events, background: null, spans }, caller, clock);
+        const job = new Job({ request, choice, events, background: null, trace }, caller, clock);
         job.admit(++this.#lastNumber, prepared, () => ticket);
         this.#addOpen(job);
         return job;
@@ -358,7 +358,7 @@ export class JobRunner {
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       this.#observer.jobStarted(job.queueMs);
-      job.spans?.waited(job.waitedMs, null);
+      job.trace?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
       grant.reserve();
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
@@ -472,7 +472,7 @@ export class JobRunner {
     else if (mustRetry(end, hasStarted)) return { kind: 'retry', pausesAll: end.outcome === 'store_unavailable' };
     background?.log.seal();
     if (background === null || !isRefused(end)) {
-      if (!hasStarted) job.spans?.waited(job.waitedMs, end);
+      if (!hasStarted) job.trace?.waited(job.waitedMs, end);
       this.#observer.jobEnded(job.request, end, hasStarted, job.bill);
     }
     return { kind: 'ended', end: shown };

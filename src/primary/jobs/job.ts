@@ -27,8 +27,8 @@ import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
 import { callsAsText } from './emulated-tools.js';
 import type { JobChain } from './job-chain.js';
-import type { JobSpans } from './job-spans.js';
 import type { JobEvents } from './job-stream.js';
+import type { JobTrace } from './job-trace.js';
 import { fallbacksIn, type RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 
@@ -54,8 +54,8 @@ export interface JobDescription<B> {
   readonly events: JobEvents;
   /** Background data; null for a caller's job. */
   readonly background: B;
-  /** Spans of the job; null if they are not exported. */
-  readonly spans: JobSpans | null;
+  /** Observer of the steps of the job; null for an untraced job. */
+  readonly trace: JobTrace | null;
 }
 
 interface JobStartTime {
@@ -80,7 +80,7 @@ const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shut
 export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly events: JobEvents;
   readonly background: B;
-  readonly spans: JobSpans | null;
+  readonly trace: JobTrace | null;
   #choice: RouteChoice;
   #request: JobRequest;
   #number = 0;
@@ -111,12 +111,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #arrivedAt = 0;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ request, choice, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
+  constructor({ request, choice, events, background, trace }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
     this.#request = request;
     this.#choice = choice;
     this.events = events;
     this.background = background;
-    this.spans = spans;
+    this.trace = trace;
     this.#clock = clock;
     this.#caller = caller;
   }
@@ -149,7 +149,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   reroute(choice: RouteChoice): void {
     this.#choice = choice;
     if (choice.route.label !== null) this.events.model?.(choice.route.label);
-    this.spans?.reroute(choice.route);
+    this.trace?.reroute(choice.route);
   }
 
   /** Begins another attempt, with another route, and with a bill of its own. */

@@ -42,7 +42,7 @@ export async function takeEnvironment(
   const handover = takeHandover(processEnv, pid);
   const env = takeSettings(processEnv);
   const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
-  const secrets = ['MODEL_API_KEY', ...featureSecrets, 'MODEL_CODE_OAUTH_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS'];
+  const secrets = ['MODEL_API_KEY', ...featureSecrets, 'MODEL_CODE_OAUTH_TOKEN'];
   const holdsSecret = secrets.some((name) => env[name] !== undefined);
   const warnings = isHidden || !holdsSecret ? [] : [visibleSecrets];
   return { handover, env: Object.freeze({ ...env, ...settings }), warnings };

@@ -14,7 +14,6 @@ import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
-import type { SpanExporter } from './span-exporter.js';
 
 /**
  * Metric families whose figures belong to other parts. The figures are read at each scrape, so that nothing is
@@ -93,7 +92,6 @@ export interface GaugeSources {
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
   readonly fileFaults: Pick<FileFaults, 'counts'>;
-  readonly spans: Pick<SpanExporter, 'counts'> | null;
   readonly features: Pick<FeatureHooks, 'counters'>;
 }
 
@@ -118,8 +116,6 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const faults = 'Faults of the files with keys and accounts, whose lines with faults are refused.';
   addGauge(registry, 'config_file_faults', faults, () => sources.fileFaults.counts, 'file');
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
-  const exported = () => sources.spans?.counts ?? { exported: 0, dropped: 0 };
-  addCounter(registry, 'trace_spans_total', 'Trace spans, by result of their export.', exported, 'result');
   for (const { name, help, label, read } of sources.features.counters) addCounter(registry, name, help, read, label);
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   const defects = 'Uncaught exceptions, by process.';

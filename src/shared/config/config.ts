@@ -8,7 +8,6 @@ import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } f
 import { commandWarnings } from './command-warnings.js';
 import { type ConfiguredFeature, portsOf, secretNames, variablesOf } from './feature-variables.js';
 import { OptionTable } from './key-options.js';
-import { spanExportOf } from './otlp.js';
 import {
   type KeyFiles,
   type LoadedKeys,
@@ -74,7 +73,6 @@ export async function loadConfig(
     apiKeys,
     oauthToken,
     searchToken,
-    spanExport: spanExportOf(values),
     ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
     madeKeysFile: madeKeysFileOf(env, values),
     ...{ featureValues, featurePorts },

@@ -2,15 +2,6 @@ import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
 import { fallbackRules } from './fallbacks.js';
-import {
-  otlpEndpoint,
-  otlpHeaders,
-  otlpProtocol,
-  resourceAttributes,
-  samplerRatio,
-  serviceName,
-  tracesSampler,
-} from './otlp.js';
 import { searchPosition } from './search.js';
 import {
   absolutePath,
@@ -139,14 +130,6 @@ export const variables = {
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
   MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],
-  OTEL_EXPORTER_OTLP_ENDPOINT: [null, otlpEndpoint, null],
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [null, otlpEndpoint, null],
-  OTEL_EXPORTER_OTLP_PROTOCOL: [null, otlpProtocol, ''],
-  OTEL_EXPORTER_OTLP_HEADERS: [null, otlpHeaders, ''],
-  OTEL_SERVICE_NAME: [null, serviceName, ''],
-  OTEL_RESOURCE_ATTRIBUTES: [null, resourceAttributes, ''],
-  OTEL_TRACES_SAMPLER: [null, tracesSampler, 'parentbased_always_on'],
-  OTEL_TRACES_SAMPLER_ARG: [null, samplerRatio, '1'],
 } as const satisfies Record<string, Variable>;
 
 const conversationsOnly = 'the limits of conversations apply to responses';

@@ -113,8 +113,6 @@ export const workerSettingsSchema = z.object({
   phase: z.enum(phases),
   /** Time after which a client that reads nothing is disconnected during a drain. */
   drainUnreadMs: z.number(),
-  /** Rule for which requests have spans; null if no spans are exported. */
-  sampler: z.object({ isParentBased: z.boolean(), ratio: z.number() }).readonly().nullable(),
   /** Locations of runtime files and cgroups, which remain if the primary is killed. */
   runtimePlaces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });
@@ -238,8 +236,6 @@ export const primaryCalls = {
    */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  /** Sends the spans of ended requests, each as JSON of OTLP. */
-  spans: { request: z.object({ texts: z.array(z.string()) }), answer: nothing },
   /** Accepts a background job. `id`: its id, if it must have this one. */
   accept: { request: z.object({ job: jobRequest, form: jobForm, id: z.string().optional() }), answer: acceptedView },
   job: { request: ownedKey, answer: jobView },

@@ -65,8 +65,6 @@ export const logEvents = {
     'renewals or rewindings (`kind`) are paused for this client for an hour, because three processes in a row did not prove what is left in their context: CLI, account, client, kind',
   tree_not_gone: 'processes of a job could not be killed',
   tree_unclear: 'processes that may belong to a job cannot be inspected, or change their id too fast',
-  trace_export_failed: 'the collector does not accept all spans: error. Logged once, until trace_export_back',
-  trace_export_back: 'the collector accepts spans again: spans lost since the start',
   leaving_front: 'a signal has arrived; the drain begins within 3 s, so that the load balancer learns of it first',
   handing_over: 'SIGUSR2 under systemd: new connections wait for the next service: signal, running and queued jobs',
   shutdown_start: 'the drain begins: signal, running and queued jobs',

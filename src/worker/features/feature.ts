@@ -1,12 +1,13 @@
 import type { Request } from 'express';
 import type { ModelEntry } from '../../shared/api/models.js';
+import type { Clock } from '../../shared/clock.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
 import type { FileBodies } from '../files/pages.js';
-import type { ErrorForm, Handler } from '../http/exchange.js';
+import type { ErrorForm, Handler, RequestTracer } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
@@ -17,6 +18,7 @@ export interface WorkerCore<C extends Calls = Calls> {
   readonly primary: Pick<Peer<C, WorkerCalls>, 'call'>;
   readonly authority: Authority;
   readonly guards: RouteGuards;
+  readonly clock: Clock;
   /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */
   readonly jobs: JobParts;
 }
@@ -85,6 +87,8 @@ export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
   /** API to which all routes belong. */
   readonly door?: Door;
+  /** Traces the requests of the worker. */
+  readonly tracer?: RequestTracer;
   /** Lines of batches of its API. */
   readonly batchLines?: BatchTable;
   /**
@@ -92,11 +96,13 @@ export interface WorkerPart {
    * `validation_error` if the request must be refused.
    */
   admitJob?(job: JobOfRequest): Readonly<Record<string, unknown>>;
+  /** Called when all requests have ended, before the worker exits. Never throws. */
+  stop?(): void;
 }
 
 /** Code of a feature for a worker. */
 export interface WorkerModule<C extends Calls = Calls> {
-  createPart(core: WorkerCore<C>): WorkerPart;
+  createPart(core: WorkerCore<C>): WorkerPart | Promise<WorkerPart>;
 }
 
 /** Feature as a worker sees it. */

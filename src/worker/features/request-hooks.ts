@@ -1,4 +1,5 @@
 import type { RequestFields } from '../../shared/features/feature.js';
+import type { RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
@@ -8,16 +9,16 @@ import type { Door, FeatureRoute, WorkerCore, WorkerModule, WorkerPart } from '.
 type CoreOfHooks = Omit<WorkerCore, 'jobs'> & { readonly jobs: Omit<JobParts, 'features'> };
 
 /** Creates the parts of all features, in the order of their list. Their routes run jobs with the hooks of all features. */
-export function createRequestHooks(
+export async function createRequestHooks(
   modules: readonly WorkerModule[],
   core: CoreOfHooks,
   fields: RequestFields,
   keyFields: RequestFields,
-): RequestHooks {
+): Promise<RequestHooks> {
   const parts: WorkerPart[] = [];
   const features = new RequestHooks(parts, fields, keyFields);
   const jobs = { ...core.jobs, features };
-  for (const module of modules) parts.push(module.createPart({ ...core, jobs }));
+  for (const module of modules) parts.push(await module.createPart({ ...core, jobs }));
   return features;
 }
 
@@ -42,6 +43,11 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door = [] }) => door);
   }
 
+  /** Tracer of the first feature that has one; null without one. */
+  get tracer(): RequestTracer | null {
+    return this.#parts.find(({ tracer }) => tracer !== undefined)?.tracer ?? null;
+  }
+
   /** Lines of batches of the APIs of features. */
   get batchLines(): BatchTable {
     return Object.assign({}, ...this.#parts.map(({ batchLines }) => batchLines)) as BatchTable;
@@ -52,6 +58,10 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door, routes }) =>
       door?.port?.name === name ? routes : routes.filter(({ route }) => route.startsWith('/v1/')),
     );
+  }
+
+  stop(): void {
+    for (const part of this.#parts) part.stop?.();
   }
 
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {

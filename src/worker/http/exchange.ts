@@ -16,9 +16,8 @@ import {
   histogram,
 } from '../../shared/metrics.js';
 import type { JsonStructure } from '../../shared/text/json-structure.js';
-import type { TraceContext } from '../../shared/trace/context.js';
+import { readTraceparent, type TraceContext } from '../../shared/trace/context.js';
 import { methodLabel, type RouteLabel } from './labels.js';
-import { type RequestSpans, traceOfCaller } from './request-spans.js';
 import type { KeyedRequest } from './responses.js';
 
 /** Figures of a job for the request log. */
@@ -100,12 +99,28 @@ const unknownYet = {
   isFile: false,
 } as const satisfies Omit<Exchange, 'requestId' | 'trace'>;
 
+/** End of a request. */
+export interface EndedRequest {
+  readonly path: string;
+  /** null if the client disconnected before the end. */
+  readonly statusCode: number | null;
+  readonly durationMs: number;
+}
+
+/** Traces requests. */
+export interface RequestTracer {
+  /** Returns the trace context of a request, which its job gets; null if the request has none. */
+  begin(req: Request): TraceContext | null;
+  /** Ends the trace of a request. `trace`: the context that `begin` returned. */
+  end(trace: TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void;
+}
+
 export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
-  /** null if no spans are exported. */
-  readonly spans: RequestSpans | null;
+  /** null if no trace begins at this service, and none continues. */
+  readonly tracer: RequestTracer | null;
   readonly heap: { touch(): void };
   /**
    * Whether this worker is about to exit. Each response then closes its connection, so that no later request is lost.
@@ -117,11 +132,11 @@ export interface ExchangeParts {
  * Opens every exchange: sets the request id and the common headers; when the response closes, writes the log record and
  * counts.
  */
-export function openExchange({ log, metrics, clock, spans, heap, isClosing }: ExchangeParts): Handler {
+export function openExchange({ log, metrics, clock, tracer, heap, isClosing }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    const trace = isUntraced(req) && spans === null ? null : (spans?.begin(req) ?? traceOfCaller(req));
+    const trace = isUntraced(req) && tracer === null ? null : (tracer?.begin(req) ?? traceOfCaller(req));
     res.locals = { ...unknownYet, requestId, trace };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
@@ -135,10 +150,16 @@ export function openExchange({ log, metrics, clock, spans, heap, isClosing }: Ex
       const path = pathOf(url);
       log[levelOf(res)]('http_request_completed', record(res, method, path, durationMs));
       if (trace !== null)
-        spans?.end(trace, req, res.locals, { path, statusCode: isComplete(res) ? res.statusCode : null, durationMs });
+        tracer?.end(trace, req, res.locals, { path, statusCode: isComplete(res) ? res.statusCode : null, durationMs });
     });
     next();
   };
+}
+
+/** Reads the trace context from the caller's headers; null if missing or invalid. */
+export function traceOfCaller({ headers: { traceparent, tracestate } }: Request): TraceContext | null {
+  const state = Array.isArray(tracestate) ? tracestate.join(',') : tracestate;
+  return typeof traceparent === 'string' ? readTraceparent(traceparent, state) : null;
 }
 
 /** Whether the client sent no trace, as for nearly all requests. */

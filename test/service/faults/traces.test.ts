@@ -1,4 +1,4 @@
-import { maxBatch, maxWaiting } from '../../../src/primary/observe/span-exporter.js';
+import { maxBatch, maxWaiting } from '../../../src/features/traces/span-exporter.js';
 import { freePort } from '../../support/basics/free-port.js';
 import { until } from '../../support/basics/until.js';
 import { orderFor, ToolClient } from '../../support/clients/tool-client.js';

@@ -34,7 +34,7 @@ export async function serveWith(
   const [log, metrics] = [new LogBook(), new HttpMetrics()];
   const app = express();
   const heap = { touch: () => {} };
-  app.use(openExchange({ log, metrics, heap, clock: systemClock, spans: null, isClosing: () => false, ...parts }));
+  app.use(openExchange({ log, metrics, heap, clock: systemClock, tracer: null, isClosing: () => false, ...parts }));
   app.use(...handlers);
   app.use(answerError(log));
   const server = createServer({ requireHostHeader: false }, app).listen(0, '127.0.0.1');

@@ -18,7 +18,6 @@ import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
 import type { JobObserver } from '../../../src/primary/jobs/job-observer.js';
 import type { JobCli } from '../../../src/primary/jobs/job-processes.js';
 import { type JobResources, JobRunner } from '../../../src/primary/jobs/job-runner.js';
-import { type SpanSink, spansOfJobs } from '../../../src/primary/jobs/job-spans.js';
 import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { SearchServer } from '../../../src/primary/search/search-server.js';
@@ -31,7 +30,6 @@ import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import type { JobListOrder } from '../../../src/shared/background.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
-import { spanTexts } from '../../../src/shared/trace/span.js';
 import { healthOf } from '../agents/cli-health.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { sameSearchLimit } from '../basics/limits.js';
@@ -130,8 +128,8 @@ export interface JobOptions {
   readonly start?: (signal: AbortSignal) => Promise<void>;
   readonly release?: () => Promise<void>;
   readonly extras?: Capabilities;
-  /** Whether spans are recorded. */
-  readonly isTraced?: boolean;
+  /** Creates the observers of jobs. By default, no job is traced. */
+  readonly traceJob?: JobResources['traceJob'];
   /** Maximum number of waiting background jobs. */
   readonly maxJobs?: number;
   readonly jobTtlMs?: number;
@@ -178,7 +176,6 @@ function harnessState(extras: Capabilities) {
     forgotten: [] as string[],
     /** Number of times that all waiting processes were ended. */
     flushes: 0,
-    spans: [] as Record<string, unknown>[],
     ends: [] as { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[],
     charges: [] as Charge[],
     /** Defects that the runner has reported. */
@@ -304,10 +301,9 @@ function recorder(state: State): JobObserver {
 function scriptedRunner(
   state: State,
   parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'searches'>,
-  isTraced: boolean,
+  traceJob: JobResources['traceJob'],
 ): JobRunner {
   const { clock } = state;
-  const spans: SpanSink = { add: (span) => state.spans.push(...spanTexts([span]).map((text) => JSON.parse(text))) };
   const resources = {
     ...parts,
     clock,
@@ -327,7 +323,7 @@ function scriptedRunner(
     get searchServer() {
       return state.searchServer;
     },
-    spansOf: isTraced ? spansOfJobs(spans, clock) : null,
+    traceJob,
   };
   const times = { queueTimeoutMs: 15_000, executionMs: 120_000, fallbackWaitMs: 600_000 };
   const limits = { ...times, exposeStderr: false, maxOutputBytes: 10_000 };
@@ -388,7 +384,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
 
 /** Creates a job runner with real slots and conversations, background jobs over it, and scripted CLI processes. */
 export function jobHarness(options: JobOptions = {}) {
-  const { maxActive = 1, maxWaiting = 10, boundsOf, cliLimits = {}, isTraced = false } = options;
+  const { maxActive = 1, maxWaiting = 10, boundsOf, cliLimits = {}, traceJob = () => null } = options;
   const state = harnessState(options.extras ?? {});
   const { clock } = state;
   const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes: 1000, cliLimits }, clock, boundsOf);
@@ -407,7 +403,7 @@ export function jobHarness(options: JobOptions = {}) {
     state.budgets,
     clock,
   );
-  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, isTraced);
+  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, traceJob);
   const background = backgroundJobs(state, runner, room, options);
   let requests = 0;
   const run = (differences: Partial<JobRequest> = {}, caller = new AbortController().signal) =>

@@ -21,7 +21,6 @@ describe('The data that the core stores', () => {
     expect(of('conversations')).toMatchObject({ place: 'memory', keptMs: day, readers: ['client', 'host'] });
     expect(of('conversations')?.until).toBe('1 day after its last activity, or until there are too many');
     expect([of('files')?.place, of('usage')?.place]).toEqual(['nowhere', 'memory']);
-    expect(of('traces')?.place).toBe('nowhere');
   });
 
   it('is in the file or in Redis if the store is there, with the time limits of the settings', async () => {

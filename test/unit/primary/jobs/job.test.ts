@@ -15,7 +15,7 @@ function open(caller = new AbortController(), label: string | null = null) {
   const prepared = { launch: plainLaunch(null), turn: null, chain: null };
   const events = new JobStream(true);
   const choice = { route: { label } as Route, passed: [], left: [] };
-  const parts = { choice, request: jobRequest(), events, background: null, spans: null };
+  const parts = { choice, request: jobRequest(), events, background: null, trace: null };
   const job = new Job(parts, caller.signal, clock);
   job.admit(1, prepared, enter);
   return { clock, caller, events, job };

@@ -405,78 +405,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   MODEL_CODE_OAUTH_TOKEN: { key: 'oauthToken', good: { t0ken: 't0ken' }, bad: [''] },
   MODEL_CODE_OAUTH_TOKEN_FILE: { key: 'oauthToken', good: { '/token': 't0ken' }, bad: ['', '/missing', '/empty'] },
-  OTEL_EXPORTER_OTLP_ENDPOINT: {
-    key: 'spanExport',
-    good: {
-      '': null,
-      'http://localhost:4318': expect.objectContaining({ url: 'http://localhost:4318/v1/traces', headers: {} }),
-      'https://example.org/otlp/': expect.objectContaining({ url: 'https://example.org/otlp/v1/traces' }),
-    },
-    bad: ['localhost:4318', 'grpc://localhost:4317', 'http://', 'http://ada:secret@localhost', '/run/otlp.sock', ' '],
-  },
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' },
-    good: {
-      '': expect.objectContaining({ url: 'http://localhost:4318/v1/traces' }),
-      'http://[::1]:4318/traces': expect.objectContaining({ url: 'http://[::1]:4318/traces' }),
-    },
-    bad: ['localhost', 'http://localhost/#traces'],
-  },
-  OTEL_EXPORTER_OTLP_PROTOCOL: {
-    key: 'spanExport',
-    good: { '': null, 'http/json': null },
-    bad: ['grpc', 'http/protobuf', 'HTTP/JSON'],
-  },
-  OTEL_EXPORTER_OTLP_HEADERS: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' },
-    good: {
-      '': expect.objectContaining({ headers: {} }),
-      'authorization=Basic%20YTpi=, x-team = ml,': expect.objectContaining({
-        headers: { authorization: 'Basic YTpi=', 'x-team': 'ml' },
-      }),
-    },
-    bad: ['secret', 'a=%', 'a=%0d%0a', '=secret', 'a b=c', 'a=', 'Content-Type=text/plain', 'host=elsewhere', 'a=ä'],
-  },
-  OTEL_SERVICE_NAME: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', OTEL_RESOURCE_ATTRIBUTES: 'service.name=b,a=1' },
-    good: {
-      '': expect.objectContaining({ resource: { 'service.name': 'b', a: '1' } }),
-      'relay of ada': expect.objectContaining({ resource: { 'service.name': 'relay of ada', a: '1' } }),
-    },
-    bad: ['a\nb', 'a'.repeat(256)],
-  },
-  OTEL_RESOURCE_ATTRIBUTES: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' },
-    good: { 'team=m%2Cl, empty=': expect.objectContaining({ resource: { team: 'm,l', empty: '' } }) },
-    bad: ['team', '=ml', 'team=%zz'],
-  },
-  OTEL_TRACES_SAMPLER: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', OTEL_TRACES_SAMPLER_ARG: '0.25' },
-    good: {
-      '': expect.objectContaining({ sampler: { isParentBased: true, ratio: 1 } }),
-      parentbased_always_off: expect.objectContaining({ sampler: { isParentBased: true, ratio: 0 } }),
-      parentbased_traceidratio: expect.objectContaining({ sampler: { isParentBased: true, ratio: 0.25 } }),
-      traceidratio: expect.objectContaining({ sampler: { isParentBased: false, ratio: 0.25 } }),
-      always_on: expect.objectContaining({ sampler: { isParentBased: false, ratio: 1 } }),
-      always_off: null,
-    },
-    bad: ['on', 'jaeger_remote', 'Always_On'],
-  },
-  OTEL_TRACES_SAMPLER_ARG: {
-    key: 'spanExport',
-    besides: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' },
-    good: {
-      '': expect.objectContaining({ sampler: { isParentBased: true, ratio: 1 } }),
-      '0': expect.objectContaining({ sampler: { isParentBased: true, ratio: 0 } }),
-      '0.001': expect.objectContaining({ sampler: { isParentBased: true, ratio: 0.001 } }),
-    },
-    bad: ['1.1', '2', '.5', '-1', '10%', 'http://localhost'],
-  },
 };
 
 const files = {
@@ -587,7 +515,6 @@ describe('The configuration', () => {
       logFormat: 'auto',
       oauthToken: null,
       searchToken: null,
-      spanExport: null,
     });
     expect([warnings, production]).toEqual([[], false]);
   });

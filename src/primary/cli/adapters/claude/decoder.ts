@@ -114,7 +114,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   readonly #writer: WriterState;
   readonly #hasOwnTools: boolean;
   /**
-   * State of a turn of the CLI that spans several turns of the client: `waiting` for the results of calls, or `going`
+   * State of a turn of the CLI that covers several turns of the client: `waiting` for the results of calls, or `going`
    * on with them.
    */
   #loop: 'none' | 'waiting' | 'going' = 'none';

@@ -1,11 +1,12 @@
+import type { Turn, TurnEnd } from '../../primary/cli/contract/adapter.js';
+import type { Route } from '../../primary/cli/route.js';
+import type { JobCli } from '../../primary/jobs/job-processes.js';
+import type { JobTrace, TurnTrace } from '../../primary/jobs/job-trace.js';
 import type { Clock } from '../../shared/clock.js';
 import { type RelayError, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { TraceContext } from '../../shared/trace/context.js';
-import type { Attributes, Span } from '../../shared/trace/span.js';
-import type { Turn, TurnEnd } from '../cli/contract/adapter.js';
-import type { Route } from '../cli/route.js';
-import type { JobCli } from './job-processes.js';
+import type { Attributes, Span } from './span.js';
 
 /** Receiver of spans. */
 export interface SpanSink {
@@ -25,7 +26,7 @@ type SpanParts = Pick<Span, 'name' | 'kind' | 'startMs' | 'attributes' | 'error'
 const cliStart = { name: 'cli start', kind: 'internal', attributes: [] } as const;
 
 /** Writes the spans of one job, as children of the span of its request: the wait, the turns, and process starts. */
-export class JobSpans {
+export class JobSpans implements JobTrace {
   #job: TracedJob;
   readonly #sink: SpanSink;
   readonly #clock: Clock;
@@ -82,7 +83,7 @@ export class JobSpans {
   }
 
   /** Starts the span of a turn. The result must be called at the end of the turn. */
-  turn(turn: Turn, cli: JobCli): TurnSpan {
+  turn(turn: Turn, cli: JobCli): TurnTrace {
     const startMs = this.#clock.now();
     return {
       ended: (end) => this.#turnEnded(startMs, turn, cli, end, undefined),
@@ -141,12 +142,6 @@ export class JobSpans {
     const { traceId, spanId: parentId, state } = this.#job.trace;
     this.#sink.add({ traceId, parentId, state, name, kind, startMs, endMs, attributes, error });
   }
-}
-
-/** Running turn. */
-export interface TurnSpan {
-  ended(end: TurnEnd): void;
-  failed(error: unknown): void;
 }
 
 /** Returns a function that creates the spans of jobs whose trace is sampled, and returns null for other jobs. */

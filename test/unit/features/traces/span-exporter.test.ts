@@ -5,7 +5,7 @@ import {
   type PostResult,
   postSpans,
   SpanExporter,
-} from '../../../../src/primary/observe/span-exporter.js';
+} from '../../../../src/features/traces/span-exporter.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { freePort } from '../../../support/basics/free-port.js';
 import { LogBook } from '../../../support/basics/log-book.js';

@@ -1,4 +1,5 @@
-import { newSpanId, type TraceContext } from './context.js';
+import type { TraceContext } from '../../shared/trace/context.js';
+import { newSpanId } from './sampling.js';
 
 /** Span kinds with their numbers in OTLP. */
 const spanKinds = { internal: 1, server: 2, client: 3 } as const;

@@ -1,17 +1,13 @@
 import type { Request } from 'express';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { httpStatusOf } from '../../shared/errors.js';
-import {
-  isSampled,
-  newSpanId,
-  newTraceId,
-  readTraceparent,
-  type Sampler,
-  type TraceContext,
-} from '../../shared/trace/context.js';
-import { type Span, spanTexts } from '../../shared/trace/span.js';
-import type { Exchange, Primary } from './exchange.js';
-import { methodLabel } from './labels.js';
+import type { TraceContext } from '../../shared/trace/context.js';
+import type { WorkerCore } from '../../worker/features/feature.js';
+import { type EndedRequest, type Exchange, type RequestTracer, traceOfCaller } from '../../worker/http/exchange.js';
+import { methodLabel } from '../../worker/http/labels.js';
+import { isSampled, newSpanId, newTraceId, type Sampler } from './sampling.js';
+import type { calls } from './shared.js';
+import { type Span, spanTexts } from './span.js';
 
 /** Span of an open request; parent of the spans of its job. */
 export interface RequestTrace extends TraceContext {
@@ -20,33 +16,19 @@ export interface RequestTrace extends TraceContext {
   readonly startMs: number;
 }
 
-/** End of a request. */
-export interface EndedRequest {
-  readonly path: string;
-  /** null if the client disconnected before the end. */
-  readonly statusCode: number | null;
-  readonly durationMs: number;
-}
-
-/** Reads the trace context from the caller's headers; null if missing or invalid. */
-export function traceOfCaller({ headers: { traceparent, tracestate } }: Request): TraceContext | null {
-  const state = Array.isArray(tracestate) ? tracestate.join(',') : tracestate;
-  return typeof traceparent === 'string' ? readTraceparent(traceparent, state) : null;
-}
-
 /** Interval of sending: a message to the primary costs more than a span, so spans are sent in batches. */
 const sendMs = 1000;
 const maxWaiting = 64;
 
 /** Begins a span for each sampled request, and owns ended spans until the batch is sent to the primary. */
-export class RequestSpans {
+export class RequestSpans implements RequestTracer {
   readonly #sampler: Sampler;
-  readonly #primary: Pick<Primary, 'call'>;
+  readonly #primary: WorkerCore<typeof calls>['primary'];
   readonly #clock: Pick<Clock, 'now' | 'after'>;
   #waiting: Span[] = [];
   #stopTimer: StopTimer | null = null;
 
-  constructor(sampler: Sampler, primary: Pick<Primary, 'call'>, clock: Pick<Clock, 'now' | 'after'>) {
+  constructor(sampler: Sampler, primary: WorkerCore<typeof calls>['primary'], clock: Pick<Clock, 'now' | 'after'>) {
     this.#sampler = sampler;
     this.#primary = primary;
     this.#clock = clock;

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { hostname } from 'node:os';
+import type { PrimaryCore } from '../../primary/features/feature.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import type { SpanExport } from '../../shared/config/otlp.js';
-import type { Logger } from '../../shared/log/logger.js';
-import { type Attributes, attributesText, type Span, spanTexts } from '../../shared/trace/span.js';
-import type { Host } from '../lifecycle/host.js';
+import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import type { SpanExport } from './settings.js';
+import type { logEvents } from './shared.js';
+import { type Attributes, attributesText, type Span, spanTexts } from './span.js';
 
 /**
  * Schema version of the names of spans and attributes: the last one with names for both models and HTTP. Later versions
@@ -29,7 +30,7 @@ const lastMs = { usual: 3000, withFault: 500 } as const;
 export interface ExporterParts {
   readonly post: PostSpans;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Pick<Logger<LogEvent | keyof typeof logEvents>, 'info' | 'warn'>;
   /** Returns a number from 0 to 1, so that several hosts do not retry at the same time. */
   readonly random: () => number;
 }
@@ -150,7 +151,7 @@ export class SpanExporter {
 /** Creates the exporter of this service. Attributes set by the operator take precedence. */
 export function openSpanExporter(
   settings: SpanExport,
-  { product: { version }, clock, log, random }: Pick<Host, 'product' | 'clock' | 'log' | 'random'>,
+  { product: { version }, clock, log, random }: PrimaryCore['host'],
 ): SpanExporter {
   const known = {
     'service.name': 'prompt-relay',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Sampler } from '../trace/context.js';
+import type { Sampler } from './sampling.js';
 
 /**
  * Schemas of the variables of OpenTelemetry, which many programs of a machine may share. An empty one counts as unset.

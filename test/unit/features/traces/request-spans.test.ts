@@ -1,6 +1,6 @@
+import { RequestSpans } from '../../../../src/features/traces/request-spans.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
-import { RequestSpans } from '../../../../src/worker/http/request-spans.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
 import { request } from '../../../support/clients/raw-http.js';
@@ -28,7 +28,7 @@ async function traced(handlers: readonly Handler[], sampler = all) {
   };
   const clock = new FakeClock();
   const spans = new RequestSpans(sampler, primary as never, clock);
-  const server = await serveWith(handlers, { spans });
+  const server = await serveWith(handlers, { tracer: spans });
   /** Returns the spans of all requests that have ended. */
   const sent = () => {
     spans.send();

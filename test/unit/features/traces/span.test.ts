@@ -1,4 +1,4 @@
-import { attributesText, type Span, spanTexts } from '../../../../src/shared/trace/span.js';
+import { attributesText, type Span, spanTexts } from '../../../../src/features/traces/span.js';
 
 /** Returns the JSON of a span. */
 function written(span: Span) {
