@@ -148,7 +148,8 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
       await expect(made).rejects.toThrow('--cli: must be auto');
     }
     const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
-    for (const name of variables)
+    // other variables belong to other programs, too
+    for (const name of variables.filter((each) => each.startsWith('MODEL_API_')))
       expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^${name} is not a variable`)));
   });
 });
