@@ -158,7 +158,7 @@ const actions: Readonly<Record<string, AccountAction>> = {
   },
 };
 
-/** A new file may be read by everybody: root makes it, the user of the service must read it, and it has no secrets. */
+/** Everybody may read a new accounts file: root creates it, the service's user must read it, and it has no secrets. */
 const accountsFile: LineFile = {
   command: 'accounts',
   mode: 0o644,
@@ -166,8 +166,8 @@ const accountsFile: LineFile = {
 };
 const noRestart = 'A running service reads the file within a second.';
 /**
- * Not inside the HOME of the service: its processes must be able to create files there, so nothing in it can be hidden
- * from them.
+ * Folder for the homes of accounts. It is outside the service's HOME, because a model CLI may read and write everything
+ * in that HOME.
  */
 const defaultFolder = '/var/lib/prompt-relay-accounts';
 
