@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { browserPackages } from './browser-files.js';
 import { copyrightText } from './deb-copyright.js';
 import { readLockfile } from './lockfile.js';
+import { maintainerOf } from './owner.js';
 
 /**
  * Node version that the package carries, from the npm package of Node's binaries for Linux. For a new version, update
@@ -40,6 +41,8 @@ const flavours = {
 interface Build {
   readonly architecture: keyof typeof flavours;
   readonly version: string;
+  /** Name and address, from `author` of package.json. */
+  readonly maintainer: string;
   readonly commit: string | null;
   /** Modification time of every file, in seconds since the epoch. */
   readonly time: number;
@@ -63,10 +66,12 @@ async function main(args: readonly string[]): Promise<void> {
   const { values } = parseArgs({ args: [...args], options });
   const staging = await mkdtemp(join(tmpdir(), 'deb-'));
   try {
-    const version = values.version ?? manifestSchema.parse(await readJson(join(root, 'package.json'))).version;
+    const manifest = manifestSchema.parse(await readJson(join(root, 'package.json')));
+    const version = values.version ?? manifest.version;
     const build: Build = {
       architecture: values.all === true ? 'all' : 'amd64',
       version,
+      maintainer: maintainerOf(manifest),
       ...(await lastCommit()),
       staging,
       folder: `/usr/lib/prompt-relay/${version}`,
@@ -259,22 +264,22 @@ async function addControl(build: Build): Promise<void> {
     await put(build, `/DEBIAN/${script}`, await template(build, script));
 }
 
-async function template({ folder, version, architecture }: Build, name: string): Promise<string> {
+async function template({ folder, version, architecture, maintainer }: Build, name: string): Promise<string> {
   const { node, needs, text } = flavours[architecture];
   return (await readFile(join(parts, name), 'utf8'))
     .replaceAll('@NODE@', node(folder))
     .replaceAll('@FOLDER@', folder)
     .replaceAll('@VERSION@', version)
     .replaceAll('@ARCHITECTURE@', architecture)
+    .replaceAll('@MAINTAINER@', maintainer)
     .replaceAll('@NEEDS@', needs)
     .replaceAll('@FLAVOUR@', text);
 }
 
 /** Returns the changelog in Debian's format. CHANGELOG.md has the changes. */
-function changelog({ version, time }: Build): string {
+function changelog({ version, time, maintainer }: Build): string {
   const date = new Date(time * 1000).toUTCString().replace('GMT', '+0000');
-  const author = 'The prompt-relay authors <prompt-relay@localhost.localdomain>';
-  return `prompt-relay (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md in this folder.\n\n -- ${author}  ${date}\n`;
+  return `prompt-relay (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md in this folder.\n\n -- ${maintainer}  ${date}\n`;
 }
 
 function gzip(content: string | Buffer): Buffer {
