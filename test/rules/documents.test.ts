@@ -81,6 +81,20 @@ describe('The pages of docs', () => {
     expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
   });
 
+  it.each(['privacy', 'retention', 'log level', 'OIDC', 'TLS', 'backup', 'budget'])(
+    'are found by a word: %s',
+    (word) => {
+      const rows = tableUnder('Find a word', 'docs/README.md').filter(([words = '']) =>
+        words.split(', ').includes(word),
+      );
+      const pages = rows.flatMap(([, links = '']) =>
+        [...links.matchAll(/\]\(([\w-]+\.md)/g)].map(([, page = '']) => page),
+      );
+      expect(pages.length).toBeGreaterThan(0);
+      expect(pages.filter((page) => textOf(`docs/${page}`).toLowerCase().includes(word.toLowerCase()))).not.toEqual([]);
+    },
+  );
+
   it('have a line for each folder of the primary and the workers', () => {
     const [section = ''] = /^## Folders$.*?^## /ms.exec(textOf('docs/architecture.md')) ?? [];
     const named = [...section.matchAll(/^- \[[^\]]+\]\(\.\.\/([^)]+)\): \S/gm)].map(([, folder]) => folder);
