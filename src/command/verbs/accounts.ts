@@ -41,7 +41,7 @@ const optionFlags = {
     placeholder: '<file>',
     description: 'add: file with a token instead',
   },
-  owners: { type: 'string', placeholder: '<a+b>', description: 'add: the only clients, such as key:ada+user:ada' },
+  owners: { type: 'string', placeholder: '<a+b>', description: 'add: only these clients, such as key:ada+user:ada' },
   jobs: { type: 'string', placeholder: '<n>', description: 'add: running jobs at once' },
 } as const;
 
