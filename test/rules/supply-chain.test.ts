@@ -12,6 +12,10 @@ import { temporaryFolder } from '../support/basics/folder.js';
 import { tableUnder } from '../support/documents/markdown.js';
 import { root } from '../support/documents/sources.js';
 
+/** npm reads all installed packages, which takes long on a busy machine. */
+const limitMs = 300_000;
+jest.setTimeout(limitMs);
+
 const page = 'docs/dependencies.md';
 const lockfile = readLockfile(root);
 const names = z.record(z.string(), z.string());

@@ -4,6 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../support/documents/sources.js';
 
+/** The compiler takes long on a busy machine. */
+const limitMs = 300_000;
+jest.setTimeout(limitMs);
+
 const path = join('docs', 'examples', 'jay-adapter.cjs');
 
 describe('The example adapter', () => {
