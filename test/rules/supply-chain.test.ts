@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { browserPackages } from '../../tools/browser-files.js';
 import { dependencyRows } from '../../tools/dependency-table.js';
@@ -16,6 +17,7 @@ import { root } from '../support/documents/sources.js';
 const limitMs = 300_000;
 jest.setTimeout(limitMs);
 
+const maxConsoleKb = 400;
 const page = 'docs/dependencies.md';
 const lockfile = readLockfile(root);
 const names = z.record(z.string(), z.string());
@@ -102,6 +104,23 @@ describe('The packages of the console', () => {
       const licence = join(root, 'dist', 'src', 'console', 'packages', `${name.replace('/', '-')}.LICENSE`);
       expect((await readFile(licence, 'utf8')).length).toBeGreaterThan(500);
     }
+  });
+});
+
+describe('The files of the console', () => {
+  it(`have at most ${maxConsoleKb} KB together, as the service sends them`, async () => {
+    const folder = join(root, 'dist', 'src', 'console');
+    const names = (await readdir(folder, { recursive: true })).filter((name) =>
+      /\.(mjs|css|html|svg|woff2)$/.test(name),
+    );
+    const sizes = await Promise.all(
+      names.map(async (name) => {
+        const content = await readFile(join(folder, name));
+        return name.endsWith('.woff2') ? content.length : gzipSync(content).length;
+      }),
+    );
+    expect(names).toContain('math.woff2');
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(maxConsoleKb * 1000);
   });
 });
 
