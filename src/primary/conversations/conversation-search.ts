@@ -117,8 +117,8 @@ class SearchWork {
 }
 
 /**
- * Returns the place of the words in a conversation: the message that contains most of them, or the title if it contains
- * all. null if a word is neither in the title nor in a message.
+ * Returns the place of the words in a conversation: the title if it contains all, otherwise the message that contains
+ * most of the words that the title lacks. null if a word is neither in the title nor in a message.
  */
 async function placeOf(
   words: readonly string[],
@@ -128,15 +128,16 @@ async function placeOf(
 ): Promise<FoundPlace | null> {
   work.countConversation();
   const foldedTitle = foldCase(title);
-  const missing = new Set(words.filter((word) => !foldedTitle.includes(word)));
-  if (missing.size === 0) return { message: null, text: title };
-  let best: { readonly place: FoundPlace; readonly count: number } | null = null;
+  const sought = words.filter((word) => !foldedTitle.includes(word));
+  if (sought.length === 0) return { message: null, text: title };
+  const missing = new Set(sought);
+  let best = { message: 0, text: '', count: 0 };
   let message = 0;
   for await (const text of texts) {
-    const { found, excerpt } = await wordsIn(text, words, work);
-    if (found.size > (best?.count ?? 0)) best = { place: { message, text: excerpt }, count: found.size };
+    const { found, excerpt } = await wordsIn(text, sought, work);
+    if (found.size > best.count) best = { message, text: excerpt, count: found.size };
     for (const word of found) missing.delete(word);
-    if (missing.size === 0) return best?.place ?? null;
+    if (missing.size === 0) return { message: best.message, text: best.text };
     message++;
   }
   return null;

@@ -41,7 +41,7 @@ describe('A search in conversations', () => {
     expect((await find('stone cake')).conversations).toEqual([]);
   });
 
-  it('names the message with most of the words, and shows the words in it', async () => {
+  it('names the message with most of the words that the title lacks, and shows them', async () => {
     const harness = new StoreHarness();
     talk(
       harness,
@@ -55,6 +55,10 @@ describe('A search in conversations', () => {
         message: 2,
         text: `… The first lines. The first lines. Stone ovens bake bread. ${'More lines. '.repeat(8)}More …`,
       },
+    ]);
+    const other = talk(harness, 'About cakes', 'Flour', 'Flour and sugar', 'Sugar');
+    expect((await find('cakes sugar flour')).conversations).toMatchObject([
+      { id: other, match: { message: 4, text: 'Flour and sugar' } },
     ]);
     expect((await find('about BREAD')).conversations[0]?.match).toEqual({ message: null, text: 'About bread' });
     expect((await find(null)).conversations[0]?.match).toBeUndefined();
