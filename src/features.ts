@@ -8,13 +8,17 @@ import { demo } from './features/demo/feature.js';
 import { file } from './features/file/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
+import { openai } from './features/openai/feature.js';
 import { retention } from './features/retention/feature.js';
 import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
-/** All features. Hooks are called in the order of the list; a feature may use those before it. */
+/**
+ * All features. Hooks are called in the order of the list; a feature may use those before it. OpenAI's API comes after
+ * the other APIs, because it answers all requests below /v1 that no other API accepts.
+ */
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   traces,
   audit,
@@ -23,6 +27,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   mcp,
   anthropic,
   ollama,
+  openai,
   codex,
   command,
   demo,

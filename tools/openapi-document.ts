@@ -19,12 +19,12 @@ import {
 import {
   brokenHttp,
   commonErrors,
-  doorEndpoints,
   type Endpoint,
   type EndpointName,
   endpoints,
   nameOf,
   type RoutePath,
+  sharedEndpoints,
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
@@ -37,9 +37,7 @@ import {
   jobList,
   keepEndedQuery,
   lastEventId,
-  startingAfterQuery,
   statusQuery,
-  streamQuery,
 } from '../src/shared/api/jobs.js';
 import {
   changeKeyRequest,
@@ -50,7 +48,7 @@ import {
   removedKey,
   rotateKeyRequest,
 } from '../src/shared/api/keys.js';
-import { modelsBody, sdkModel, sdkModels } from '../src/shared/api/models.js';
+import { modelList } from '../src/shared/api/models.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
 import {
   backupRequest,
@@ -71,9 +69,6 @@ import {
   setupReportWith,
   withFields,
 } from '../src/shared/features/feature.js';
-import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
-import { completionRequest } from '../src/worker/openai/completions.js';
-import { responsesRequest } from '../src/worker/openai/responses-input.js';
 import { fileOperations } from './openapi-files.js';
 
 export type Operation = Pick<
@@ -130,6 +125,11 @@ const fallbackHeaders = {
       'Models that could not answer, and why, such as `claude/opus quota`. A stream that has begun before the fallback lacks it.',
   }),
 };
+/** APIs of other programs, and their bodies at the paths that they share. */
+const doors = features.flatMap((feature) => feature.describeDoor?.() ?? []);
+const sharingDoors = doors.filter(({ shared }) => shared !== undefined);
+const sharedForms = sharingDoors.flatMap(({ shared }) => shared ?? []);
+const nativeModels = Object.assign({}, ...sharedForms.map((forms) => forms.nativeModels));
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
 const keyNeededIfConfigured = [...keyNeeded, {}];
 const conversationId = {
@@ -179,26 +179,12 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/version': 'The service',
   '/v1/models': 'For SDKs',
   '/v1/models/{id}': 'For SDKs',
-  '/v1/chat/completions': 'For SDKs',
-  '/v1/completions': 'For SDKs',
-  '/v1/responses': 'For SDKs',
-  '/v1/responses/{response_id}': 'For SDKs',
-  '/v1/responses/{response_id}/input_items': 'For SDKs',
-  '/v1/responses/{response_id}/cancel': 'For SDKs',
   '/v1/files': 'For SDKs',
   '/v1/files/{file_id}': 'For SDKs',
   '/v1/files/{file_id}/content': 'For SDKs',
-  '/v1/batches': 'For SDKs',
-  '/v1/batches/{batch_id}': 'For SDKs',
-  '/v1/batches/{batch_id}/cancel': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
-};
-
-const keptResponse = z.looseObject({ object: z.literal('response'), status: z.string() });
-const responseId = {
-  path: z.object({ response_id: z.string().meta({ description: '`resp_` and the id of the job.' }) }),
 };
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
@@ -537,7 +523,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'The models that a request may name',
     description:
       'The list contains aliases. `object` and `data` are the same as in `GET /v1/models`, for clients with a base URL without /v1. With an `anthropic-version`, the response is that of `GET /v1/models`.',
-    ok: modelsBody,
+    ok: modelList.extend(nativeModels).meta({ id: 'Models' }),
     okText: 'The models.',
   },
   'GET /v1/models': {
@@ -545,7 +531,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'The models, for SDKs of OpenAI and Anthropic',
     description:
       'The response has the form of Anthropic if the request has an `anthropic-version`, otherwise in the form of OpenAI.',
-    ok: sdkModels,
+    ok: z.union(sharedForms.map(({ models }) => models)),
     okText: 'The models.',
   },
   'GET /v1/models/{id}': {
@@ -556,96 +542,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestParams: {
       path: z.object({ id: z.string().meta({ description: 'Id of the model; a slash in it may be encoded or not.' }) }),
     },
-    ok: sdkModel,
+    ok: z.union(sharedForms.map(({ model }) => model)),
     okText: 'The model.',
-  },
-  'POST /v1/chat/completions': {
-    id: 'createChatCompletion',
-    summary: 'Chat completions in the form of the OpenAI API',
-    description:
-      'The client sends the whole conversation each time. The header `X-Ignored-Parameters` names the fields that have no effect.',
-    requestParams: once,
-    requestBody: json(chatCompletionRequest, {
-      model: 'default',
-      messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
-    }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ object: z.literal('chat.completion'), choices: z.array(z.looseObject({})) }),
-    okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
-  },
-  'POST /v1/completions': {
-    id: 'createCompletion',
-    summary: 'Completions of a prompt in the older form of the OpenAI API',
-    description:
-      'The prompt becomes the only message of a chat completion. The header `X-Ignored-Parameters` names the fields that have no effect.',
-    requestParams: once,
-    requestBody: json(completionRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ object: z.literal('text_completion'), choices: z.array(z.looseObject({ text: z.string() })) }),
-    okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
-  },
-  'POST /v1/responses': {
-    id: 'createResponse',
-    summary: 'Responses in the form of the OpenAI API',
-    description:
-      '`previous_response_id` continues a stored response; otherwise send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later. With `background` and `stream`, it is the stream of events, and a disconnect does not cancel the job.',
-    requestParams: preferring,
-    requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ object: z.literal('response'), output: z.array(z.looseObject({ type: z.string() })) }),
-    okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
-  },
-  'GET /v1/responses/{response_id}': {
-    id: 'getResponse',
-    summary: 'Get a response that was started with `background`',
-    description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
-    requestParams: {
-      ...responseId,
-      query: z.object({ stream: streamQuery.optional(), starting_after: startingAfterQuery.optional() }),
-    },
-    security: keyNeededIfConfigured,
-    ok: keptResponse,
-    isStreamed: true,
-    okText: 'The response, with its answer if it has one yet. Streamed, the events from `response.created` on.',
-  },
-  'DELETE /v1/responses/{response_id}': {
-    id: 'deleteResponse',
-    summary: 'Delete a response',
-    description: 'A waiting or running response is cancelled first.',
-    requestParams: responseId,
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
-    okText: 'It is deleted.',
-  },
-  'GET /v1/responses/{response_id}/input_items': {
-    id: 'listInputItems',
-    summary: 'List the input items of a response',
-    description:
-      'The input of a stored response and of the responses before it, without instructions. 400 if they have more than 2 MB. The input of a response with `background` is not stored.',
-    requestParams: {
-      ...responseId,
-      query: z.object({
-        limit: limitQuery.optional().meta({ description: 'Maximum number: 1 to 100. Default: 20.' }),
-        order: z.enum(['asc', 'desc']).optional().meta({ description: 'Default: `desc`, the last item first.' }),
-        after: z.string().optional().meta({ description: 'The id of the last item of the previous page.' }),
-      }),
-    },
-    security: keyNeededIfConfigured,
-    ok: z.looseObject({
-      object: z.literal('list'),
-      data: z.array(z.looseObject({ id: z.string() })),
-      has_more: z.boolean(),
-    }),
-    okText: 'A page.',
-  },
-  'POST /v1/responses/{response_id}/cancel': {
-    id: 'cancelResponse',
-    summary: 'Cancel a response',
-    description: 'A response that has ended does not change.',
-    requestParams: responseId,
-    security: keyNeededIfConfigured,
-    ok: keptResponse,
-    okText: 'The response.',
   },
   'GET /openapi.yaml': {
     id: 'getOpenApi',
@@ -679,12 +577,12 @@ export function openApiDocument(version: string) {
   const added = features.flatMap((feature) => feature.endpoints);
   const withOperation = (endpoint: Endpoint): Described => ({
     ...{ endpoint, operation: operations[nameOf(endpoint)], section: tagOf[endpoint.route] },
-    ...{ form: formOf(endpoint.route), others: otherResponses(endpoint) },
+    ...{ form: sharedEndpoints.includes(endpoint) ? sharedForm : nativeForm, others: otherResponses(endpoint) },
   });
   const described = [
     ...endpoints.map(withOperation),
     ...added.map((endpoint) => describedOf(endpoint)),
-    ...doorEndpoints.map(withOperation),
+    ...sharedEndpoints.map(withOperation),
     ...doors.flatMap((door) => door.endpoints.map((endpoint) => describedOf(endpoint, door))),
   ];
   for (const each of described) {
@@ -742,18 +640,19 @@ interface Described {
 
 /** Returns the description of an endpoint of a feature. `door`: the API that it belongs to; by default, the native one. */
 function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Described {
-  const { id, summary, description, query, params, body, runsModel, answer: ok, answerText: okText } = endpoint;
+  const { id, summary, description, query, params, body, runsModel, runsInBackground } = endpoint;
+  const { answer: ok, answerText: okText, isStreamed = runsModel === true } = endpoint;
   const security = endpoint.alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
   const texts = Object.entries(params ?? {}).map(([name, text]) => [name, z.string().meta({ description: text })]);
   const key = endpoint.onceText && z.string().meta({ description: endpoint.onceText }).optional();
   const requestParams = {
     ...(texts.length > 0 && { path: z.object(Object.fromEntries(texts)) }),
     ...(query && { query: z.object(query) }),
-    ...(runsModel && once),
+    ...(runsModel && (runsInBackground ? preferring : once)),
     ...(key && { header: z.object({ 'Idempotency-Key': key }) }),
   };
   const operation = {
-    ...{ id, summary, description, ok, okText, isStreamed: runsModel === true },
+    ...{ id, summary, description, ok, okText, isStreamed },
     ...(!endpoint.isOpen && { security }),
     ...(Object.keys(requestParams).length > 0 && { requestParams }),
     ...(body && { requestBody: json(body.schema, body.example) }),
@@ -768,7 +667,10 @@ function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Describ
   return {
     ...{ endpoint, operation, section: door?.section ?? 'The service' },
     form,
-    others: Object.fromEntries([...withoutBody, ...errors]),
+    others: {
+      ...(runsInBackground && { '202': accepted(acceptedThroughDoor) }),
+      ...Object.fromEntries([...withoutBody, ...errors]),
+    },
   };
 }
 
@@ -787,29 +689,6 @@ function operationOf({ endpoint, operation, section, form, others }: Described):
       default: unforeseen(form),
     },
   } as ZodOpenApiOperationObject;
-}
-
-const openAiError = z
-  .object({
-    error: z.object({
-      message: z.string(),
-      type: z.string(),
-      code: z.string().nullable(),
-      param: z.string().nullable(),
-    }),
-  })
-  .meta({ id: 'OpenAiError', description: 'An error in the form of the OpenAI API.' });
-const doors = features.flatMap((feature) => feature.describeDoor?.() ?? []);
-const sharedErrors = doors.filter(({ sharesPaths }) => sharesPaths).map(({ error }) => error);
-
-/** Returns the schema of the errors of a route. */
-function errorOf(route: string): z.ZodType {
-  if (route.startsWith('/v1/models') || route.startsWith('/v1/files')) return z.union([openAiError, ...sharedErrors]);
-  return openAiError;
-}
-
-function isDoor(route: string): boolean {
-  return route.startsWith('/v1/');
 }
 
 /** Schema of errors of a route. Those of broken HTTP have the native error format, because no path is known. */
@@ -832,22 +711,16 @@ const eventStream = z.string().meta({
     '{queue_ms}; with `thoughts: true`, `thought` {text} …; `delta` {text} …; then `done` with the body of the plain response, or `error` with the error body.',
 });
 
-const doorStream = z.string().meta({
-  description:
-    'Server-sent events in the form of that API. Comments contain places in the queue, and keep the connection open through proxies.',
-});
-
 const nativeForm: ApiForm = {
   ...{ isNative: true, error: errorBody },
   stream: { mediaType: 'text/event-stream', schema: eventStream },
 };
 
-/** Returns the forms of a route of the core. */
-function formOf(route: string): ApiForm {
-  if (!isDoor(route)) return nativeForm;
-  const stream = { mediaType: 'text/event-stream', schema: doorStream };
-  return { isNative: false, error: errorOf(route), stream };
-}
+/** Forms of the paths that several APIs share. None of their answers is a stream. */
+const sharedForm: ApiForm = {
+  ...{ isNative: false, error: z.union(sharingDoors.map(({ error }) => error)) },
+  stream: nativeForm.stream,
+};
 
 /** Whether a request runs a model, so that an Idempotency-Key prevents a second run. */
 function runsModel({ requestBody, isStreamed }: Operation): boolean {
@@ -870,22 +743,24 @@ const acceptedThroughDoor = z.looseObject({
   created_at: z.int().meta({ description: 'Seconds since the epoch.' }),
 });
 
+/** Returns the response to a request whose job runs in the background. */
+function accepted(schema: z.ZodType) {
+  return {
+    description:
+      'The job was accepted because of `Prefer: respond-async` (or `background` in /v1/responses). `Location` is the address of the job.',
+    headers: z.object({
+      Location: z.string(),
+      'Preference-Applied': z.literal('respond-async'),
+      ...idempotencyHeaders,
+    }),
+    content: { 'application/json': { schema } },
+  };
+}
+
 function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
   if (route === '/console/') return { '302': { description: 'Redirect to /console/.' } };
-  const known: ZodOpenApiResponsesObject = {
-    '202': {
-      description:
-        'The job was accepted because of `Prefer: respond-async` (or `background` in /v1/responses). `Location` is the address of the job.',
-      headers: z.object({
-        Location: z.string(),
-        'Preference-Applied': z.literal('respond-async'),
-        ...idempotencyHeaders,
-      }),
-      content: { 'application/json': { schema: isDoor(route) ? acceptedThroughDoor : acceptedBody } },
-    },
-    '204': { description: 'No event follows: the job has ended.' },
-  };
-  return Object.fromEntries(others.map((status) => [String(status), known[`${status}`]])) as ZodOpenApiResponsesObject;
+  const known = { 202: accepted(acceptedBody), 204: { description: 'No event follows: the job has ended.' } };
+  return Object.fromEntries(others.map((status) => [String(status), known[status]])) as ZodOpenApiResponsesObject;
 }
 
 const unhealthy = 'The service drains, or in strict mode: the model CLI is not ready.';

@@ -1,31 +1,28 @@
 import { z } from 'zod';
 import {
-  batchBody,
-  batchList,
-  fileBody,
   idQuery,
   orderQuery,
   pageLimit,
+  fileBody as plainFileBody,
   uploadPurposeQuery,
 } from '../src/shared/api/files.js';
-import { batchCreateRequest } from '../src/worker/openai/batches.js';
 import type { Operation } from './openapi-document.js';
 
 const security = [{ apiKey: [] }, { bearer: [] }, {}];
 
 const id = (name: string, description: string) => ({ path: z.object({ [name]: z.string().meta({ description }) }) });
 const fileId = id('file_id', 'Id of the file.');
-const batchId = id('batch_id', 'Id of the batch.');
+const fileBody = plainFileBody.meta({
+  description: 'A file in the form of OpenAI’s API, or with `anthropic-version` in the form of Anthropic’s.',
+});
 
-const limit = pageLimit.optional();
 const filePage = z.object({
-  limit,
+  limit: pageLimit.optional(),
   after: idQuery.optional(),
   order: orderQuery.optional(),
   purpose: uploadPurposeQuery.optional(),
   page: idQuery.optional().meta({ description: 'With `anthropic-version`: `next_page` of the page before.' }),
 });
-const openAiPage = z.object({ limit, after: idQuery.optional() });
 
 const files = z.looseObject({ data: z.array(fileBody), has_more: z.boolean(), next_page: z.string().nullish() });
 const form = z.object({
@@ -41,12 +38,7 @@ const form = z.object({
   expires_in_seconds: z.string().optional().meta({ description: 'The same time, as in Anthropic’s API.' }),
 });
 
-const idempotencyKey = z
-  .string()
-  .meta({ description: 'A repeated request with the same key creates no second batch.' });
-const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
-
-/** Descriptions of the operations for files and batches. */
+/** Descriptions of the operations for files. */
 export const fileOperations = {
   'GET /v1/files': {
     id: 'listFiles',
@@ -93,52 +85,5 @@ export const fileOperations = {
     security,
     ok: 'application/octet-stream',
     okText: 'The bytes of the file.',
-  },
-  'GET /v1/batches': {
-    id: 'listBatches',
-    summary: 'List batches of OpenAI’s API',
-    description: 'A client sees only its own batches.',
-    requestParams: { query: openAiPage },
-    security,
-    ok: batchList,
-    okText: 'A page of batches, the newest first.',
-  },
-  'POST /v1/batches': {
-    id: 'createBatch',
-    isStreamed: false,
-    summary: 'Create a batch from a file of requests',
-    description: 'Each line of the file is a request to `endpoint`. The lines run in the background.',
-    requestParams: once,
-    requestBody: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: batchCreateRequest,
-          example: { input_file_id: 'file-…', endpoint: '/v1/chat/completions', completion_window: '24h' },
-        },
-      },
-    },
-    security,
-    ok: batchBody,
-    okText: 'The batch.',
-  },
-  'GET /v1/batches/{batch_id}': {
-    id: 'getBatch',
-    summary: 'Get a batch of OpenAI’s API',
-    description: 'The counts change while the lines are answered.',
-    requestParams: batchId,
-    security,
-    ok: batchBody,
-    okText: 'The batch, and the files with its results when it has ended.',
-  },
-  'POST /v1/batches/{batch_id}/cancel': {
-    id: 'cancelBatch',
-    isStreamed: false,
-    summary: 'Cancel a batch of OpenAI’s API',
-    description: 'Results that exist are kept. A batch that has ended is unchanged.',
-    requestParams: batchId,
-    security,
-    ok: batchBody,
-    okText: 'The batch.',
   },
 } satisfies Readonly<Record<string, Operation>>;

@@ -3,6 +3,7 @@ import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
 import type { RemovalCause } from '../shared/conversation.js';
+import type { DoorNames } from '../shared/features/feature.js';
 import type { ReadinessEntry } from '../shared/health.js';
 import type { PrimaryCalls } from '../shared/ipc/protocol.js';
 import type { JobRequest } from '../shared/job.js';
@@ -93,6 +94,8 @@ export interface StartInput {
   readonly createFeatures: readonly CreatePrimaryPart[];
   /** Calls from workers, including the calls of features. */
   readonly calls: PrimaryCalls;
+  /** Routes and APIs of features that metrics name. */
+  readonly doorNames: DoorNames;
   /** MCP server of the operator that searches the web; null if none is configured. */
   readonly searchServer: SearchServer | null;
   readonly warnings: readonly string[];
@@ -257,7 +260,7 @@ function createConversations({ config, host: { clock }, store, hosts }: StartInp
 }
 
 function createObservation(
-  { config, host, names, store }: StartInput,
+  { config, host, names, store, doorNames }: StartInput,
   { budgets }: Access,
   room: WaitingRoom,
   { conversations }: Conversations,
@@ -268,6 +271,7 @@ function createObservation(
     room,
     conversations,
     names.clis.map(({ name }) => name),
+    doorNames,
   );
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);

@@ -14,7 +14,7 @@ import type { Config, Environment } from '../shared/config/config.js';
 import { secretNames } from '../shared/config/feature-variables.js';
 import { readProduct } from '../shared/config/product.js';
 import { containedClock } from '../shared/contained.js';
-import { primaryCallsWith } from '../shared/features/feature.js';
+import { doorNamesOf, primaryCallsWith } from '../shared/features/feature.js';
 import {
   areSameFile,
   createLogger,
@@ -65,6 +65,8 @@ import { Systemd } from './lifecycle/systemd.js';
 import { Service } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, mayBeAvailableSoon, openAddresses } from './workers/addresses.js';
+
+const featureTables = { calls: primaryCallsWith(features), doorNames: doorNamesOf(features) };
 
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
@@ -200,7 +202,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   ];
   const createFeatures = await loadFeatures(config);
   const searchServer = await loadSearchServer(config, host);
-  const loaded = { createFeatures, calls: primaryCallsWith(features), searchServer };
+  const loaded = { createFeatures, ...featureTables, searchServer };
   const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {

@@ -8,7 +8,8 @@ export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancell
 export type JobStatus = (typeof jobStatuses)[number];
 
 const formFields = {
-  route: z.enum(['/ask', '/chat', '/v1/responses', '/v1/chat/completions', '/v1/messages']),
+  /** Route that accepted the request: /ask, /chat, or a route of a compatibility API. */
+  route: z.string(),
   /** For compatibility APIs: the model, and the form in which calls of some tools are written. */
   model: z.string().nullable(),
   tools: z.record(z.string(), toolForm).readonly().optional(),

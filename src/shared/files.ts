@@ -5,7 +5,10 @@ import { z } from 'zod';
 /** Purposes of uploaded files. */
 export const uploadPurposes = ['batch', 'user_data'] as const;
 
-/** `batch_output`: results of a batch of OpenAI's API. The requests and results of Anthropic's API are `message_batch`. */
+/**
+ * `batch_output`: results of a batch whose requests its client has uploaded. `message_batch`: requests and results of a
+ * batch that was created with its requests.
+ */
 export const filePurposes = [...uploadPurposes, 'batch_output', 'message_batch'] as const;
 export type FilePurpose = (typeof filePurposes)[number];
 
@@ -26,9 +29,9 @@ export const fileView = z
   .readonly();
 export type FileView = z.infer<typeof fileView>;
 
-/** APIs whose requests a batch can contain. */
-export const batchApis = ['chat', 'responses', 'messages'] as const;
-export type BatchApi = (typeof batchApis)[number];
+/** API whose requests a batch contains, by the name that a feature gives it. */
+export const batchApi = z.string();
+export type BatchApi = z.infer<typeof batchApi>;
 
 /** How a line of a batch has ended. */
 export const lineOutcomes = ['succeeded', 'errored', 'canceled', 'expired'] as const;
@@ -45,7 +48,7 @@ export type BatchStatus = (typeof batchStatuses)[number];
 export const batchView = z
   .object({
     id: z.string(),
-    api: z.enum(batchApis),
+    api: batchApi,
     status: z.enum(batchStatuses),
     inputFile: z.string(),
     /** Files with results; null if they do not exist, or as long as the batch runs. */
@@ -86,7 +89,7 @@ export type BatchCaller = z.infer<typeof batchCaller>;
 /** Order to send a line, which the worker reads from its file. `hasRoom`: whether there is room for the result. */
 export const lineOrder = z
   .object({
-    api: z.enum(batchApis),
+    api: batchApi,
     client: z.string(),
     jobId: z.string(),
     caller: batchCaller,

@@ -17,15 +17,7 @@ import {
   readBackGuard,
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
-import {
-  absentResponsesPaths,
-  findDoor,
-  getDoorModel,
-  getDoorModels,
-  noSuchDoor,
-  noSuchResponsesCall,
-  speakAsClient,
-} from './api/doors.js';
+import { findDoor, getDoorModel, getDoorModels, hasForm, noSuchDoor, speakAsClient } from './api/doors.js';
 import { deleteFile, getFile, getFileContent, getFiles, postFile } from './api/files.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { deleteKey, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
@@ -51,17 +43,6 @@ import { hostGuard, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
-import { cancelBatch, getBatch, getBatches, postBatch } from './openai/batches.js';
-import { postChatCompletions } from './openai/chat.js';
-import { postCompletions } from './openai/completions.js';
-import {
-  cancelResponse,
-  deleteResponse,
-  getResponse,
-  getResponseInput,
-  postResponses,
-  refuseWebSocket,
-} from './openai/responses.js';
 
 export interface AppParts extends ExchangeParts, JobParts {
   readonly settings: WorkerSettings;
@@ -80,7 +61,7 @@ export function createApp(parts: AppParts): Express {
   const { settings } = parts;
   const app = checkedApp(parts);
   addJobRoutes(app, parts);
-  addDoorRoutes(app, parts);
+  addSharedRoutes(app, parts);
   addBackgroundRoutes(app, parts);
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
@@ -95,7 +76,7 @@ export function createApp(parts: AppParts): Express {
 export function createDoorApp(parts: AppParts, portName: string): Express {
   const { doors } = parts.features;
   const app = checkedApp(parts);
-  addDoorRoutes(app, parts);
+  addSharedRoutes(app, parts);
   addFeatureRoutes(app, parts.features.routesAtPort(portName));
   for (const { port } of doors) if (port?.name === portName) app.get('/', port.root);
   return closedApp(app, parts);
@@ -113,7 +94,7 @@ function checkedApp(parts: AppParts): Express {
 }
 
 function closedApp(app: Express, { log, features }: AppParts): Express {
-  app.use('/v1', noSuchDoor(features));
+  if (features.routes.some(({ route }) => route.startsWith('/v1/'))) app.use('/v1', noSuchDoor(features));
   for (const { unknown } of features.doors) if (unknown !== undefined) app.use(unknown.below, unknown.answer);
   app.use(notFound);
   app.use(answerError(log));
@@ -132,53 +113,32 @@ function addJobRoutes(app: Express, parts: AppParts): void {
   });
 }
 
-/** Adds the compatibility APIs for SDKs. */
-function addDoorRoutes(app: Express, parts: AppParts): void {
+/** Adds the routes that several APIs for SDKs share. */
+function addSharedRoutes(app: Express, parts: AppParts): void {
   const { primary, settings, guards, features } = parts;
+  const { doors } = features;
   const { mayAsk, needsService, namesUser, capped, once } = guards;
   const mayCall = [guards.mayCall, namesUser];
-  const throughDoor = [mayAsk, needsService, namesUser, capped, once];
-  addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
-  addRoute(app, '/v1/completions', { post: [...throughDoor, postCompletions(parts)] });
-  app.get('/v1/responses', atRoute('/v1/responses'), refuseWebSocket);
-  addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
-  app.post(absentResponsesPaths, noSuchResponsesCall);
-  addRoute(app, '/v1/responses/{response_id}', {
-    get: [...mayCall, getResponse(parts)],
-    delete: [...mayCall, deleteResponse(primary)],
-  });
-  addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });
-  addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
-  addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings, features.doors)] });
-  // A name such as claude/opus is one parameter, also if its slash is not encoded.
-  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings, features.doors)] }, '/v1/models/*id');
-  addFileRoutes(app, parts, throughDoor);
-}
-
-/** Adds files and batches. `throughDoor`: the checks of a request that runs a job. */
-function addFileRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
-  const { primary, guards, features } = parts;
-  const mayCall = [guards.mayCall, guards.namesUser];
+  if (hasForm(doors, 'models')) {
+    addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings, doors)] });
+    // A name such as claude/opus is one parameter, also if its slash is not encoded.
+    addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings, doors)] }, '/v1/models/*id');
+  }
+  if (!hasForm(doors, 'files')) return;
   addRoute(app, '/v1/files', {
-    get: [...mayCall, getFiles(primary, features.doors)],
-    post: [...throughDoor, postFile(parts, features.doors)],
+    get: [...mayCall, getFiles(primary, doors)],
+    post: [mayAsk, needsService, namesUser, capped, once, postFile(parts, doors)],
   });
   addRoute(app, '/v1/files/{file_id}', {
-    get: [...mayCall, getFile(primary, features.doors)],
-    delete: [...mayCall, deleteFile(primary, features.doors)],
+    get: [...mayCall, getFile(primary, doors)],
+    delete: [...mayCall, deleteFile(primary, doors)],
   });
   addRoute(app, '/v1/files/{file_id}/content', { get: [...mayCall, getFileContent(primary)] });
-  addRoute(app, '/v1/batches', {
-    get: [...mayCall, getBatches(primary)],
-    post: [...throughDoor, postBatch(parts)],
-  });
-  addRoute(app, '/v1/batches/{batch_id}', { get: [...mayCall, getBatch(primary)] });
-  addRoute(app, '/v1/batches/{batch_id}/cancel', { post: [...mayCall, cancelBatch(primary)] });
 }
 
 function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
-  for (const { route, paths = [expressPath(route)], ...steps } of routes)
-    for (const path of paths) addRoute(app, route, steps, path);
+  for (const { route, paths = [expressPath(route)], before = [], ...steps } of routes)
+    for (const path of paths) addRoute(app, route, steps, path, before);
 }
 
 /** Adds the routes for jobs, including background jobs. */
@@ -203,7 +163,10 @@ function addConversationRoutes(app: Express, { primary, settings, authority, gua
 }
 
 /** Adds the routes that every client may read; some show more to an admin. */
-function addReadingRoutes(app: Express, { primary, settings, authority, guards, clock, viewers }: AppParts): void {
+function addReadingRoutes(
+  app: Express,
+  { primary, settings, authority, guards, clock, viewers, features }: AppParts,
+): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
   const { mayCall } = guards;
@@ -211,7 +174,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, guards, 
   addRoute(app, '/health/history', { get: [getHistory(primary, seesPids)] });
   addRoute(app, '/version', { get: [getVersion(primary, clock)] });
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
-  addRoute(app, '/models', { get: [getModels(primary, settings)] });
+  addRoute(app, '/models', { get: [getModels(primary, settings, features.doors)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
   addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, authority.keys)] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
@@ -251,8 +214,9 @@ function addRoute(
   route: RoutePath | FeatureRoute['route'],
   steps: RouteSteps,
   path = expressPath(route),
+  before: readonly Handler[] = [],
 ): void {
-  const added = app.route(path).all(atRoute(route));
+  const added = app.route(path).all(atRoute(route), ...before);
   const verbs = Object.keys(steps) as (keyof RouteSteps)[];
   for (const verb of verbs) added[verb](...(steps[verb] ?? []));
   added.all(methodNotAllowed(...verbs.flatMap((verb) => methodsOf[verb])));

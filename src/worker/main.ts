@@ -2,7 +2,7 @@ import '../shared/node-version.js';
 
 import { features } from '../features.js';
 import { delay, systemClock } from '../shared/clock.js';
-import { keyFieldsOf, primaryCallsWith, requestFieldsOf } from '../shared/features/feature.js';
+import { keyFieldsOf, primaryCallsWith, refusedFieldsOf, requestFieldsOf } from '../shared/features/feature.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
@@ -169,7 +169,8 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   // the peer knows the calls of all features, but its type does not
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
-  const hooks = await loadFeatures({ primary: callsOfFeatures, authority, guards, jobs, clock: systemClock });
+  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, clock: systemClock };
+  const hooks = await loadFeatures(core);
   context.features = hooks;
   const state = { isClosing, closing, heap, features: hooks, tracer: hooks.tracer };
   const appParts = { ...inputs, settings, authority, guards, ...state, ...owned, ...parts };
@@ -191,7 +192,8 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
 /** Loads the features, and creates their parts for this worker. */
 async function loadFeatures(core: Parameters<typeof createRequestHooks>[1]): Promise<RequestHooks> {
   const modules = await Promise.all(features.map((feature) => feature.loadWorker()));
-  return createRequestHooks(modules, core, requestFieldsOf(features), keyFieldsOf(features, 'body'));
+  const fields = { ...refusedFieldsOf(features), ...requestFieldsOf(features) };
+  return createRequestHooks(modules, core, fields, keyFieldsOf(features, 'body'));
 }
 
 async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

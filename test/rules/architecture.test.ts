@@ -290,7 +290,6 @@ describe('The imports', () => {
         'shared/ipc',
         'primary/cli/adapters',
         'primary/search',
-        'worker/openai',
       ),
       isProtocol,
       isOneOf(

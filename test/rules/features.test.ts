@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { features } from '../../src/features.js';
 import { migrations } from '../../src/primary/store/sqlite/schema.js';
-import { doorEndpoints, endpoints } from '../../src/shared/api/endpoints.js';
+import { endpoints, sharedEndpoints } from '../../src/shared/api/endpoints.js';
 import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
 import { primaryCalls } from '../../src/shared/ipc/protocol.js';
@@ -34,25 +34,19 @@ const anthropicNames = {
     'src/shared/text/turns.ts',
     'src/worker/jobs/web-search.ts',
   ]),
-  ...namesIn('requests in this form that programs send to OpenAI’s API', [
-    'src/worker/openai/foreign-chat.ts',
-    'src/worker/openai/foreign-responses.ts',
-  ]),
-  ...namesIn('the description of /v1/models and /v1/files, which both APIs have, and a prefix of model names', [
+  ...namesIn('a prefix of model names, and a field of uploads', [
     'src/primary/cli/route.ts',
-    'src/shared/api/files.ts',
-    'src/shared/api/models.ts',
     'src/shared/config/values.ts',
     'src/worker/files/upload.ts',
   ]),
-  ...namesIn('stored jobs and files of batches', [
-    'src/shared/background.ts',
-    'src/shared/files.ts',
-    'src/worker/openai/batches.ts',
-  ]),
-  'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
-  'src/worker/api/doors.ts': 'the alternative to a call that OpenAI’s API has, and a mark of calls',
-  'src/worker/http/checks.ts': 'headers that pages may send',
+  'src/shared/api/models.ts': 'facts about models that only this API has',
+};
+
+/** Files that name OpenAI or its API, with the reason. */
+const openAiNames = {
+  'src/primary/cli/adapters/common/failure.ts': 'hosts that errors of model CLIs name',
+  'src/primary/cli/adapters/common/offered-tools.ts': 'clients may send tools in the form of this API to others',
+  'src/primary/jobs/sampling-rules.ts': 'refusals by this API, which model CLIs report',
 };
 
 function namesIn(reason: string, files: readonly string[]): Readonly<Record<string, string>> {
@@ -69,33 +63,20 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     audit: { pattern: /audit/i, named: {} },
     // The protocol as such is also spoken to model CLIs and to the operator's server that searches the web.
     mcp: { pattern: /'\/mcp'|\bpostMcp|mcpErrors/, named: {} },
-    ollama: {
-      pattern: /ollama|'\/api\b/i,
-      named: {
-        'src/shared/api/endpoints.ts': 'the routes with tools, which errors and metrics name',
-      },
-    },
+    ollama: { pattern: /ollama|'\/api\b/i, named: {} },
+    openai: { pattern: /openai|chat.?completion|\/v1\/(?:batches|chat|completions|responses)/i, named: openAiNames },
     traces: {
       pattern: /otlp|\botel|\bspans\b|exporter|\bsampler/i,
       named: { 'src/primary/lifecycle/start-environment.ts': 'variables that no program of the service may inherit' },
     },
     retention: { pattern: /retention/i, named: {} },
-    codex: {
-      pattern: /codex/i,
-      named: Object.fromEntries(
-        ['foreign-chat', 'responses', 'responses-answer', 'responses-input'].map((name) => [
-          `src/worker/openai/${name}.ts`,
-          'codex is also a client of this API, with requests of a special form',
-        ]),
-      ),
-    },
+    codex: { pattern: /codex/i, named: {} },
     command: { pattern: /adapters\/command|=command\b|command(?:Adapter|Model)\b/, named: {} },
     demo: { pattern: /\bdemo|eliza/i, named: {} },
     acp: {
       pattern: /\bacp|gemini|opencode|\bqwen|Agent Client Protocol|home.?files/i,
       named: {
         'src/primary/cli/adapters/common/offered-tools.ts': 'clients may send tools in the form of the API of Gemini',
-        'src/worker/jobs/sdk-errors.ts': 'opencode is also a client, which repeats requests',
       },
     },
     file: { pattern: /adapter.?file|adapters\/file|\bkit\b|createAdapter\(\)|\bcjs/i, named: {} },
@@ -169,7 +150,7 @@ describe('A feature', () => {
       ...Object.keys(feature.keyOptions),
     ]);
     names.push(...doors.flatMap((door) => [...new Set(door?.endpoints.map(({ route }) => route))]));
-    const routes = [...endpoints, ...doorEndpoints].map(({ route }) => route as string);
+    const routes = [...endpoints, ...sharedEndpoints].map(({ route }) => route as string);
     const known = [variables, primaryCalls, logEvents, keyOptions]
       .flatMap((table) => Object.keys(table))
       .concat(routes);

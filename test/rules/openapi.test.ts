@@ -132,11 +132,7 @@ describe('As OpenAPI 3.1, it', () => {
       'post /store/backup',
       'post /store/verify',
       'post /store/purge',
-      'post /v1/chat/completions',
-      'post /v1/completions',
-      'post /v1/responses',
       'post /v1/files',
-      'post /v1/batches',
       'post /mcp',
       'post /v1/messages',
       'post /v1/messages/count_tokens',
@@ -144,6 +140,10 @@ describe('As OpenAPI 3.1, it', () => {
       'post /api/show',
       'post /api/chat',
       'post /api/generate',
+      'post /v1/chat/completions',
+      'post /v1/completions',
+      'post /v1/responses',
+      'post /v1/batches',
     ]);
     const old = nodesOf(document).filter(
       ({ node }) => 'nullable' in node || ('example' in node && !('schema' in node)),

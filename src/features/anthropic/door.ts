@@ -4,6 +4,7 @@ import { idQuery, pageLimit } from '../../shared/api/files.js';
 import type { DoorDescription, FeatureEndpoint } from '../../shared/features/feature.js';
 import { messageBatchRequest } from './batches.js';
 import { messagesRequest } from './messages-request.js';
+import { modelSchema, modelsSchema } from './models.js';
 
 /** Anthropic's API in the description of the API. */
 
@@ -125,6 +126,6 @@ export const door: DoorDescription = {
         'Server-sent events in the form of that API. Comments contain places in the queue, and keep the connection open through proxies.',
     }),
   },
-  sharesPaths: true,
+  shared: { model: modelSchema, models: modelsSchema },
   endpoints: [...messageEndpoints, ...batchEndpoints],
 };

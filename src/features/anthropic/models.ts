@@ -1,10 +1,42 @@
-import type { AnthropicModel, AnthropicModels, ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
+import { z } from 'zod';
+import type { ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import { anthropicPrefix } from '../../shared/config/values.js';
 import { allEfforts, type Effort } from '../../shared/job.js';
 import { createdAt } from '../../worker/api/doors.js';
 import type { ModelsContext } from '../../worker/features/feature.js';
 
 /** Models in the form of Anthropic's API. */
+
+export const modelSchema = z
+  .strictObject({
+    type: z.literal('model'),
+    id: z
+      .string()
+      .meta({ description: 'Begins with `anthropic/` if the name contains neither `claude` nor `anthropic`.' }),
+    display_name: z.string(),
+    description: z.string().optional(),
+    created_at: z.iso.datetime(),
+    capabilities: z.looseObject({}).nullable(),
+    max_input_tokens: z.int().positive().nullable(),
+    max_tokens: z.int().positive().nullable(),
+    lifecycle: z.literal('active'),
+    deprecated_at: z.null(),
+    retires_at: z.null(),
+    line: z.null(),
+    alias_of: z.string().optional(),
+  })
+  .meta({ id: 'AnthropicModel' });
+type AnthropicModel = z.infer<typeof modelSchema>;
+
+export const modelsSchema = z
+  .strictObject({
+    data: z.array(modelSchema),
+    has_more: z.literal(false),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+  .meta({ id: 'AnthropicModels' });
+type AnthropicModels = z.infer<typeof modelsSchema>;
 
 /** Claude Code shows only these names of a gateway, and drops all others. */
 const shownByClaudeCode = /claude|anthropic/i;

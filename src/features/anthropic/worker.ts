@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { belowV1, isOnlyOpenAi } from '../../worker/api/doors.js';
+import { belowV1 } from '../../worker/api/doors.js';
 import type { Door, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
 import { messageBatchLines } from './batch-lines.js';
 import {
@@ -28,7 +28,6 @@ function hasVersion(headers: IncomingHttpHeaders): boolean {
 export const anthropicDoor: Door = {
   errorFormOf: ({ path, headers }) => {
     if (!path.startsWith('/v1/') && path !== '/v1') return null;
-    if (isOnlyOpenAi(path)) return null;
     return hasVersion(headers) || /^\/v1\/messages(\/|$)/.test(path) ? anthropicErrors : null;
   },
   findPath: (path, { headers }) => {
@@ -38,7 +37,11 @@ export const anthropicDoor: Door = {
     return path === 'models' && hasVersion(headers) ? '/v1/models' : null; // the native API has /models, too
   },
   requestIdHeader: 'request-id',
-  models: { list: anthropicList, one: (model, context) => anthropicModel(model, context) },
+  models: {
+    knownQuery: new Set(['beta']), // the SDK marks its beta calls, which are the same here
+    list: anthropicList,
+    one: (model, context) => anthropicModel(model, context),
+  },
   files: anthropicFiles,
   absent,
 };

@@ -7,6 +7,7 @@ import { port, variables } from './shared.js';
 export const ollama = {
   ...emptyFeature,
   name: 'ollama',
+  toolRoutes: ['/api/chat'],
   variables,
   port,
   describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,

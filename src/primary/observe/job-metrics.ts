@@ -1,9 +1,9 @@
 import type { Counter, Registry } from 'prom-client';
-import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import type { BudgetUse } from '../../shared/api/usage.js';
 import { type BudgetKind, holderOf, readClientId } from '../../shared/client.js';
-import { type BatchApi, batchApis, type LineOutcome, lineOutcomes } from '../../shared/files.js';
+import type { DoorNames } from '../../shared/features/feature.js';
+import { type BatchApi, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import {
   type FallbackReason,
   type JobEnd,
@@ -57,6 +57,8 @@ function familiesIn(registry: Registry) {
   };
 }
 
+const noDoors: DoorNames = { toolRoutes: [], batchApis: [] };
+
 /** Owns the counters of jobs. GET /health and GET /status show the same numbers as GET /metrics. */
 export class JobMetrics {
   readonly #families: ReturnType<typeof familiesIn>;
@@ -69,13 +71,18 @@ export class JobMetrics {
   readonly #first = { first_deltas: 0, first_delta_seconds: 0 };
 
   /** `clis`: names of the model CLIs. */
-  constructor(registry: Registry, refused: () => Refusals, clis: readonly string[] = []) {
+  constructor(
+    registry: Registry,
+    refused: () => Refusals,
+    clis: readonly string[] = [],
+    doorNames: DoorNames = noDoors,
+  ) {
     this.#families = familiesIn(registry);
     this.#refused = refused;
     addCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', () => this.#refusals, 'reason');
     const timeouts = 'Jobs that waited for a slot longer than the queue time-out.';
     addCounter(registry, 'queue_timeouts_total', timeouts, () => this.#queueTimeouts);
-    this.#addZeros();
+    this.#addZeros(doorNames);
     for (const cli of clis) this.#families.searches.inc({ cli }, 0);
   }
 
@@ -155,7 +162,7 @@ export class JobMetrics {
     this.#families.fallbacks.inc(labels);
   }
 
-  countIgnoredTools(route: ToolRoute): void {
+  countIgnoredTools(route: string): void {
     this.#families.toolsIgnored.inc({ route });
   }
 
@@ -164,7 +171,7 @@ export class JobMetrics {
   }
 
   /** Alerts need them from the start, and the others are few. */
-  #addZeros(): void {
+  #addZeros({ toolRoutes, batchApis }: DoorNames): void {
     const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
     for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
     for (const outcome of toolRounds) this.#families.toolRounds.inc({ outcome }, 0);

@@ -1,5 +1,6 @@
 import { type Counter, type Gauge, type Histogram, Registry } from 'prom-client';
 import { type RemovalCause, removalCauses } from '../../shared/conversation.js';
+import type { DoorNames } from '../../shared/features/feature.js';
 import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics.js';
@@ -139,13 +140,14 @@ export class PrimaryMetrics {
     room: Pick<WaitingRoom, 'refused' | 'refusedByBound' | 'waitingByClient'>,
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,
     clis: readonly string[] = [],
+    doorNames?: DoorNames,
   ) {
     const refusals = () => ({
       queue_full: room.refused,
       client_bound: room.refusedByBound,
       conversations_busy: conversations.refused,
     });
-    this.jobs = new JobMetrics(this.registry, refusals, clis);
+    this.jobs = new JobMetrics(this.registry, refusals, clis, doorNames);
     this.clients = new ClientMetrics(this.registry, () => room.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry, clis);

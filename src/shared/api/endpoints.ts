@@ -97,29 +97,18 @@ const list = [
   { method: 'GET', route: '/console/', errors: [] },
 ] as const;
 
-/** Endpoints of compatibility APIs. Their errors have the form and the statuses of the emulated API. */
-const doors = [
+/** Endpoints that several compatibility APIs have. Their errors and bodies have the form of the API of a request. */
+const shared = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
-  { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/completions', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'], others: [202] },
-  { method: 'GET', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'DELETE', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/responses/{response_id}/input_items', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/files', errors: [...fileErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'DELETE', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/v1/files/{file_id}/content', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/batches', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/batches', errors: batchErrors },
-  { method: 'GET', route: '/v1/batches/{batch_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/batches/{batch_id}/cancel', errors: [...keptErrors, 'not_found'] },
 ] as const;
 
-type Listed = (typeof list)[number] | (typeof doors)[number];
+type Listed = (typeof list)[number] | (typeof shared)[number];
 type NameOf<E extends Listed> = E extends Listed ? `${E['method']} ${E['route']}` : never;
 
 /** Path with the names of its parameters in braces. */
@@ -137,15 +126,11 @@ export interface Endpoint {
   readonly others?: readonly (202 | 204)[];
 }
 
-/** Endpoints that accept tools. */
-export const toolRoutes = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/api/chat'] as const;
-export type ToolRoute = (typeof toolRoutes)[number];
-
 /** All endpoints of the native API in the core. The HTTP metrics and the OpenAPI document are built from both lists. */
 export const endpoints: readonly Endpoint[] = list;
 
-/** All endpoints of compatibility APIs. */
-export const doorEndpoints: readonly Endpoint[] = doors;
+/** All endpoints of the core that compatibility APIs share. */
+export const sharedEndpoints: readonly Endpoint[] = shared;
 
 export function nameOf({ method, route }: Endpoint): EndpointName {
   return `${method} ${route}` as EndpointName;

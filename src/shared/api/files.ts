@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { uploadPurposes } from '../files.js';
 
-/** Query parameters of files and batches, and their form in OpenAI's API. */
+/** Query parameters of files and batches, and their bodies as the command reads them. */
 
 export const pageLimit = z
   .string()
@@ -10,10 +10,7 @@ export const pageLimit = z
 export const orderQuery = z.enum(['asc', 'desc'], 'must be asc or desc');
 export const uploadPurposeQuery = z.enum([...uploadPurposes, 'batch_output']);
 export const idQuery = z.string().min(1, 'must be an id').max(128, 'must be an id');
-/** File, which has another form with the header `anthropic-version`. */
-export const fileBody = z.looseObject({ id: z.string() }).meta({
-  description: 'A file in the form of OpenAI’s API, or with `anthropic-version` in the form of Anthropic’s.',
-});
+export const fileBody = z.looseObject({ id: z.string() });
 
 export const batchBody = z.looseObject({
   id: z.string(),

@@ -109,18 +109,11 @@ export const jobCursorQuery = z
 export const statusQuery = z
   .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
   .meta({ description: 'Only jobs with this status.' });
-const switchQuery = z.enum(['true', 'false'], 'must be true or false');
+export const switchQuery = z.enum(['true', 'false'], 'must be true or false');
 export const allQuery = switchQuery.meta({
   description: 'The jobs of all clients; needs an API key with the scope `admin`.',
 });
 export const keepEndedQuery = switchQuery.meta({ description: 'The record of an ended job is not deleted.' });
-export const streamQuery = switchQuery.meta({
-  description: 'The events of a background response, until it ends. Each event always has the same `sequence_number`.',
-});
-export const startingAfterQuery = z
-  .string()
-  .regex(/^\d{1,15}$/, 'must be the sequence_number of an event')
-  .meta({ description: 'The `sequence_number` of the last event that you have; needs `stream=true`.' });
 export const lastEventId = z
   .string()
   .regex(/^\d{1,15}(?:-\d{1,15})?$/, 'must be the id of an event')

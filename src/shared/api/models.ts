@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { allEfforts } from '../job.js';
 
-const modelCapabilities = z
+export const modelCapabilities = z
   .strictObject({
     tools: z.enum(['native', 'emulated']).optional().meta({
       description:
@@ -38,7 +38,7 @@ const modelCapabilities = z
 export type ModelCapabilities = z.infer<typeof modelCapabilities>;
 
 const tokenLimit = z.int().positive().optional();
-const sizes = {
+export const modelSizes = {
   max_input_tokens: tokenLimit.meta({
     description: 'Tokens that fit into the context of the model. Missing until its CLI has reported it with an answer.',
   }),
@@ -53,72 +53,10 @@ export const modelEntry = z
     description: z.string().optional(),
     alias_of: z.string().optional().meta({ description: 'The model behind this name.' }),
     capabilities: modelCapabilities.optional(),
-    ...sizes,
+    ...modelSizes,
   })
   .meta({ id: 'Model' });
 export type ModelEntry = z.infer<typeof modelEntry>;
 
-const listFields = { count: z.int().nonnegative(), models: z.array(modelEntry) };
-
-export const modelList = z.object(listFields);
+export const modelList = z.object({ count: z.int().nonnegative(), models: z.array(modelEntry) });
 export type ModelList = z.infer<typeof modelList>;
-
-/** Model in the form of the OpenAI API. */
-const openAiModel = z.strictObject({
-  id: z.string(),
-  object: z.literal('model'),
-  created: z.int(),
-  owned_by: z.string(),
-  alias_of: z.string().optional(),
-  capabilities: modelCapabilities.optional(),
-  ...sizes,
-});
-export type OpenAiModel = z.infer<typeof openAiModel>;
-
-/** Model in the form of the Anthropic API. */
-const anthropicModel = z
-  .strictObject({
-    type: z.literal('model'),
-    id: z
-      .string()
-      .meta({ description: 'Begins with `anthropic/` if the name contains neither `claude` nor `anthropic`.' }),
-    display_name: z.string(),
-    description: z.string().optional(),
-    created_at: z.iso.datetime(),
-    capabilities: z.looseObject({}).nullable(),
-    max_input_tokens: z.int().positive().nullable(),
-    max_tokens: z.int().positive().nullable(),
-    lifecycle: z.literal('active'),
-    deprecated_at: z.null(),
-    retires_at: z.null(),
-    line: z.null(),
-    alias_of: z.string().optional(),
-  })
-  .meta({ id: 'AnthropicModel' });
-export type AnthropicModel = z.infer<typeof anthropicModel>;
-
-const anthropicModels = z
-  .strictObject({
-    data: z.array(anthropicModel),
-    has_more: z.literal(false),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-  })
-  .meta({ id: 'AnthropicModels' });
-export type AnthropicModels = z.infer<typeof anthropicModels>;
-
-/** Answers of GET /v1/models/{id} and GET /v1/models. */
-export const sdkModel = z.union([openAiModel, anthropicModel]);
-export const sdkModels = z.union([
-  z.strictObject({ object: z.literal('list'), data: z.array(openAiModel) }),
-  anthropicModels,
-]);
-
-export const modelsBody = z
-  .strictObject({
-    ...listFields,
-    object: z.literal('list'),
-    data: z.array(openAiModel).meta({ description: 'The same information in the form of `GET /v1/models`.' }),
-  })
-  .meta({ id: 'Models' });
-export type ModelsBody = z.infer<typeof modelsBody>;

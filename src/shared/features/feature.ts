@@ -35,6 +35,10 @@ export interface FeatureEndpoint {
   readonly isOpen?: true;
   /** Whether a request runs a model: the answer can be a stream, and an `Idempotency-Key` prevents a second run. */
   readonly runsModel?: true;
+  /** Whether the answer can be a stream although the request runs no model. */
+  readonly isStreamed?: true;
+  /** Whether the job of a request can run in the background, with `Prefer: respond-async`. */
+  readonly runsInBackground?: true;
   /** Description of the header `Idempotency-Key`, for a request that runs no model. */
   readonly onceText?: string;
   /** Schema of the answer; the media type of one that is no JSON. */
@@ -51,8 +55,13 @@ export interface DoorDescription {
   readonly error: z.ZodType;
   /** Answer that is a stream. */
   readonly stream: { readonly mediaType: string; readonly schema: z.ZodType };
-  /** Whether /v1/models and /v1/files can have the forms of this API. */
-  readonly sharesPaths?: true;
+  /** Bodies of this API at /v1/models and /v1/files. */
+  readonly shared?: {
+    readonly model: z.ZodType;
+    readonly models: z.ZodType;
+    /** Fields that GET /models has in addition. */
+    readonly nativeModels?: RequestFields;
+  };
 }
 
 /** Everything about a feature that both processes and the documents read. Reading it has no effect. */
@@ -60,6 +69,10 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   readonly name: string;
   /** Calls from the workers to the primary. */
   readonly calls: Calls;
+  /** Routes that accept tools. */
+  readonly toolRoutes?: readonly `/${string}`[];
+  /** Names of the APIs whose requests a batch can contain. */
+  readonly batchApis?: readonly string[];
   readonly endpoints: readonly FeatureEndpoint[];
   /** Loads and returns the description of an API of other programs, which only the documents need. */
   readonly describeDoor?: () => DoorDescription;
@@ -83,9 +96,33 @@ export function setupReportWith(features: readonly Pick<SharedFeature, 'port'>[]
   return withFields(setupFields, Object.fromEntries(urls)).readonly().meta({ id: 'SetupReport' });
 }
 
+type WithDoorNames = Pick<SharedFeature, 'toolRoutes' | 'batchApis'>;
+
+/** Routes with tools and APIs of batches. Metrics have a series for each from the start. */
+export type DoorNames = Required<WithDoorNames>;
+
+/** Returns the routes with tools and the APIs of batches of all features. */
+export function doorNamesOf(features: readonly WithDoorNames[]): DoorNames {
+  return {
+    toolRoutes: features.flatMap(({ toolRoutes = [] }) => toolRoutes),
+    batchApis: features.flatMap(({ batchApis = [] }) => batchApis),
+  };
+}
+
 /** Returns the fields that all features add to POST /ask and POST /chat. */
 export function requestFieldsOf(features: readonly Pick<SharedFeature, 'requestFields'>[]): RequestFields {
   return Object.assign({}, ...features.map(({ requestFields }) => requestFields)) as RequestFields;
+}
+
+/** Fields for a client's tools. */
+const toolFields = ['tools', 'tool_choice', 'functions', 'function_call'];
+
+/** Returns the fields that POST /ask and POST /chat refuse because only other routes accept them. */
+export function refusedFieldsOf(features: readonly WithDoorNames[]): RequestFields {
+  const routes = doorNamesOf(features).toolRoutes.map((route) => `POST ${route}`);
+  if (routes.length === 0) return {};
+  const refused = z.never(`is only accepted by ${routes.join(', ')}`).optional();
+  return Object.fromEntries(toolFields.map((name) => [name, refused]));
 }
 
 /** Returns the options of all features that requests about keys can set: in their bodies, or in answers. */

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { toolRoutes } from '../api/endpoints.js';
 import { historyBody } from '../api/health.js';
 import { keyView, newKey } from '../api/keys.js';
 import { modelEntry, modelList } from '../api/models.js';
@@ -13,7 +12,7 @@ import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
 import {
-  batchApis,
+  batchApi,
   batchCaller,
   batchView,
   endCauses,
@@ -364,7 +363,7 @@ export const primaryCalls = {
     request: z.object({
       client: z.string(),
       caller: batchCaller,
-      api: z.enum(batchApis),
+      api: batchApi,
       inputFile: z.string(),
       metadata: z.record(z.string(), z.string()).nullable(),
     }),
@@ -372,7 +371,7 @@ export const primaryCalls = {
   },
   batch: { request: ownedKey, answer: batchView },
   batches: {
-    request: z.object({ order: pageOrder, apis: z.array(z.enum(batchApis)) }),
+    request: z.object({ order: pageOrder, apis: z.array(batchApi) }),
     answer: z.object({ batches: z.array(batchView), hasMore: z.boolean() }),
   },
   cancelBatch: { request: ownedKey, answer: batchView },
@@ -395,7 +394,7 @@ export const primaryCalls = {
   /** Counts a job that a worker refused because of a drain. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
   /** Counts a request whose tools are ignored. */
-  toolsIgnored: { request: z.object({ client: z.string(), route: z.enum(toolRoutes) }), answer: nothing },
+  toolsIgnored: { request: z.object({ client: z.string(), route: z.string() }), answer: nothing },
   /** Returns the fault of a JSON schema; null if it is usable. */
   schemaFault: {
     request: z.object({ schema: z.string(), client: z.string() }),
@@ -471,7 +470,7 @@ export const workerCalls = {
   /** Writes the result of a line whose job has ended. `cause`: why the job was cancelled, if the batch has cancelled it. */
   finishLine: {
     request: z.object({
-      api: z.enum(batchApis),
+      api: batchApi,
       client: z.string(),
       jobId: z.string(),
       cause: z.enum(endCauses).nullable(),
@@ -481,7 +480,7 @@ export const workerCalls = {
   /** Writes the results of lines that got no job. */
   endLines: {
     request: z.object({
-      api: z.enum(batchApis),
+      api: batchApi,
       ids: z.array(z.string().nullable()).readonly(),
       cause: z.enum(endCauses),
     }),

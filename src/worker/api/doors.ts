@@ -1,49 +1,28 @@
 import type { Request } from 'express';
-import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
+import type { ModelEntry } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Door, FeatureRoute, ModelsContext } from '../features/feature.js';
+import type { Door, ModelsContext } from '../features/feature.js';
 import type { RequestHooks } from '../features/request-hooks.js';
 import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
-import { openAiErrors } from '../jobs/sdk-errors.js';
 
 /**
  * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request
  * to any of them is routed below /v1, unless the native API has its path.
  */
 
-/**
- * Matches the beginning of a door's path. `GET /chat/{conversation_id}` has no conflict, because no id is
- * `completions`.
- */
-const doors = /^(?:batches|chat\/completions|completions|files|responses)(?:\/|$)|^models\/./;
-
-/** Paths of OpenAI's API that this service does not support. No native path begins with one. */
-const absentHere = new Set(
-  (
-    'assistants audio containers conversations edits embeddings engines evals ' +
-    'fine_tuning images moderations organization realtime rerank threads uploads vector_stores videos'
-  ).split(' '),
-);
-
-/** Paths here that other APIs below /v1 do not have. */
-const openAiOnly = new Set(['batches', 'chat', 'completions', 'responses']);
-
-/** Whether only OpenAI's API has this path. A gateway may add the headers of other APIs to all requests. */
-export function isOnlyOpenAi(path: string): boolean {
-  const [, , name = ''] = path.split('/', 3);
-  return openAiOnly.has(name) || absentHere.has(name);
-}
+/** Matches the paths that several APIs share. The native API has /models, too. */
+const sharedPaths = /^files(?:\/|$)|^models\/./;
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
 
 /** Rewrites the path of a request for a door. The log has the original path. */
-export function findDoor(others: readonly Door[]): Handler {
+export function findDoor(doors: readonly Door[]): Handler {
   return (req, _res, next) => {
     const [, authority = '', path = '', rest = ''] = target.exec(req.url) ?? [];
     const named = trimmed(path);
-    const found = pathAmong(others, named, req) ?? doorPath(path, named);
+    const found = pathAmong(doors, named, req) ?? pathBelowV1(path, named);
     if (found !== null && found !== path) req.url = authority + found + rest;
     next();
   };
@@ -58,13 +37,11 @@ function pathAmong(doors: readonly Door[], named: string, req: Request): string 
 }
 
 /** Returns the path below /v1, or null if the path belongs to no door. `named`: the path without slashes at both ends. */
-function doorPath(path: string, named: string): string | null {
+function pathBelowV1(path: string, named: string): string | null {
   const below = belowV1(named);
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
-  const [first = ''] = below.split('/', 1);
-  const isList = below === 'models' && path !== '/models'; // the native API has /models, too
-  const isDoor = doors.test(below) || absentHere.has(first) || isList;
-  return isDoor ? `/v1/${below}` : null;
+  const isList = below === 'models' && path !== '/models';
+  return isList || sharedPaths.test(below) ? `/v1/${below}` : null;
 }
 
 /** Removes /v1 from a path. A base URL may contain it twice, and an SDK may add it once more. */
@@ -83,93 +60,81 @@ function withoutV1(path: string): string {
   return path === 'v1' || path.startsWith('v1/') ? path.slice(2).replace(/^\/+/, '') : path;
 }
 
-function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
-  return path === '/v1' || path.startsWith('/v1/');
-}
-
-const jobPaths = ['/v1/chat/completions', '/v1/completions', '/v1/responses'];
-
 /** Returns the paths below /v1 that a client can send a body to. */
-function presentPaths(added: readonly FeatureRoute[]): string {
-  const posts = added.filter(({ route, post }) => post !== undefined && /^\/v1\/[^{]*$/.test(route));
-  const routes = posts.map(({ route }) => route);
-  const isBatch = (route: string) => route.endsWith('/batches');
-  const more = [...routes.filter((route) => !isBatch(route)), '/v1/files', '/v1/batches', ...routes.filter(isBatch)];
-  const paths = [...jobPaths, ...more];
+function presentPaths({ doors, routes }: Pick<RequestHooks, 'doors' | 'routes'>): string {
+  const posts = routes.filter(({ route, post }) => post !== undefined && /^\/v1\/[^{]*$/.test(route));
+  const files = hasForm(doors, 'files') ? ['/v1/files'] : [];
+  const paths = [...posts.map(({ route }) => route as string), ...files].toSorted();
   return `POST ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}, and GET /v1/models`;
 }
 
 /** Answers an unknown path below /v1. Express has already removed /v1 from it. */
-export function noSuchDoor({ doors: others, routes }: Pick<RequestHooks, 'doors' | 'routes'>): Handler {
-  const present = presentPaths(routes);
+export function noSuchDoor(features: Pick<RequestHooks, 'doors' | 'routes'>): Handler {
+  const present = presentPaths(features);
   return ({ path }) => {
     const [, name = ''] = path.split('/');
-    const isAbsent = absentHere.has(name) || others.some(({ absent }) => absent?.has(name));
+    const isAbsent = features.doors.some(({ absent }) => absent?.has(name));
     const what = isAbsent ? `this service has no ${name.replaceAll('_', ' ')}` : 'no such path';
     throw new RelayError('not_found', `${what}: there are ${present}`);
   };
 }
 
-/** Unsupported calls of the Responses API whose paths look like that of a stored response, with the alternative. */
-const absentResponsesCalls = {
-  compact: 'does not compact a conversation: its client can send less of the history',
-  input_tokens: 'does not count the tokens of a response: POST /v1/messages/count_tokens counts those of a message',
-};
-
-export const absentResponsesPaths = Object.keys(absentResponsesCalls).map((name) => `/v1/responses/${name}`);
-
-export const noSuchResponsesCall: Handler = ({ path }) => {
-  const name = path.slice(path.lastIndexOf('/') + 1) as keyof typeof absentResponsesCalls;
-  throw new RelayError('not_found', `this service ${absentResponsesCalls[name]}`);
-};
-
 /** Sets the form of all later errors to that of the client's API. */
-export function speakAsClient(others: readonly Door[]): Handler {
+export function speakAsClient(doors: readonly Door[]): Handler {
   return (req, res, next) => {
-    const door = doorOf(req, others);
+    const door = doorOf(req, doors);
     if (door?.requestIdHeader !== undefined) res.set(door.requestIdHeader, res.locals.requestId);
-    res.locals.errorForm = door?.errorFormOf(req) ?? (isAtDoor(req) ? openAiErrors : null);
+    res.locals.errorForm = door?.errorFormOf(req) ?? null;
     next();
   };
 }
 
-/** Returns the API of a feature that a request is for. */
-export function doorOf(req: Request, others: readonly Door[]): Door | undefined {
-  return others.find((door) => door.errorFormOf(req) !== null);
+/** Returns the API that a request is for: the only one that has its path, or else the first that accepts the request. */
+function doorOf(req: Request, doors: readonly Door[]): Door | undefined {
+  const [, first, name = ''] = req.path.split('/', 3);
+  const owner = first === 'v1' ? doors.find(({ resources }) => resources?.has(name)) : undefined;
+  return owner ?? doors.find((door) => door.errorFormOf(req) !== null);
 }
 
-/** Anthropic's SDK marks its beta calls, which are the same here. */
-const knownQuery: ReadonlySet<string> = new Set(['beta']);
+/** Bodies that each API has in its own form. */
+type SharedKind = 'models' | 'files';
 
-/** Lists the models for SDKs, the default model first. The list has one page. */
-export function getDoorModels(primary: Primary, context: ModelsContext, others: readonly Door[]): AsyncHandler {
+/** Whether an API has bodies of this kind. */
+export function hasForm(doors: readonly Door[], kind: SharedKind): boolean {
+  return doors.some((door) => door[kind] !== undefined);
+}
+
+/** Returns the form of bodies in the API that a request is for, or else in the last API that has such bodies. */
+export function formFor<K extends SharedKind>(req: Request, doors: readonly Door[], kind: K): NonNullable<Door[K]> {
+  const form = doorOf(req, doors)?.[kind] ?? doors.findLast((door) => door[kind] !== undefined)?.[kind];
+  if (!form) throw new RelayError('not_found', 'no such path');
+  return form;
+}
+
+/** Lists the models for SDKs. The list has one page. */
+export function getDoorModels(primary: Primary, context: ModelsContext, doors: readonly Door[]): AsyncHandler {
   return async (req, res) => {
-    setIgnoredQuery(req, res, knownQuery);
+    const form = formFor(req, doors, 'models');
+    setIgnoredQuery(req, res, form.knownQuery ?? new Set());
     const { models } = await primary.call('models', {});
-    const form = doorOf(req, others)?.models;
-    sendJson(res, form === undefined ? openAiList(models, context) : form.list(sorted(models), context));
+    sendJson(res, form.list(defaultFirst(models), context));
   };
 }
 
-export function openAiList(
-  models: readonly ModelEntry[],
-  context: ModelsContext,
-): { object: 'list'; data: OpenAiModel[] } {
-  return { object: 'list', data: sorted(models).map((model) => openAiModel(model, context)) };
-}
-
-function sorted(models: readonly ModelEntry[]): ModelEntry[] {
+/** Sorts the default model first. */
+export function defaultFirst(models: readonly ModelEntry[]): ModelEntry[] {
   return models.toSorted((a, b) => Number(b.default) - Number(a.default));
 }
 
-export function getDoorModel(primary: Primary, context: ModelsContext, others: readonly Door[]): AsyncHandler {
+export function getDoorModel(primary: Primary, context: ModelsContext, doors: readonly Door[]): AsyncHandler {
   return async (req, res) => {
     const { model: found } = await primary.call('model', { name: [req.params.id].flat().join('/') });
     if (found === null) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
-    const form = doorOf(req, others)?.models;
-    sendJson(res, form === undefined ? openAiModel(found, context) : form.one(found, context));
+    sendJson(res, formFor(req, doors, 'models').one(found, context));
   };
 }
+
+const modelDetail = { path: 'model', message: 'no such model' };
 
 /** Date at the end of a model's name, as in `claude-opus-4-5-20251101` and `gpt-4o-2024-08-06`. */
 const namedDay = /[-@](20\d\d)-?([01]\d)-?([0-3]\d)(?=$|[-:[])/;
@@ -179,21 +144,4 @@ export function createdAt({ id, alias_of: target }: ModelEntry, { firstStartMs }
   const [, year, month, day] = namedDay.exec(target ?? id) ?? [];
   const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
   return Number.isNaN(date.getTime()) ? new Date(firstStartMs) : date;
-}
-
-const modelDetail = { path: 'model', message: 'no such model' };
-
-function openAiModel(model: ModelEntry, context: ModelsContext): OpenAiModel {
-  const { id, alias_of: target, capabilities } = model;
-  const { max_input_tokens: input, max_tokens: output } = model;
-  return {
-    id,
-    object: 'model',
-    created: Math.floor(createdAt(model, context).getTime() / 1000),
-    owned_by: 'prompt-relay',
-    ...(target !== undefined && { alias_of: target }),
-    ...(capabilities !== undefined && { capabilities }),
-    ...(input !== undefined && { max_input_tokens: input }),
-    ...(output !== undefined && { max_tokens: output }),
-  };
 }

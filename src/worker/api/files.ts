@@ -4,36 +4,20 @@ import { invalid } from '../../shared/errors.js';
 import type { FilePurpose } from '../../shared/files.js';
 import type { Door } from '../features/feature.js';
 import { sendFile } from '../files/content.js';
-import { type FileBodies, openAiFields, openAiPage, pageBody, seconds } from '../files/pages.js';
+import { pageBody } from '../files/pages.js';
 import { receiveFile } from '../files/upload.js';
 import { queryOf } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { setIgnoredQuery } from '../jobs/job-request.js';
 import type { JobParts } from '../jobs/run-job.js';
-import { doorOf } from './doors.js';
+import { formFor } from './doors.js';
 
-/** Files for SDKs. Other APIs may have the same paths as OpenAI's, and other bodies. */
-
-const openAiFiles: FileBodies = {
-  usualPurpose: null,
-  listFields: openAiFields,
-  pageIn: openAiPage,
-  listFieldsOf: () => ({ object: 'list' }),
-  file: ({ id, name, bytes, purpose, createdAt, expiresAt }) => {
-    const times = { created_at: seconds(createdAt), expires_at: seconds(expiresAt) };
-    return { id, object: 'file', bytes, ...times, filename: name, purpose, status: 'processed' };
-  },
-  deleted: (id) => ({ id, object: 'file', deleted: true }),
-};
-
-function bodiesOf(req: Request, doors: readonly Door[]): FileBodies {
-  return doorOf(req, doors)?.files ?? openAiFiles;
-}
+/** Files for SDKs. Each API has other bodies at the same paths. */
 
 export function postFile({ primary, bodies }: JobParts, doors: readonly Door[]): AsyncHandler {
   return async (req, res) => {
-    const { usualPurpose, file: bodyOf } = bodiesOf(req, doors);
+    const { usualPurpose, file: bodyOf } = formFor(req, doors, 'files');
     const { file, unknown } = await receiveFile(primary, req, res, bodies.pace, usualPurpose);
     setIgnoredQuery({ query: Object.fromEntries(unknown.map((name) => [name, true])) }, res, new Set());
     sendJson(res, bodyOf(file));
@@ -42,7 +26,7 @@ export function postFile({ primary, bodies }: JobParts, doors: readonly Door[]):
 
 export function getFiles(primary: Primary, doors: readonly Door[]): AsyncHandler {
   return async (req, res) => {
-    const form = bodiesOf(req, doors);
+    const form = formFor(req, doors, 'files');
     if (Object.keys(req.query).some((name) => /^ids(\[|$)/.test(name)))
       throw invalid('ids', 'is not supported: read each file at /v1/files/{file_id}');
     setIgnoredQuery(req, res, form.listFields);
@@ -56,7 +40,10 @@ export function getFiles(primary: Primary, doors: readonly Door[]): AsyncHandler
 }
 
 export function getFile(primary: Primary, doors: readonly Door[]): AsyncHandler {
-  return async (req, res) => sendJson(res, bodiesOf(req, doors).file(await primary.call('file', fileKey(req, res))));
+  return async (req, res) => {
+    const file = await primary.call('file', fileKey(req, res));
+    sendJson(res, formFor(req, doors, 'files').file(file));
+  };
 }
 
 /** Sends a file as a download: a browser must not show the HTML of a client as a page of this service. */
@@ -72,7 +59,7 @@ export function deleteFile(primary: Primary, doors: readonly Door[]): AsyncHandl
   return async (req, res) => {
     const key = fileKey(req, res);
     await primary.call('deleteFile', key);
-    sendJson(res, bodiesOf(req, doors).deleted(key.id));
+    sendJson(res, formFor(req, doors, 'files').deleted(key.id));
   };
 }
 

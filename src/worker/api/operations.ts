@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
-import type { ModelsBody } from '../../shared/api/models.js';
+import type { ModelList } from '../../shared/api/models.js';
 import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
 import { cached, coalesced } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
@@ -8,12 +8,12 @@ import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
-import type { ModelsContext } from '../features/feature.js';
+import type { Door, ModelsContext } from '../features/feature.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/responses.js';
-import { openAiList } from './doors.js';
+import { defaultFirst } from './doors.js';
 import { actorOf } from './keys.js';
 import type { StatusViewers } from './status.js';
 
@@ -61,12 +61,12 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
   return async (_req, res) => sendWritten(res, await version());
 }
 
-/** Lists the models, also in the form of OpenAI's SDKs, because a base URL without /v1 leads to this route. */
-export function getModels(primary: Primary, context: ModelsContext): AsyncHandler {
+/** Lists the models, also in the forms of APIs whose clients may have a base URL without /v1. */
+export function getModels(primary: Primary, context: ModelsContext, doors: readonly Door[]): AsyncHandler {
   return async (_req, res) => {
-    const { count, models } = await primary.call('models', {});
-    const body: ModelsBody = { count, models, ...openAiList(models, context) };
-    sendJson(res, body);
+    const list = await primary.call('models', {});
+    const added = doors.map(({ models }) => models?.nativeFields?.(defaultFirst(list.models), context));
+    sendJson(res, Object.assign({}, list, ...added) as ModelList);
   };
 }
 

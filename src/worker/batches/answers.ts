@@ -1,22 +1,21 @@
 import type { JobView } from '../../shared/background.js';
+import { RelayError } from '../../shared/errors.js';
 import type { BatchApi } from '../../shared/files.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
 import { formOf } from '../jobs/background.js';
 import type { BatchLines, BatchTable } from '../jobs/batch-lines.js';
-import { chatBatchLines, responsesBatchLines } from '../openai/batch-lines.js';
 
-const ownLines = { chat: chatBatchLines, responses: responsesBatchLines } as const satisfies BatchTable;
-
-/** Returns the lines of an API. `added`: the APIs of features. */
-export function linesOf(api: BatchApi, added: BatchTable): BatchLines {
-  const lines = { ...added, ...ownLines }[api];
+/** Returns the lines of an API. */
+export function linesOf(api: BatchApi, table: BatchTable): BatchLines {
+  const lines = table[api];
   if (lines === undefined) throw new Error('this service has no API for the batch');
   return lines;
 }
 
 /** Returns a function that writes the answer of a background job in the form of an SDK's API. */
-export function doorBody(job: JobView, added: BatchTable): (answer: CompletedAnswer) => object {
+export function doorBody(job: JobView, table: BatchTable): (answer: CompletedAnswer) => object {
   const { route } = formOf(job);
-  const lines = Object.values({ ...added, ...ownLines }).find((each) => each.route === route);
-  return (lines ?? chatBatchLines).answerOf(job);
+  const lines = Object.values(table).find((each) => each.route === route);
+  if (lines === undefined) throw new RelayError('not_found', 'this service no longer has the API of the job');
+  return lines.answerOf(job);
 }

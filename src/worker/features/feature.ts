@@ -19,6 +19,8 @@ export interface WorkerCore<C extends Calls = Calls> {
   readonly authority: Authority;
   readonly guards: RouteGuards;
   readonly clock: Clock;
+  /** Aborted when this worker is about to exit. */
+  readonly closing: AbortSignal;
   /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */
   readonly jobs: JobParts;
 }
@@ -37,6 +39,8 @@ export interface FeatureRoute extends RouteSteps {
   readonly route: `/${string}`;
   /** Paths for Express; by default, that of the template. */
   readonly paths?: readonly string[];
+  /** Steps before those of each method. */
+  readonly before?: readonly Handler[];
 }
 
 /** API of other programs, at paths and with errors that these programs expect. */
@@ -50,10 +54,12 @@ export interface Door {
   findPath?(path: string, req: Pick<Request, 'headers'>): `/${string}` | null;
   /** Header of all answers that repeats the id of the request. */
   readonly requestIdHeader?: string;
-  /** Form of models at /v1/models; by default, that of OpenAI's API. */
+  /** Form of models at /v1/models. */
   readonly models?: ModelForms;
-  /** Form of files at /v1/files; by default, that of OpenAI's API. */
+  /** Form of files at /v1/files. */
   readonly files?: FileBodies;
+  /** Resources below /v1 that only this API has, so that headers of other APIs have no meaning there. */
+  readonly resources?: ReadonlySet<string>;
   /** Resources below /v1 that this API has, and this service does not. */
   readonly absent?: ReadonlySet<string>;
   /** Answer to unknown paths below a path. */
@@ -72,8 +78,12 @@ export interface ModelsContext {
 
 /** Bodies about models. A list begins with the default model, and has one page. */
 interface ModelForms {
+  /** Parameters of the list that have no effect, and are not reported as ignored. */
+  readonly knownQuery?: ReadonlySet<string>;
   list(models: readonly ModelEntry[], context: ModelsContext): object;
   one(model: ModelEntry, context: ModelsContext): object;
+  /** Returns fields that GET /models has in addition, because a base URL without /v1 leads there. */
+  nativeFields?(models: readonly ModelEntry[], context: ModelsContext): object;
 }
 
 interface DoorPort {

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { idQuery, orderQuery, pageLimit } from '../../shared/api/files.js';
+import { pageLimit } from '../../shared/api/files.js';
 import type { FilePurpose, FileView, PageOrder } from '../../shared/files.js';
 import { queryOf } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
@@ -31,24 +31,12 @@ export interface RequestedPage {
   readonly isReversed: boolean;
 }
 
-/** Parameters of a list of OpenAI's API. */
-export const openAiFields: ReadonlySet<string> = new Set(['limit', 'order', 'after', 'purpose']);
-
 /** Returns the number of entries that a list may have. */
 export function pageLimitIn(req: Request): number {
   return Math.min(Number(queryOf(req, 'limit', pageLimit) ?? usualPage), maxPage);
 }
 
-/** Reads the query of a list of OpenAI's API. */
-export function openAiPage(req: Request, res: Reply): RequestedPage {
-  const { client } = res.locals;
-  const limit = pageLimitIn(req);
-  const isAscending = queryOf(req, 'order', orderQuery) === 'asc';
-  const after = queryOf(req, 'after', idQuery) ?? null;
-  return { order: { client, after, limit, isAscending }, isReversed: false };
-}
-
-/** Returns the fields of a page that both APIs have. */
+/** Returns the fields of a page that the APIs share. */
 export function pageBody<T extends { readonly id: string }>(
   entries: readonly T[],
   hasMore: boolean,

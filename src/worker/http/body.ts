@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
-import { toolRoutes } from '../../shared/api/endpoints.js';
 import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
@@ -260,18 +259,13 @@ export const mustBeSent = 'must be sent';
 const maxDetails = 20;
 const maxNameLength = 64;
 
-/** Fields for a client's tools. */
-const toolFields = new Set(['tools', 'tool_choice', 'functions', 'function_call']);
-
-function unknownField(name: string): string {
-  if (toolFields.has(name)) return `is only accepted by ${toolRoutes.map((route) => `POST ${route}`).join(', ')}`;
-  return name === 'messages' ? legacyPayload : 'unknown field';
-}
-
 /** Returns the path and the problem of each issue, never the value. */
 function detailsOf(issue: z.core.$ZodIssue): Detail[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: unknownField(key) }));
+    return issue.keys.map((key) => ({
+      path: key.slice(0, maxNameLength),
+      message: key === 'messages' ? legacyPayload : 'unknown field',
+    }));
   }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
   const path = issue.path.map((step) => shortPath(String(step))).join('.');

@@ -73,12 +73,10 @@ const exposed = [
   ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
 ].join(', ');
 
-/** Headers that a page may send. Those from `Anthropic-Version` on are sent by SDKs in browsers. */
+/** Headers that a page may send, in addition to those that its browser names. SDKs in browsers send the last ones. */
 const allowed = [
   ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id', 'Idempotency-Key'],
   ...['Prefer', 'Last-Event-ID'],
-  ...['Anthropic-Version', 'Anthropic-Beta', 'Anthropic-Dangerous-Direct-Browser-Access'],
-  ...['OpenAI-Organization', 'OpenAI-Project', 'OpenAI-Beta'],
   ...stainless('Lang', 'Package-Version', 'OS', 'Arch', 'Runtime', 'Runtime-Version'),
   ...stainless('Retry-Count', 'Timeout', 'Helper', 'Helper-Method', 'Custom-Poll-Interval'),
 ].join(', ');

@@ -14,19 +14,8 @@ import type {
 import type { StreamManner } from '../http/event-stream.js';
 import { type WrittenCall, writtenCall } from './tool-offer.js';
 
-/**
- * Names of the ends of an answer in each API: `whole` is a regular end; `length` means that the answer reached the
- * maximum. OpenAI's Responses API gives a reason only for incomplete answers.
- */
-export const finishReasons = {
-  whole: { chat: 'stop', responses: null },
-  'stop-sequence': { chat: 'stop', responses: null },
-  'tool-call': { chat: 'tool_calls', responses: null },
-  length: { chat: 'length', responses: 'max_output_tokens' },
-  refusal: { chat: 'content_filter', responses: 'content_filter' },
-} as const;
-
-export type Ending = keyof typeof finishReasons;
+/** End of an answer: `whole` is a regular end; `length` means that the answer reached the maximum. */
+export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'length' | 'refusal';
 
 /** Finished answer, as an API format gets it. */
 export interface CompletedAnswer {

@@ -97,9 +97,8 @@ export async function storedBody(
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
-  const { route, model, tools: forms = {}, isStructured, hasTools = false, hasThoughts = false } = formOf(job);
-  const requestId = route === '/v1/responses' ? job.id : job.requestId;
-  const opening = { requestId, model: model ?? '', forms, hasTools, hasThoughts };
+  const { model, tools: forms = {}, isStructured, hasTools = false, hasThoughts = false } = formOf(job);
+  const opening = { requestId: job.requestId, model: model ?? '', forms, hasTools, hasThoughts };
   const stored = await storedAnswer(primary, { id: job.id, client });
   const form = { isStructured: isStructured && isWhole(stored.end), cuts: cutsIn(stored.end) };
   return bodyAround(stored.text, form, (text, value, slices) =>

@@ -1,4 +1,3 @@
-import type { ToolRoute } from '../../shared/api/endpoints.js';
 import type { JobForm, JobView } from '../../shared/background.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { BatchApi, BatchCaller, EndCause } from '../../shared/files.js';
@@ -27,7 +26,7 @@ export interface LineAnswer {
 
 /** Lines of a batch of one API. `customId`: the id that the client has given the line; null if it has none. */
 export interface BatchLines {
-  readonly route: ToolRoute & JobForm['route'];
+  readonly route: JobForm['route'];
   /** Returns the id of a line if it is valid; null otherwise. */
   customIdIn(id: string | null): string | null;
   /** Parses a line. `fillFiles` reads the files to which its request refers. Rejects with `validation_error`. */
@@ -40,7 +39,7 @@ export interface BatchLines {
 }
 
 /** Lines of batches, by their API. */
-export type BatchTable = Readonly<Partial<Record<BatchApi, BatchLines>>>;
+export type BatchTable = Readonly<Record<BatchApi, BatchLines>>;
 
 /** Returns what applies to all lines of a new batch. */
 export function batchCaller(res: Reply): BatchCaller {

@@ -1,6 +1,5 @@
 import type { Request } from 'express';
 import { checkedJson, schemaText } from '../../shared/api/ask.js';
-import { toolRoutes } from '../../shared/api/endpoints.js';
 import { type Beginning, maxBeginnings } from '../../shared/conversation.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
@@ -370,8 +369,7 @@ export function noteDroppedTools(
   res: Reply,
   { droppedTools }: Pick<ParsedRequest, 'droppedTools'>,
 ): void {
-  const { client } = res.locals;
-  const route = toolRoutes.find((each) => each === res.locals.route);
-  if (route === undefined || droppedTools.length === 0) return;
+  const { client, route } = res.locals;
+  if (droppedTools.length === 0) return;
   primary.call('toolsIgnored', { client, route }).catch(() => {}); // the answer does not depend on this call
 }

@@ -3,14 +3,6 @@ import { invalid } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 
-/** Types of OpenAI's web search that a request may choose. */
-export const searchTypes = [
-  'web_search',
-  'web_search_2025_08_26',
-  'web_search_preview',
-  'web_search_preview_2025_03_11',
-] as const;
-
 /** Matches the types of the search tools of all APIs, with and without a version. */
 const searchType = /^web_search(_preview)?(_\d{4}_?\d{2}_?\d{2})?$/;
 

@@ -7,7 +7,7 @@ const app = 'app://obsidian.md';
 const hi = [{ role: 'user', content: 'Hi' }];
 const anthropic = { 'anthropic-version': '2023-06-01' };
 const present =
-  'there are POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/files, /v1/batches and /v1/messages/batches, and GET';
+  'there are POST /v1/batches, /v1/chat/completions, /v1/completions, /v1/files, /v1/messages, /v1/messages/batches, /v1/messages/count_tokens and /v1/responses, and GET';
 
 let service: Service;
 

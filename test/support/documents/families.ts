@@ -1,5 +1,6 @@
-import { toolRoutes } from '../../../src/shared/api/endpoints.js';
-import { batchApis, lineOutcomes } from '../../../src/shared/files.js';
+import { features } from '../../../src/features.js';
+import { doorNamesOf } from '../../../src/shared/features/feature.js';
+import { lineOutcomes } from '../../../src/shared/files.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
 
@@ -11,6 +12,7 @@ export interface Family {
   readonly labels?: readonly string[];
 }
 
+const { toolRoutes, batchApis } = doorNamesOf(features);
 /** The only CLI of the scraped services. */
 const cli = ['demo'];
 const outcomes = [

@@ -1,5 +1,5 @@
 import { features } from '../../../src/features.js';
-import { doorEndpoints, type Endpoint, endpoints } from '../../../src/shared/api/endpoints.js';
+import { type Endpoint, endpoints, sharedEndpoints } from '../../../src/shared/api/endpoints.js';
 import { variablesOf } from '../../../src/shared/config/feature-variables.js';
 import { variables } from '../../../src/shared/config/variables.js';
 import { logEvents } from '../../../src/shared/log/logger.js';
@@ -23,8 +23,8 @@ export const nativeEndpoints: readonly (DescribedEndpoint &
   ...features.flatMap((feature) => feature.endpoints),
 ];
 
-/** Endpoints of the APIs of other programs, first of the core and then of features. */
+/** Endpoints of the APIs of other programs, first those that they share and then those of features. */
 export const allDoorEndpoints: readonly DescribedEndpoint[] = [
-  ...doorEndpoints,
+  ...sharedEndpoints,
   ...features.flatMap((feature) => feature.describeDoor?.().endpoints ?? []),
 ];

@@ -4,6 +4,8 @@ import { postMcp } from '../../../src/features/mcp/mcp.js';
 import { mcpDoor } from '../../../src/features/mcp/worker.js';
 import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
+import { postChatCompletions } from '../../../src/features/openai/chat.js';
+import { openAiDoor } from '../../../src/features/openai/worker.js';
 import { Claims } from '../../../src/primary/idempotency/claims.js';
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -16,7 +18,6 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
 import { idempotency } from '../../../src/worker/http/responses.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postChatCompletions } from '../../../src/worker/openai/chat.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { type ExpressServer, serveWith } from './express-server.js';
@@ -66,7 +67,7 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
   new Peer(pair.left, workerCalls, primaryCalls, handlers as unknown as Handlers<PrimaryCalls>, onFault);
   const primary: Primary = new Peer(pair.right, primaryCalls, workerCalls, {} as Handlers<WorkerCalls>, onFault);
   const server = await serveWith([
-    speakAsClient([mcpDoor, ollamaDoor, anthropicDoor]),
+    speakAsClient([mcpDoor, ollamaDoor, anthropicDoor, openAiDoor]),
     idempotency(primary),
     routes(primary),
   ]);

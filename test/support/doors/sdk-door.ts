@@ -2,6 +2,10 @@ import { postCountTokens, postMessages } from '../../../src/features/anthropic/m
 import { anthropicDoor } from '../../../src/features/anthropic/worker.js';
 import { postOllamaChat, postOllamaGenerate } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
+import { postChatCompletions } from '../../../src/features/openai/chat.js';
+import { postCompletions } from '../../../src/features/openai/completions.js';
+import { postResponses } from '../../../src/features/openai/responses.js';
+import { openAiDoor } from '../../../src/features/openai/worker.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
 import { postAsk, postChat } from '../../../src/worker/api/ask.js';
@@ -10,9 +14,6 @@ import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
-import { postChatCompletions } from '../../../src/worker/openai/chat.js';
-import { postCompletions } from '../../../src/worker/openai/completions.js';
-import { postResponses } from '../../../src/worker/openai/responses.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { serveWith } from './express-server.js';
@@ -45,7 +46,7 @@ const models = [
 
 export const modelsContext = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
 
-const doors = [ollamaDoor, anthropicDoor];
+const doors = [ollamaDoor, anthropicDoor, openAiDoor];
 
 export interface DoorOptions {
   /** Handlers that run before the API, like the checks of the service. */

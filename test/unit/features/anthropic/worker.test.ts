@@ -17,11 +17,6 @@ describe('Errors in the form of Anthropic’s API', () => {
     expect([isInForm('/v1/models'), isInForm('/v1/files'), isInForm('/messages')]).toEqual([false, false, false]);
   });
 
-  it('are not sent at paths that only OpenAI’s API has, because a gateway may add the version to all requests', () => {
-    for (const path of ['/v1/chat/completions', '/v1/batches', '/v1/embeddings'])
-      expect([path, isInForm(path, version)]).toEqual([path, false]);
-  });
-
   it.each([
     ['overloaded', 529, 'overloaded_error'],
     ['quota', 429, 'rate_limit_error'],

@@ -1,14 +1,18 @@
 import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
-import { findDoor } from '../../../../src/worker/api/doors.js';
+import { openAiDoor } from '../../../../src/features/openai/worker.js';
+import { findDoor, formFor, hasForm, noSuchDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
+import type { Door } from '../../../../src/worker/features/feature.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { request } from '../../../support/clients/raw-http.js';
 import { answerOf } from '../../../support/doors/express-server.js';
 
 const told: Handler = (req, res) => void res.json({ url: req.url });
 
+const doors = [ollamaDoor, anthropicDoor, openAiDoor];
+
 async function urlFor(target: string, headers: readonly string[] = []): Promise<unknown> {
-  return (await answerOf([findDoor([ollamaDoor, anthropicDoor]), told], request(`POST ${target}`, headers))).body.url;
+  return (await answerOf([findDoor(doors), told], request(`POST ${target}`, headers))).body.url;
 }
 
 describe('A path', () => {
@@ -61,5 +65,43 @@ describe('A path', () => {
   it('with many slashes is processed quickly', async () => {
     for (const path of [`/v1${'/'.repeat(8000)}x`, `/${'/'.repeat(8000)}x${'/'.repeat(7000)}y`])
       expect(await urlFor(path)).toEqual(expect.any(String));
+  });
+});
+
+describe('The API of a request', () => {
+  const version = 'anthropic-version: 2023-06-01';
+  const refuse = noSuchDoor({ doors, routes: [] });
+
+  /** Returns whether the error of a request has the form of Anthropic's API. */
+  async function isAnthropic(path: string, headers: readonly string[] = []): Promise<boolean> {
+    const { body } = await answerOf([speakAsClient(doors), refuse], request(`POST ${path}`, headers));
+    return (body as { readonly type?: string }).type === 'error';
+  }
+
+  it('is the one that its headers name, at a path that several APIs have', async () => {
+    for (const path of ['/v1/models', '/v1/files', '/v1/no-such-path'])
+      expect([path, await isAnthropic(path, [version]), await isAnthropic(path)]).toEqual([path, true, false]);
+    expect(await isAnthropic('/v1/messages')).toBe(true);
+  });
+
+  it('is the only one that has its path, because a gateway may add headers to all requests', async () => {
+    for (const path of ['/v1/chat/completions', '/v1/batches', '/v1/embeddings'])
+      expect([path, await isAnthropic(path, [version])]).toEqual([path, false]);
+  });
+});
+
+describe('Bodies at a path that several APIs have', () => {
+  const req = { path: '/v1/files', headers: {} } as Parameters<typeof formFor>[0];
+  const files = (door: Door) => door.files;
+
+  it('have the form of the API of the request', () => {
+    const named = { ...req, headers: { 'anthropic-version': '2023-06-01' } } as unknown as typeof req;
+    expect(formFor(named, [anthropicDoor, openAiDoor], 'files')).toBe(files(anthropicDoor));
+    expect(formFor(req, [anthropicDoor, openAiDoor], 'files')).toBe(files(openAiDoor));
+  });
+
+  it('have the form of another API if that of the request is not there', () => {
+    expect(formFor(req, [anthropicDoor, ollamaDoor], 'files')).toBe(files(anthropicDoor));
+    expect([hasForm([anthropicDoor], 'models'), hasForm([ollamaDoor], 'models')]).toEqual([true, false]);
   });
 });

@@ -1,10 +1,10 @@
 import { array, assert, asyncProperty, integer, string } from 'fast-check';
-import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
+import { batchLines } from '../../../support/doors/batch-lines.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone, jobFailed, plainForm } from '../../../support/jobs/job-records.js';
@@ -46,14 +46,7 @@ async function toldAfter(
     yield* events;
   });
   const [id = 0, thoughts = 0] = String(after).split('-').map(Number);
-  await sendJobEvents(
-    { primary: primary.asPrimary, batchLines: { messages: messageBatchLines } },
-    job,
-    { id, thoughts },
-    out,
-    'a',
-    never,
-  );
+  await sendJobEvents({ primary: primary.asPrimary, batchLines }, job, { id, thoughts }, out, 'a', never);
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 

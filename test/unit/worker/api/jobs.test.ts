@@ -1,5 +1,4 @@
 import { connect } from 'node:net';
-import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { orAborted } from '../../../../src/shared/async.js';
 import type { JobView } from '../../../../src/shared/background.js';
 import { systemClock } from '../../../../src/shared/clock.js';
@@ -10,6 +9,7 @@ import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, RawConnection, request } from '../../../support/clients/raw-http.js';
+import { batchLines } from '../../../support/doors/batch-lines.js';
 import { answerOf, asHolder, serveWith } from '../../../support/doors/express-server.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
@@ -46,14 +46,11 @@ async function list(query: string, page: object | null, ...checks: Handler[]) {
 /** Requests the job that the primary has. */
 function shown(job: JobView | Error, answers: object = {}, ...headers: string[]) {
   const primary = new FakePrimary({ job, ...answers });
-  return answerOf(
-    [atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, batchLines: { messages: messageBatchLines } })],
-    headers,
-  );
+  return answerOf([atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, batchLines })], headers);
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
-  const parts = { primary: primary.asPrimary, batchLines: { messages: messageBatchLines }, clock: systemClock };
+  const parts = { primary: primary.asPrimary, batchLines, clock: systemClock };
   return {
     job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(parts)]),
     events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),
@@ -140,6 +137,12 @@ describe('A background job', () => {
     const { body } = await shown(backgroundView(), { jobAnswer }, 'X-Request-Id: mine');
     const result = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
     expect(body).toMatchObject({ ...listed, result, request_id: 'mine' });
+  });
+
+  it('of an API that the service no longer has is not found', async () => {
+    const form = { route: '/gone', model: 'eliza', isStructured: false };
+    const { status, body } = await shown(backgroundView({ form }), { jobAnswer });
+    expect([status, body.message]).toEqual([404, 'this service no longer has the API of the job']);
   });
 
   it('of /v1/responses shows the answer in that format', async () => {

@@ -1,8 +1,8 @@
-import { messageBatchLines } from '../../../../src/features/anthropic/batch-lines.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { BatchApi } from '../../../../src/shared/files.js';
 import { lineHandlers } from '../../../../src/worker/batches/lines.js';
 import { FileReferences } from '../../../../src/worker/jobs/file-references.js';
+import { batchLines } from '../../../support/doors/batch-lines.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
@@ -32,7 +32,7 @@ function handlersWith(answers: Readonly<Record<string, unknown>> = {}, file: str
       files: new FileReferences(primary.asPrimary, () => limitBytes),
       documents: documentInspector(),
       limitBytes,
-      batchLines: { messages: messageBatchLines },
+      batchLines,
       onDefect: (error) => defects.push(error),
     })),
   };
@@ -161,15 +161,15 @@ describe('A line of a batch', () => {
 });
 
 describe('The result of a line', () => {
-  const routes = { chat: openAi(), responses: '/v1/responses', messages: '/v1/messages' } as const;
-
-  function openAi() {
-    return '/v1/chat/completions' as const;
-  }
+  const routes = new Map([
+    ['chat', '/v1/chat/completions'],
+    ['responses', '/v1/responses'],
+    ['messages', '/v1/messages'],
+  ]);
 
   function endedBy(api: BatchApi, status: string, failure: object | null = null, end = jobDone({ text: null })) {
     const line = { customId: 'a', ignored: ['seed'], isLegacyCall: false };
-    const form = { route: routes[api], model: 'default', isStructured: false, line };
+    const form = { route: routes.get(api) ?? '', model: 'default', isStructured: false, line };
     const job = { id: 'j1', requestId: 'r1', status, form, failure, createdAt: 1000, startedAt: 1000, endedAt: 2000 };
     const jobAnswer = ({ from }: { readonly from: number }) => ({
       text: 'Hello "you"'.slice(from),

@@ -1,6 +1,7 @@
 import type { Express } from 'express';
 import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
+import { openAiDoor } from '../../../../src/features/openai/worker.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { addressOf, isAccepted, trustProxies } from '../../../../src/worker/access/authenticate.js';
 import { findDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
@@ -74,7 +75,7 @@ async function processorMs(server: ExpressServer, header: string): Promise<numbe
 }
 
 describe('No header takes a worker long', () => {
-  const doors = [ollamaDoor, anthropicDoor];
+  const doors = [ollamaDoor, anthropicDoor, openAiDoor];
   let server: ExpressServer;
   beforeAll(async () => {
     server = await serveWith([behindProxy, findDoor(doors), speakAsClient(doors), versionGuard, readAll]);

@@ -3,11 +3,11 @@ import {
   parseCountedMessages,
   parseMessages,
 } from '../../../../src/features/anthropic/messages-request.js';
+import { chatCompletionRequest, parseChat } from '../../../../src/features/openai/chat-request.js';
+import { responsesRequest } from '../../../../src/features/openai/responses-input.js';
+import { parseResponses } from '../../../../src/features/openai/responses-request.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
 import { check } from '../../../../src/worker/http/body.js';
-import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
-import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
-import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
 import { assistant, user } from '../../../support/doors/sdk-messages.js';
 
 const hi = [user('Hi')];

@@ -1,7 +1,7 @@
+import { responseFiles } from '../../../../src/features/openai/responses-input.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { FileReferences } from '../../../../src/worker/jobs/file-references.js';
-import { responseFiles } from '../../../../src/worker/openai/responses-input.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 import { always, answerEvents, begun, sdkDoor } from '../../../support/doors/sdk-door.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';

@@ -1,0 +1,261 @@
+import { z } from 'zod';
+import { switchQuery } from '../../shared/api/jobs.js';
+import type { JobStatus, JobView } from '../../shared/background.js';
+import type { Clock } from '../../shared/clock.js';
+import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
+import type { JobEnd } from '../../shared/job.js';
+import { EventStream } from '../../worker/http/event-stream.js';
+import type { Primary, Reply } from '../../worker/http/exchange.js';
+import { publicCodeOf, type SentBody, untilGone, workerLeaves } from '../../worker/http/responses.js';
+import {
+  type CompletedAnswer,
+  eventIn,
+  type Opening,
+  type Search,
+  type StreamFormat,
+} from '../../worker/jobs/answer-format.js';
+import { formOf, storedBody } from '../../worker/jobs/background.js';
+import { follow } from '../../worker/jobs/run-job.js';
+import { frameOf, openResponse, type ResponseFrame, ResponseStream, responseFormat } from './responses-answer.js';
+import { type Repeated, repeatedOf } from './responses-repeated.js';
+import { SteadyPieces } from './steady-pieces.js';
+
+/** Responses of background jobs, and the streams of their events. */
+
+export const streamQuery = switchQuery.meta({
+  description: 'The events of a background response, until it ends. Each event always has the same `sequence_number`.',
+});
+export const startingAfterQuery = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be the sequence_number of an event')
+  .meta({ description: 'The `sequence_number` of the last event that you have; needs `stream=true`.' });
+
+const statusOf = {
+  queued: 'queued',
+  running: 'in_progress',
+  succeeded: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const satisfies Record<JobStatus, string>;
+
+/** Returns a function that writes the body of a background job that has succeeded. */
+export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
+  const form = responseFormat(frameOfJob(job));
+  const background = job.form?.line === undefined;
+  return (answer) => ({ ...form.body({ ...answer, requestId: job.id }), background });
+}
+
+/** Returns the response of a background job that has no answer (yet). */
+export function unfinished(job: JobView): object {
+  const { status, failure } = job;
+  const response = openResponse(openingOf(job), frameOfJob(job), statusOf[status]);
+  if (failure === null) return response;
+  return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };
+}
+
+export function secondsOf(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
+function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
+  // Jobs of earlier versions were stored without the repeated fields.
+  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({});
+  return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
+}
+
+function openingOf(job: JobView): Opening {
+  const { model, tools: forms = {}, hasTools = false, hasThoughts = false } = formOf(job);
+  return { requestId: job.id, model: model ?? '', forms, hasTools, hasThoughts };
+}
+
+/** Output whose text is split into pieces. */
+type PieceKind = 'text' | 'call' | 'thought';
+
+/**
+ * Events of a background response, which depend only on the stored events of its job. Therefore each event has the same
+ * number for all readers, also later and on another host.
+ */
+class BackgroundStream implements StreamFormat {
+  readonly #stream: ResponseStream;
+  readonly #pieces = new SteadyPieces();
+  #kind: PieceKind = 'text';
+  readonly #job: JobView;
+  #endedAt: number | null;
+
+  /** `after`: number of the last event that the reader has; events up to it are empty. */
+  constructor(job: JobView, after: number) {
+    this.#job = job;
+    this.#endedAt = job.endedAt;
+    const completedAt = () => secondsOf(this.#endedAt ?? job.createdAt);
+    this.#stream = new ResponseStream(openingOf(job), { ...frameOfJob(job), completedAt }, { after });
+  }
+
+  /** Number of events so far, including empty ones. */
+  get count(): number {
+    return this.#stream.count;
+  }
+
+  begin(): string {
+    return this.#stream.begin();
+  }
+
+  queued(position: number): string {
+    return this.#stream.queued(position);
+  }
+
+  started(): string {
+    return this.#stream.started();
+  }
+
+  delta(text: string): string {
+    return this.#add('text', text);
+  }
+
+  callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
+    return this.#flush() + this.#stream.callStart(call);
+  }
+
+  callDelta(text: string): string {
+    return this.#add('call', text);
+  }
+
+  thoughtDelta(text: string): string {
+    return this.#add('thought', text);
+  }
+
+  thoughtEnd(): string {
+    return this.#flush() + this.#stream.thoughtEnd();
+  }
+
+  search(search: Search): string {
+    return this.#flush() + this.#stream.search(search);
+  }
+
+  /** Ends the output, before the events of the end. `endedAt`: time of the end, in milliseconds since the epoch. */
+  endOutput(endedAt: number | null): string {
+    this.#endedAt = endedAt;
+    return this.#flush();
+  }
+
+  end(answer: CompletedAnswer): string {
+    return this.#stream.end(answer);
+  }
+
+  failure(error: RelayError): string {
+    return this.#stream.failure(error);
+  }
+
+  /** Ends the response of a cancelled job as `GET` shows it, because the API has no event for this. */
+  cancelled(): string {
+    return this.#stream.event('response.failed', {
+      response: openResponse(openingOf(this.#job), frameOfJob(this.#job), 'cancelled'),
+    });
+  }
+
+  /** Gives the following events higher numbers than this one. */
+  skipTo(number: number): void {
+    this.#stream.skipTo(number);
+  }
+
+  #add(kind: PieceKind, text: string): string {
+    const remainder = kind === this.#kind ? '' : this.#flush();
+    this.#kind = kind;
+    return remainder + [...this.#pieces.add(text)].map((piece) => this.#write(piece)).join('');
+  }
+
+  #flush(): string {
+    const remainder = this.#pieces.flush();
+    return remainder === '' ? '' : this.#write(remainder);
+  }
+
+  #write(piece: string): string {
+    if (this.#kind === 'text') return this.#stream.delta(piece);
+    return this.#kind === 'call' ? this.#stream.callDelta(piece) : this.#stream.thoughtDelta(piece);
+  }
+}
+
+export interface ResponseStreamParts {
+  readonly primary: Primary;
+  readonly clock: Clock;
+  /** Aborted when this worker is about to exit. */
+  readonly closing: AbortSignal;
+}
+
+/**
+ * Streams the events of a background response after the number `after`, until the response ends. The stream stops
+ * without an end when this worker exits. Rejects with `validation_error` if `after` is beyond the last event.
+ */
+export async function streamResponse(
+  { primary, clock, closing }: ResponseStreamParts,
+  res: Reply,
+  job: JobView,
+  after: number,
+): Promise<void> {
+  using out = new EventStream(res, clock);
+  if (res.req.method === 'HEAD') {
+    out.begin();
+    return out.end();
+  }
+  using caller = untilGone(res, job.endedAt === null ? closing : undefined);
+  const reader = new ResponseReader(primary, job, after, res.locals.client);
+  try {
+    await reader.read(out, caller.signal);
+  } catch (error) {
+    if (error !== workerLeaves || res.writableNeedDrain) throw error;
+  }
+  out.begin(); // a reader that has all events gets none
+  out.end();
+}
+
+/** Reads the events of a background job, and writes the events of its response. */
+class ResponseReader {
+  readonly #primary: Primary;
+  readonly #job: JobView;
+  readonly #after: number;
+  readonly #client: string;
+  readonly #stream: BackgroundStream;
+
+  constructor(primary: Primary, job: JobView, after: number, client: string) {
+    this.#primary = primary;
+    this.#job = job;
+    this.#after = after;
+    this.#client = client;
+    this.#stream = new BackgroundStream(job, after);
+  }
+
+  async read(out: EventStream, signal: AbortSignal): Promise<void> {
+    const key = { id: this.#job.id, client: this.#client };
+    await this.#write(out, this.#stream.begin(), signal);
+    const { tools } = formOf(this.#job);
+    const end = await follow(this.#primary.stream('jobEvents', key, signal), (event) =>
+      this.#write(out, eventIn(this.#stream, event, tools), signal),
+    );
+    if (end === null) return;
+    const last = await this.#endOf(end);
+    if (this.#after >= this.#stream.count) throw beyondEnd(this.#stream.count - 1);
+    await out.writeLast(last, signal);
+  }
+
+  /** Writes events. Sends no headers before the event `after`, because this number may be wrong. */
+  async #write(out: EventStream, events: string, signal: AbortSignal): Promise<void> {
+    if (this.#stream.count > this.#after) await out.write(events, signal);
+  }
+
+  async #endOf(end: JobEnd): Promise<SentBody | string> {
+    const stream = this.#stream;
+    if (end.outcome === 'cancelled') return stream.endOutput(null) + stream.cancelled();
+    if (end.outcome !== 'ok') {
+      const remainder = stream.endOutput(null);
+      // The host died with the events that it had sent: the reader may have more of them than were stored.
+      if (end.failure.reason === 'host_lost') stream.skipTo(this.#after + 1);
+      return remainder + stream.failure(fromWire(end.failure));
+    }
+    const { endedAt } = await this.#primary.call('job', { id: this.#job.id, client: this.#client });
+    const remainder = stream.endOutput(endedAt);
+    return storedBody(this.#primary, this.#job, this.#client, (answer) => remainder + stream.end(answer));
+  }
+}
+
+function beyondEnd(last: number): RelayError {
+  return invalid('starting_after', `is beyond the last event of this response, which has the number ${last}`);
+}
