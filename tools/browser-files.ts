@@ -1,5 +1,6 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
+import { codeTable, reasonTable } from '../src/shared/tables/errors.js';
 
 /** Languages whose code the console highlights. */
 const grammars = 'bash c cpp csharp css diff go java javascript json php python ruby rust sql typescript xml yaml'
@@ -33,6 +34,9 @@ function packageOf(file: string): string {
   return file.split('/', file.startsWith('@') ? 2 : 1).join('/');
 }
 
+/** Tables that the console shares with the service. It imports them from `base/tables.mjs`. */
+const tables: Readonly<Record<string, object>> = { codeTable, reasonTable };
+
 /** Copies the modules, and the licences of their packages, into the folder of the built console. */
 export async function copyBrowserFiles(root: string, consoleFolder: string): Promise<void> {
   const target = join(consoleFolder, 'packages');
@@ -49,6 +53,8 @@ export async function copyBrowserFiles(root: string, consoleFolder: string): Pro
   await writeMathStyles(root, join(consoleFolder, 'math.css'));
   await copyFile(join(root, 'node_modules', 'temml/dist/Temml.woff2'), join(consoleFolder, 'primes.woff2'));
   await replaceImports(consoleFolder);
+  const exported = Object.entries(tables).map(([name, table]) => `export const ${name} = ${JSON.stringify(table)};\n`);
+  await writeFile(join(consoleFolder, 'base', 'tables.mjs'), exported.join(''));
 }
 
 /** Alphabets of formulas, as first and last code point: italic with Greek, bold, script, Fraktur, double-struck. */

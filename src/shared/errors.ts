@@ -1,59 +1,25 @@
 import { z } from 'zod';
-
-/** All codes of error bodies, with their HTTP statuses. The public contract has no other codes. */
-export const httpStatusOf = {
-  validation_error: 400,
-  unauthorized: 401,
-  forbidden: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  idempotency_in_progress: 409,
-  payload_too_large: 413,
-  idempotency_mismatch: 422,
-  rate_limited: 429,
-  concurrency_limited: 429,
-  cli_error: 500,
-  spawn_error: 500,
-  internal_error: 500,
-  shutting_down: 503,
-  store_unavailable: 503,
-  queue_timeout: 504,
-  timeout: 504,
-} as const;
+import { cliReasonTable, codeTable, reasonTable } from './tables/errors.js';
 
 /** Error code that clients can get. */
-export type PublicCode = keyof typeof httpStatusOf;
-export const publicCodes = Object.keys(httpStatusOf) as [PublicCode, ...PublicCode[]];
+export type PublicCode = keyof typeof codeTable;
+export const publicCodes = Object.keys(codeTable) as [PublicCode, ...PublicCode[]];
+
+export const httpStatusOf = Object.fromEntries(publicCodes.map((code) => [code, codeTable[code].status])) as {
+  readonly [Code in PublicCode]: (typeof codeTable)[Code]['status'];
+};
 
 /** `cancelled` is never sent, because the client has disconnected. */
 export const errorCodes = [...publicCodes, 'cancelled'] as const;
 export type ErrorCode = PublicCode | 'cancelled';
 
-/** Reasons of a model CLI's failure, if they are known. */
-export const cliReasons = [
-  'auth',
-  'quota',
-  'overloaded',
-  'prompt_too_long',
-  'model_unknown',
-  'request_refused',
-  'output_too_large',
-  'schema_mismatch',
-  'empty_answer',
-  'answer_broken',
-  'refused',
-  'host_lost',
-  'crashed',
-  'other',
-] as const;
-export type CliReason = (typeof cliReasons)[number];
+/** Reason of a model CLI's failure, if it is known. */
+export type CliReason = keyof typeof cliReasonTable;
+export const cliReasons = Object.keys(cliReasonTable) as [CliReason, ...CliReason[]];
 
-/**
- * Values of `reason` in an error body: for `cli_error`, for the 400 of an unusable conversation, for the 404 of an
- * unknown response that a request continues, or for the 429 of an exhausted budget.
- */
-export const errorReasons = [...cliReasons, 'conversation_unknown', 'previous_response_not_found', 'budget'] as const;
-export type ErrorReason = (typeof errorReasons)[number];
+/** Value of `reason` in an error body. */
+export type ErrorReason = keyof typeof reasonTable;
+export const errorReasons = Object.keys(reasonTable) as [ErrorReason, ...ErrorReason[]];
 
 /**
  * Refusal because of an exhausted quota: of the whole account, or of one model. `resetsAt` is in milliseconds since the

@@ -144,13 +144,13 @@ describe('The imports', () => {
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
   });
 
-  it('separate the browser code, which only imports the types of the API', () => {
+  it('separate the browser code, which only imports types of the API and of its tables', () => {
     const isForBrowsers = isIn('console');
     const leaves = (source: Source, target: string, isType: boolean) =>
       isForBrowsers(source) &&
       !target.startsWith('src/console/') &&
       !browserPackages.includes(packageOf(target)) &&
-      !(isType && target.startsWith('src/shared/api/'));
+      !(isType && /^src\/shared\/(?:api|tables)\//.test(target));
     const enters = (source: Source, target: string) => !isForBrowsers(source) && target.startsWith('src/console/');
     expect(importsThat((source, target, isType) => leaves(source, target, isType) || enters(source, target))).toEqual(
       [],

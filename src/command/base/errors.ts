@@ -1,5 +1,6 @@
 import type { ErrorBody } from '../../shared/api/error.js';
-import { cliReasons, type PublicCode, publicCodes } from '../../shared/errors.js';
+import { type CliReason, cliReasons, type PublicCode, publicCodes } from '../../shared/errors.js';
+import { codeTable, reasonTable } from '../../shared/tables/errors.js';
 
 /** Exit codes for scripts. From 64 to 78 they follow sysexits.h. */
 export const exitCodes = {
@@ -20,25 +21,9 @@ export const exitCodes = {
   brokenPipe: 141,
 } as const;
 
-export const exitCodeOfError = {
-  validation_error: exitCodes.refused,
-  payload_too_large: exitCodes.refused,
-  not_found: exitCodes.refused,
-  method_not_allowed: exitCodes.protocol,
-  unauthorized: exitCodes.notAllowed,
-  forbidden: exitCodes.notAllowed,
-  rate_limited: exitCodes.tryLater,
-  concurrency_limited: exitCodes.tryLater,
-  shutting_down: exitCodes.tryLater,
-  store_unavailable: exitCodes.tryLater,
-  queue_timeout: exitCodes.tryLater,
-  idempotency_in_progress: exitCodes.tryLater,
-  idempotency_mismatch: exitCodes.refused,
-  timeout: exitCodes.failed,
-  cli_error: exitCodes.failed,
-  spawn_error: exitCodes.unavailable,
-  internal_error: exitCodes.internal,
-} as const satisfies Record<PublicCode, number>;
+export function exitCodeOfError(code: PublicCode): number {
+  return exitCodes[codeTable[code].exit];
+}
 
 /** Error that ends the command with a message for the user and an exit code for scripts. */
 export class CommandError extends Error {
@@ -65,7 +50,7 @@ export class ServiceError extends CommandError {
   readonly body: ErrorBody;
 
   constructor(body: ErrorBody) {
-    super(exitCodeOfError[body.error], messageFor(body));
+    super(exitCodeOfError(body.error), messageFor(body));
     this.body = body;
   }
 
@@ -79,25 +64,21 @@ export class ServiceError extends CommandError {
   }
 }
 
-/** Error codes of OpenAI's API that stand for a reason of `cli_error`. */
-const reasonsOf: Readonly<Record<string, ErrorBody['reason']>> = {
-  insufficient_quota: 'quota',
-  context_length_exceeded: 'prompt_too_long',
-  model_not_found: 'model_unknown',
-};
+/** Returns the reason of `cli_error` for which OpenAI's API has this code. */
+function reasonOf(code: unknown): CliReason {
+  return cliReasons.find((known) => known === code || reasonTable[known].foreignCode === code) ?? 'other';
+}
 
 /** Converts an error of OpenAI's API to the service's native format; null for any other body. */
 export function openAiError(body: unknown, retryAfterSeconds?: number): ErrorBody | null {
   const { message, code } = Object(Object(body).error);
   if (typeof message !== 'string') return null;
   const publicCode = publicCodes.find((known) => known === code);
-  const reason =
-    publicCode === undefined ? (cliReasons.find((known) => known === code) ?? reasonsOf[code] ?? 'other') : null;
   return {
     error: publicCode ?? 'cli_error',
     message,
     request_id: '',
-    ...(reason !== null && { reason }),
+    ...(publicCode === undefined && { reason: reasonOf(code) }),
     ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
   };
 }
@@ -111,18 +92,21 @@ function messageFor(body: ErrorBody): string {
   const { error, reason, message, retry_after_seconds: seconds, request_id: id } = body;
   const serviceFailures: readonly number[] = [exitCodes.internal, exitCodes.failed, exitCodes.unavailable];
   const wait = seconds === undefined ? '' : ` (try again in ${seconds} s)`;
-  const reference = serviceFailures.includes(exitCodeOfError[error]) ? ` (request ${id})` : '';
+  const reference = serviceFailures.includes(exitCodeOfError(error)) ? ` (request ${id})` : '';
   const code = reason === undefined ? error : `${error} (${reason})`;
   return `${code}: ${message}${wait}${reference}${hintFor(body)}`;
 }
 
 const keyHint = 'Set the key with "prompt-relay login", --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
-const modelHint = '"prompt-relay models" lists the models.';
-const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
+const hints = {
+  models: '"prompt-relay models" lists the models.',
+  check: 'On the machine of the service, "prompt-relay check" shows what the model CLI says.',
+} as const;
 
 /** Returns advice for the user, or an empty string if the message suffices. */
 function hintFor({ error, reason, message, details }: ErrorBody): string {
   if (error === 'unauthorized') return message.includes('MODEL_API_KEY') ? '' : `\n${keyHint}`;
-  if (reason === 'model_unknown' || details?.some(({ path }) => path === 'model')) return `\n${modelHint}`;
-  return error === 'spawn_error' || reason === 'auth' ? `\n${cliHint}` : '';
+  if (details?.some(({ path }) => path === 'model')) return `\n${hints.models}`;
+  const advice = error === 'spawn_error' ? 'check' : reason && reasonTable[reason].advice;
+  return advice === undefined ? '' : `\n${hints[advice]}`;
 }

@@ -61,7 +61,7 @@ export const store: Command = {
         throw new CommandError(exitCodes.config, `store: ${error.message.replace('MODEL_API_STORE: ', '')}`);
       }
       if (!(error instanceof RelayError) || error.code === 'cancelled') throw error;
-      throw new CommandError(exitCodeOfError[error.code], error.message);
+      throw new CommandError(exitCodeOfError(error.code), error.message);
     }
   },
 };

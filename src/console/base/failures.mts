@@ -1,5 +1,6 @@
 import type { ErrorBody } from '../../shared/api/error.js';
 import { countText, hourText, timeText } from './format.mjs';
+import { codeTable, reasonTable } from './tables.mjs';
 
 /** Error that the server reports, as a response or as an event of a stream. */
 export class ApiError extends Error {
@@ -34,32 +35,13 @@ export function asError(thrown: unknown): Error {
 
 const errorCodeOf = (error: Error) => (error instanceof ApiError ? error.body?.error : undefined);
 
-/** Titles of error notices by error code, shown above the service's message. */
-const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
-  validation_error: 'Invalid request',
-  unauthorized: 'API key required',
-  forbidden: 'Not allowed',
-  not_found: 'Not found',
-  payload_too_large: 'Too large to send',
-  idempotency_in_progress: 'This request is already running',
-  rate_limited: 'Too many requests',
-  concurrency_limited: 'The queue is full',
-  cli_error: 'The model did not answer',
-  spawn_error: 'The model CLI does not start',
-  shutting_down: 'The service is shutting down',
-  store_unavailable: 'The service cannot save this',
-  queue_timeout: 'Waited too long in the queue',
-  timeout: 'The answer took too long',
-  internal_error: 'Internal error',
-};
-
 /** Returns the title of an error. `hasText`: a part of the answer is shown above it. */
 export function titleOf(error: Error, hasText = false): string {
   if (error instanceof ServerGone) return 'The service does not answer';
   const code = errorCodeOf(error);
   if (isOwnLimit(error)) return 'Limit reached';
   if (code === 'cli_error' && hasText) return 'The answer was cut off';
-  return (code && titles[code]) ?? 'Failed';
+  return (code && codeTable[code]?.title) ?? 'Failed';
 }
 
 /** Whether a limit of this client refuses the request: a budget, or the limit of its waiting jobs. */
@@ -116,26 +98,11 @@ export function withoutVariables(sentence: string): string {
     .replace(/MODEL_API_\w+/g, 'a setting of the service');
 }
 
-/** Error codes for which the same request may succeed later. */
-const passing: readonly string[] = [
-  'rate_limited',
-  'concurrency_limited',
-  'cli_error',
-  'spawn_error',
-  'internal_error',
-  'shutting_down',
-  'store_unavailable',
-  'idempotency_in_progress',
-  'queue_timeout',
-  'timeout',
-  'unauthorized',
-] satisfies ErrorBody['error'][];
-
 /** Whether the same request may succeed when it is sent again. */
 export function mayPass(error: Error): boolean {
   if (error instanceof ServerGone) return true;
   if (!(error instanceof ApiError)) return false;
-  const reason = error.body?.reason;
-  if (reason === 'prompt_too_long' || reason === 'model_unknown') return false;
-  return error.body === null || passing.includes(error.body.error);
+  if (error.body === null) return true;
+  const { error: code, reason } = error.body;
+  return (reason && reasonTable[reason]?.mayPass) ?? codeTable[code]?.mayPass ?? false;
 }

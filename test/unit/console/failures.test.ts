@@ -3,6 +3,7 @@ import { consolePart } from '../../support/clients/console-parts.js';
 interface FailuresPart {
   readonly ApiError: new (status: number, body: object) => Error;
   titleOf(error: Error, hasText?: boolean): string;
+  mayPass(error: Error): boolean;
   withoutVariables(sentence: string): string;
   sentenceOf(error: { readonly message: string }, now: number): string;
 }
@@ -14,6 +15,20 @@ describe('The title of a failed answer', () => {
     const { ApiError, titleOf } = await part;
     const error = new ApiError(500, { error: 'cli_error', message: 'the program has exited' });
     expect([titleOf(error), titleOf(error, true)]).toEqual(['The model did not answer', 'The answer was cut off']);
+  });
+});
+
+describe('An error of the service', () => {
+  it.each<[object, string, boolean]>([
+    [{ error: 'rate_limited' }, 'Too many requests', true],
+    [{ error: 'payload_too_large' }, 'Too large to send', false],
+    [{ error: 'cli_error', reason: 'crashed' }, 'The model did not answer', true],
+    [{ error: 'cli_error', reason: 'model_unknown' }, 'The model did not answer', false],
+    [{ error: 'of_a_newer_service', reason: 'new' }, 'Failed', false],
+  ])('has a title, and can be repeated if that may help: %j', async (body, title, isRepeatable) => {
+    const { ApiError, titleOf, mayPass } = await part;
+    const error = new ApiError(500, { message: 'm', ...body });
+    expect([titleOf(error), mayPass(error)]).toEqual([title, isRepeatable]);
   });
 });
 
