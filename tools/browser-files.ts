@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
 import { codeTable, reasonTable } from '../src/shared/tables/errors.js';
+import { usageFigures } from '../src/shared/tables/usage-figures.js';
 
 /** Languages whose code the console highlights. */
 const grammars = 'bash c cpp csharp css diff go java javascript json php python ruby rust sql typescript xml yaml'
@@ -35,7 +36,7 @@ function packageOf(file: string): string {
 }
 
 /** Tables that the console shares with the service. It imports them from `base/tables.mjs`. */
-const tables: Readonly<Record<string, object>> = { codeTable, reasonTable };
+const tables: Readonly<Record<string, object>> = { codeTable, reasonTable, usageFigures };
 
 /** Copies the modules, and the licences of their packages, into the folder of the built console. */
 export async function copyBrowserFiles(root: string, consoleFolder: string): Promise<void> {

@@ -1,6 +1,7 @@
 import {
   type BudgetAmount,
   defaultGroups,
+  figureIn,
   groupsForm,
   monthQuery,
   periodForm,
@@ -13,6 +14,7 @@ import {
   usageReport,
 } from '../../shared/api/usage.js';
 import { jobCounts, usageCsv } from '../../shared/api/usage-csv.js';
+import { usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
@@ -87,10 +89,7 @@ function dayOf(value: string | undefined, flag: string, end: 'first' | 'last'): 
   return day;
 }
 
-const figureNames = [
-  ...['jobs', 'failed', 'cancelled', 'refused'],
-  ...['tokens in', 'cached', 'cache write', 'tokens out', 'searches', 'cost', 'model time'],
-];
+const figureTitles = ['jobs', 'failed', 'cancelled', ...usageFigureNames.map((name) => usageFigures[name].title)];
 
 function renderUsage(
   { usage: rows, budgets = [] }: UsageReport,
@@ -98,7 +97,7 @@ function renderUsage(
   nothing: string,
   paint: Paint,
 ): string[] {
-  const head = [...groups, ...figureNames];
+  const head = [...groups, ...figureTitles];
   const [heading = '', ...lines] = alignColumns([head, ...rows.map((row) => cellsOf(row, groups))]);
   const usageLines = rows.length === 0 ? [nothing] : [paint.dim(heading), ...lines];
   if (budgets.length === 0) return usageLines;
@@ -120,15 +119,18 @@ function budgetCells(client: string, { period, resets_at: until }: BudgetAmount,
 
 /** Returns the cells of a row. Names come from the service, so their control characters are escaped. */
 function cellsOf(row: UsageRow, groups: readonly UsageGroup[]): string[] {
-  const { kind, refused, tokens, web_searches: searches, cost_usd, model_seconds } = row;
+  const { kind } = row;
   const names = groups.map((group) => (group === 'client' && kind === 'other' ? 'all others' : (row[group] ?? '–')));
   const { all, failed, cancelled } = jobCounts(row);
-  const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
-  const counts = [all, failed, cancelled, refused, ...inputs, tokens.output, searches];
   return [
     ...names.map(escaped),
-    ...counts.map(formatNumber),
-    cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
-    formatDuration(model_seconds * 1000),
+    ...[all, failed, cancelled].map(formatNumber),
+    ...usageFigureNames.map((name) => figureCell(usageFigures[name].unit, figureIn(row, name))),
   ];
+}
+
+function figureCell(unit: 'count' | 'usd' | 'time', amount: number | null): string {
+  if (amount === null) return '–';
+  if (unit === 'usd') return `$${amount.toFixed(2)}`;
+  return unit === 'time' ? formatDuration(amount * 1000) : formatNumber(amount);
 }

@@ -1,4 +1,5 @@
 import type { codeTable as codes, reasonTable as reasons } from '../../shared/tables/errors.js';
+import type { usageFigures as figures } from '../../shared/tables/usage-figures.js';
 
 /**
  * Tables that the console shares with the service. The build writes them into `tables.mjs`. A newer service may send a
@@ -6,3 +7,4 @@ import type { codeTable as codes, reasonTable as reasons } from '../../shared/ta
  */
 export declare const codeTable: Partial<typeof codes>;
 export declare const reasonTable: Partial<typeof reasons>;
+export declare const usageFigures: typeof figures;

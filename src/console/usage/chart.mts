@@ -31,7 +31,7 @@ const measures: readonly [Measure, ...Measure[]] = [
   },
   {
     name: 'Tokens',
-    valuesOf: ({ input, output }) => [input + output, output],
+    valuesOf: ({ inputTokens, outputTokens }) => [inputTokens + outputTokens, outputTokens],
     ticks: countTicks,
     tickText: (value) => value.toLocaleString('en', { notation: 'compact' }),
     textOf: (all = 0, output = 0) => `${countText(all - output)} tokens in, ${countText(output)} out`,
@@ -39,7 +39,7 @@ const measures: readonly [Measure, ...Measure[]] = [
   },
   {
     name: 'Cost',
-    valuesOf: ({ cost }) => [cost ?? 0],
+    valuesOf: ({ costUsd }) => [costUsd ?? 0],
     ticks: centTicks,
     tickText: (value) => `$${value}`,
     textOf: (cost = 0) => costText(cost),
@@ -47,7 +47,7 @@ const measures: readonly [Measure, ...Measure[]] = [
   },
   {
     name: 'Model time',
-    valuesOf: ({ seconds }) => [1000 * seconds],
+    valuesOf: ({ modelMs }) => [modelMs],
     ticks: durationTicks,
     tickText: durationTickText,
     textOf: (ms = 0) => durationText(ms),

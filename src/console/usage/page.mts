@@ -6,12 +6,14 @@ import { ApiError } from '../base/failures.mjs';
 import { costText, countText, durationText } from '../base/format.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { saveFile } from '../base/save-file.mjs';
+import { usageFigures } from '../base/tables.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import { type SortableColumn, SortableTable } from '../ui/tables.mjs';
 import { TimeChart, timeText } from './chart.mjs';
 import {
   byGroup,
   byTime,
+  figureNames,
   type GroupUsage,
   lastMonths,
   type NameGroup,
@@ -176,18 +178,16 @@ function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   `;
 }
 
+const unitTexts = { count: countText, usd: costText, time: durationText } as const;
+
 /** Columns for every figure of the usage. */
 const usageColumns: readonly SortableColumn<UsageSum>[] = [
   numberColumn('Jobs', ({ jobs }) => jobs),
   numberColumn('Failed', ({ failed }) => failed),
-  numberColumn('Refused', ({ refused }) => refused),
-  numberColumn('Tokens in', ({ input }) => input),
-  numberColumn('Cached', ({ cached }) => cached),
-  numberColumn('Cache write', ({ cacheWrite }) => cacheWrite),
-  numberColumn('Tokens out', ({ output }) => output),
-  numberColumn('Searches', ({ searches }) => searches),
-  numberColumn('Cost', ({ cost }) => cost, costText),
-  numberColumn('Model time', ({ seconds }) => seconds, secondsText),
+  ...figureNames.map((name) => {
+    const { title, unit } = usageFigures[name];
+    return numberColumn(title.charAt(0).toUpperCase() + title.slice(1), (sum) => sum[name], unitTexts[unit]);
+  }),
 ];
 
 const groupTitles: Readonly<Record<NameGroup, string>> = { client: 'Client', model: 'Model', account: 'Account' };
@@ -244,8 +244,8 @@ function UsageBoard({ rows, period: { unit, times }, grouping: { title, groups }
 
 /** Shows the sums of the whole period. */
 function Totals({ sum }: { readonly sum: UsageSum }) {
-  const { jobs, failed, refused, input, cached, cacheWrite, output, cost, seconds } = sum;
-  const cache = `${countText(cached)} cached, ${countText(cacheWrite)} cache write`;
+  const { jobs, failed, refused, inputTokens: input, outputTokens: output, costUsd: cost, modelMs } = sum;
+  const cache = `${countText(sum.cachedTokens)} cached, ${countText(sum.cacheWriteTokens)} cache write`;
   const tiles = [
     ['Jobs', countText(jobs), `${countText(failed)} failed, ${countText(refused)} refused`],
     ['Tokens', countText(input + output), `${countText(input)} in (${cache}), ${countText(output)} out`],
@@ -254,7 +254,7 @@ function Totals({ sum }: { readonly sum: UsageSum }) {
       cost === null ? '–' : costText(cost),
       cost === null ? 'the model CLI reports none' : 'as the model CLI reports',
     ],
-    ['Model time', secondsText(seconds), 'total time jobs ran'],
+    ['Model time', durationText(modelMs), 'total time jobs ran'],
   ] as const;
   return html`<dl class="tiles">
     ${tiles.map(
@@ -288,8 +288,4 @@ function numberColumn(
     return value === null ? '–' : text(value);
   };
   return { title, isNumber: true, cell, key: (sum) => key(sum) ?? -1 };
-}
-
-function secondsText(seconds: number): string {
-  return durationText(1000 * seconds);
 }

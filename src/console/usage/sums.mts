@@ -1,56 +1,58 @@
 import type { UsageGroup, UsageRow } from '../../shared/api/usage.js';
+import { usageFigures } from '../base/tables.mjs';
+
+type FigureName = keyof typeof usageFigures;
+
+/** Sums of all figures. Times are in milliseconds. A cost is null if no row has one. */
+type FigureSums = {
+  readonly [N in FigureName]: (typeof usageFigures)[N]['unit'] extends 'usd' ? number | null : number;
+};
 
 /** Sum of rows of the usage. */
-export interface UsageSum {
+export type UsageSum = FigureSums & {
   readonly jobs: number;
   /** Jobs with an outcome other than `ok` and `cancelled`. */
   readonly failed: number;
-  readonly refused: number;
-  readonly input: number;
-  /** Input tokens that were read from the cache of the model. */
-  readonly cached: number;
-  /** Input tokens that were written to the cache of the model. */
-  readonly cacheWrite: number;
-  readonly output: number;
-  /** Number of web searches. */
-  readonly searches: number;
-  /** Cost in dollars; null if no row has a cost. */
-  readonly cost: number | null;
-  readonly seconds: number;
-}
+};
 
-const noTokens = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
-const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, ...noTokens, searches: 0, cost: null, seconds: 0 };
+export const figureNames = Object.keys(usageFigures) as readonly FigureName[];
+const noFigures = figuresBy((name) => (usageFigures[name].unit === 'usd' ? null : 0));
+const nothing: UsageSum = { jobs: 0, failed: 0, ...noFigures };
+
+function figuresBy(amountOf: (name: FigureName) => number | null): FigureSums {
+  return Object.fromEntries(figureNames.map((name) => [name, amountOf(name)])) as FigureSums;
+}
 
 export function sumOf(rows: readonly UsageRow[]): UsageSum {
   return rows.reduce(plus, nothing);
 }
 
 function plus(sum: UsageSum, row: UsageRow): UsageSum {
-  const { jobs, refused, tokens, web_searches: searches, cost_usd: cost, model_seconds: seconds } = row;
+  const { jobs } = row;
   const all = Object.values(jobs).reduce((count, ended) => count + ended, 0);
-  return {
-    jobs: sum.jobs + all,
-    failed: sum.failed + all - (jobs.ok ?? 0) - (jobs.cancelled ?? 0),
-    refused: sum.refused + refused,
-    input: sum.input + tokens.input,
-    cached: sum.cached + tokens.cached_input,
-    cacheWrite: sum.cacheWrite + tokens.cache_write,
-    output: sum.output + tokens.output,
-    searches: sum.searches + searches,
-    cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
-    seconds: sum.seconds + seconds,
-  };
+  const figures = figuresBy((name) => {
+    const amount = amountIn(row, name);
+    return amount === null ? sum[name] : (sum[name] ?? 0) + amount;
+  });
+  const failed = sum.failed + all - (jobs.ok ?? 0) - (jobs.cancelled ?? 0);
+  return { ...sum, ...figures, jobs: sum.jobs + all, failed };
+}
+
+function amountIn(row: UsageRow, name: FigureName): number | null {
+  const { group, field, unit } = usageFigures[name];
+  const fields: Readonly<Record<string, unknown>> = group === null ? row : row[group];
+  const amount = fields[field] as number | null;
+  return unit === 'time' && amount !== null ? 1000 * amount : amount;
 }
 
 /** Group by which the rows of a table are summed up. */
 export type NameGroup = Exclude<UsageGroup, 'day' | 'month'>;
 
-export interface GroupUsage extends UsageSum {
+export type GroupUsage = UsageSum & {
   /** A name for each group; null if it is unknown. */
   readonly names: readonly (string | null)[];
   readonly kind: UsageRow['kind'];
-}
+};
 
 /** Sums up the rows by the groups. A key, a user and an address of the same name are three clients. */
 export function byGroup(rows: readonly UsageRow[], groups: readonly NameGroup[]): GroupUsage[] {
@@ -65,9 +67,7 @@ export function byGroup(rows: readonly UsageRow[], groups: readonly NameGroup[])
 
 export type TimeUnit = 'day' | 'month';
 
-export interface TimeUsage extends UsageSum {
-  readonly at: string;
-}
+export type TimeUsage = UsageSum & { readonly at: string };
 
 /** Returns one entry for each of these days or months, also if nothing was used. */
 export function byTime(rows: readonly UsageRow[], unit: TimeUnit, times: readonly string[]): TimeUsage[] {

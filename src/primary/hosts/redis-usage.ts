@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
 import { outcomes } from '../../shared/job.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import {
+  amountsBy,
   dayOf,
   firstDay,
   isWithin,
   monthOf,
+  noAmounts,
   storedMonths,
   type UsageDelta,
   type UsageQuery,
@@ -22,10 +25,7 @@ const monthTtlMs = 25 * 31 * dayMs;
 const maxLateDays = 120;
 
 /** Names of the amounts in a row of the usage. */
-export const usedThings: readonly string[] = [
-  ...outcomes,
-  ...['refused', 'inputTokens', 'cachedTokens', 'cacheWriteTokens', 'outputTokens', 'searches', 'modelMs', 'costUsd'],
-];
+export const usedThings: readonly string[] = [...outcomes, ...usageFigureNames];
 
 type Amounts = Readonly<Record<string, number>>;
 
@@ -150,50 +150,38 @@ function writtenRow(row: UsageDelta) {
 
 /** Returns the amounts that are not 0, and a reported cost even if it is 0. */
 function amountsOf(row: UsageDelta): Amounts {
-  const { jobs, refused, inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, modelMs } = row;
-  const tokens = { inputTokens, cachedTokens, cacheWriteTokens, outputTokens };
-  const counts = { ...jobs, refused, ...tokens, searches, modelMs };
-  const used = Object.entries(counts).filter(([, amount]) => amount !== 0);
-  return { ...Object.fromEntries(used), ...(costUsd !== null && { costUsd }) };
+  const jobs = Object.entries(row.jobs).filter(([, count]) => count !== 0);
+  const figures = usageFigureNames.flatMap((name): [string, number][] => {
+    const amount = row[name];
+    return amount === null || amount === noAmounts[name] ? [] : [[name, amount]];
+  });
+  return Object.fromEntries([...jobs, ...figures]);
 }
 
 type RowPlace = Pick<UsageDelta, 'day' | 'client'> & Partial<Pick<UsageDelta, 'model' | 'account'>>;
 
 function rowOf(place: RowPlace, amounts: Amounts): UsageDelta {
-  const of = (thing: string) => amounts[thing] ?? 0;
   return {
     ...{ model: '', account: '', ...place },
-    jobs: Object.fromEntries(outcomes.map((outcome) => [outcome, of(outcome)])) as UsageDelta['jobs'],
-    refused: of('refused'),
-    inputTokens: of('inputTokens'),
-    cachedTokens: of('cachedTokens'),
-    cacheWriteTokens: of('cacheWriteTokens'),
-    outputTokens: of('outputTokens'),
-    searches: of('searches'),
-    costUsd: amounts.costUsd ?? null,
-    modelMs: of('modelMs'),
+    jobs: Object.fromEntries(outcomes.map((outcome) => [outcome, amounts[outcome] ?? 0])) as UsageDelta['jobs'],
+    ...amountsBy((name) => amounts[name] ?? noAmounts[name]),
   };
 }
 
-/** Subtracts a part from a sum. Sums of fractions are inexact. */
+/** Subtracts a part from a sum. Sums of fractions are inexact. A cost of 0 is unknown, because only the part had one. */
 function without(sum: UsageDelta, part: UsageDelta): UsageDelta {
   const difference = (all: number, used: number) => Math.max(0, Math.round(1e6 * (all - used)) / 1e6);
   const jobs = outcomes.map((outcome) => [outcome, difference(sum.jobs[outcome], part.jobs[outcome])]);
   return {
     ...sum,
     jobs: Object.fromEntries(jobs) as UsageDelta['jobs'],
-    refused: difference(sum.refused, part.refused),
-    inputTokens: difference(sum.inputTokens, part.inputTokens),
-    cachedTokens: difference(sum.cachedTokens, part.cachedTokens),
-    cacheWriteTokens: difference(sum.cacheWriteTokens, part.cacheWriteTokens),
-    outputTokens: difference(sum.outputTokens, part.outputTokens),
-    searches: difference(sum.searches, part.searches),
-    costUsd: sum.costUsd === null ? null : difference(sum.costUsd, part.costUsd ?? 0) || null,
-    modelMs: difference(sum.modelMs, part.modelMs),
+    ...amountsBy((name) => difference(sum[name] ?? 0, part[name] ?? 0) || noAmounts[name]),
   };
 }
 
-function hasUsage({ jobs, refused, inputTokens, outputTokens, searches, costUsd, modelMs }: UsageDelta): boolean {
-  const counts = [...Object.values(jobs), refused, inputTokens, outputTokens, searches, costUsd ?? 0];
-  return counts.some((count) => count > 0) || modelMs >= 1;
+function hasUsage({ jobs, ...row }: UsageDelta): boolean {
+  const leastOf = (name: UsageFigure) => (usageFigures[name].unit === 'time' ? 1 : Number.MIN_VALUE);
+  return (
+    Object.values(jobs).some((count) => count > 0) || usageFigureNames.some((name) => (row[name] ?? 0) >= leastOf(name))
+  );
 }

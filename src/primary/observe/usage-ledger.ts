@@ -5,13 +5,14 @@ import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
   type Bill,
+  chargeIn,
   dayOf,
   firstDay,
   firstMonth,
   isMonth,
   isWithin,
   monthOf,
-  noCharge,
+  noAmounts,
   type UsageDelta,
 } from '../store/contract/usage.js';
 import { foldDays, UsageRows } from '../store/contract/usage-rows.js';
@@ -42,21 +43,17 @@ export class UsageLedger {
 
   /** Counts a job for its client, and what it has spent also for the groups of its client. */
   jobEnded({ client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>, end: JobEnd, bill: Bill): void {
-    const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, account, modelMs } = bill;
-    const spent = { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd };
-    this.#grow(client, {
-      model: this.#modelOf(end, bill),
-      account,
-      jobs: { ...noJobs, [end.outcome]: 1 },
-      ...{ refused: 0, ...spent, modelMs },
-    });
-    const bySum = { model: '', account: '', jobs: noJobs, refused: 0, ...spent, modelMs: 0 };
+    const spent = { ...noAmounts, ...chargeIn(bill) };
+    const { account, modelMs } = bill;
+    const jobs = { ...noJobs, [end.outcome]: 1 };
+    this.#grow(client, { ...spent, modelMs, model: this.#modelOf(end, bill), account, jobs });
+    const bySum = { ...spent, model: '', account: '', jobs: noJobs };
     for (const group of groups) this.#grow(groupUsage(group), bySum);
   }
 
   /** Counts a job that was not admitted. */
   countRefusal(client: string): void {
-    this.#grow(client, { model: '', account: '', jobs: noJobs, refused: 1, ...noCharge, modelMs: 0 });
+    this.#grow(client, { ...noAmounts, model: '', account: '', jobs: noJobs, refused: 1 });
   }
 
   /** Reports the usage of one client, or of all clients (null). */

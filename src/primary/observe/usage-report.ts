@@ -1,6 +1,7 @@
-import { defaultGroups, type UsageGroup, type UsageRow } from '../../shared/api/usage.js';
+import { defaultGroups, type UsageGroup, type UsageRow, usageFields } from '../../shared/api/usage.js';
 import { isGroupUsage, readClientId } from '../../shared/client.js';
 import { outcomes } from '../../shared/job.js';
+import { type UsageFigure, usageFigures } from '../../shared/tables/usage-figures.js';
 import { addUsage, monthOf, type Period, type UsageDelta, type UsageQuery } from '../store/contract/usage.js';
 
 export const noJobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
@@ -52,15 +53,13 @@ function rowOf(row: UsageDelta, groups: readonly UsageGroup[]): UsageRow {
   return {
     ...Object.assign({}, ...groups.map((group) => heads[group])),
     jobs: { ...noJobs, ...row.jobs },
-    refused: row.refused,
-    tokens: {
-      input: row.inputTokens,
-      cached_input: row.cachedTokens,
-      cache_write: row.cacheWriteTokens,
-      output: row.outputTokens,
-    },
-    web_searches: row.searches,
-    cost_usd: row.costUsd === null ? null : Math.round(1e9 * row.costUsd) / 1e9, // sums of fractions are inexact
-    model_seconds: Math.round(row.modelMs) / 1000,
+    ...usageFields((name) => shownAmount(name, row[name])),
   };
+}
+
+/** Returns an amount in the unit of reports. Sums of fractions are inexact. */
+function shownAmount(name: UsageFigure, amount: number | null): number | null {
+  const { unit } = usageFigures[name];
+  if (unit === 'count' || amount === null) return amount;
+  return unit === 'usd' ? Math.round(1e9 * amount) / 1e9 : Math.round(amount) / 1000;
 }

@@ -1,4 +1,5 @@
-import type { UsageGroup, UsageRow } from './usage.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../tables/usage-figures.js';
+import { figureIn, type UsageGroup, type UsageRow } from './usage.js';
 
 /** Returns the jobs of a row by their end. */
 export function jobCounts({ jobs }: Pick<UsageRow, 'jobs'>) {
@@ -14,27 +15,21 @@ export function usageCsv(rows: readonly UsageRow[], groups: readonly UsageGroup[
   return [[...names, ...figureNames], ...lines].map((cells) => `${cells.join(',')}\n`).join('');
 }
 
-const figureNames = [
-  'jobs',
-  'failed',
-  'cancelled',
-  'refused',
-  'input_tokens',
-  'cached_input_tokens',
-  'cache_write_tokens',
-  'output_tokens',
-  'web_searches',
-  'cost_usd',
-  'model_seconds',
-];
+const figureNames = ['jobs', 'failed', 'cancelled', ...usageFigureNames.map(columnOf)];
+
+function columnOf(name: UsageFigure): string {
+  const { group, field } = usageFigures[name];
+  return group === null ? field : `${field}_${group}`;
+}
 
 function figuresOf(row: UsageRow): (number | string)[] {
   const { all, failed, cancelled } = jobCounts(row);
-  const { tokens, cost_usd: cost, model_seconds: seconds } = row;
-  const inputs = [tokens.input, tokens.cached_input, tokens.cache_write];
-  const counts = [all, failed, cancelled, row.refused, ...inputs, tokens.output, row.web_searches];
-  // A number such as 1e-7 would be a text for some programs.
-  return [...counts, cost === null ? '' : cost.toFixed(6), seconds];
+  const figures = usageFigureNames.map((name) => {
+    const amount = figureIn(row, name);
+    if (amount === null) return '';
+    return usageFigures[name].unit === 'usd' ? amount.toFixed(6) : amount; // 1e-7 would be a text for some programs
+  });
+  return [all, failed, cancelled, ...figures];
 }
 
 /**

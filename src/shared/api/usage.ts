@@ -3,6 +3,7 @@ import { budgetKinds, clientKinds } from '../client.js';
 import { scopes } from '../config/api-keys.js';
 import { budgetPeriods, lastDayOf } from '../days.js';
 import { outcomes } from '../job.js';
+import { type UsageFigure, type UsageFigureTable, usageFigureNames, usageFigures } from '../tables/usage-figures.js';
 
 const count = z.int().nonnegative();
 
@@ -39,6 +40,25 @@ export function readGroups(text: string): UsageGroup[] | null {
 
 export const groupsForm = `must be one or more of ${usageGroups.join(', ')}, separated by commas`;
 
+/** Fields of the figures of one group in a row, or of the row itself (null). */
+type FigureFields<Group extends 'tokens' | null> = {
+  [N in UsageFigure as UsageFigureTable[N]['group'] extends Group ? UsageFigureTable[N]['field'] : never]: z.ZodType<
+    UsageFigureTable[N]['unit'] extends 'usd' ? number | null : number
+  >;
+};
+
+const schemas = { count, usd: z.number().nonnegative().nullable(), time: z.number().nonnegative() } as const;
+
+function schemasIn<Group extends 'tokens' | null>(group: Group): FigureFields<Group> {
+  const names = usageFigureNames.filter((name) => usageFigures[name].group === group);
+  const fields = names.map((name) => {
+    const { field, unit, meaning } = usageFigures[name];
+    const schema: z.ZodType = schemas[unit];
+    return [field, meaning === '' ? schema : schema.meta({ description: meaning })];
+  });
+  return Object.fromEntries(fields) as FigureFields<Group>;
+}
+
 const usageRow = z
   .strictObject({
     month: z.string().optional().meta({ description: 'In UTC, such as `2026-01`. Only with the group `month`.' }),
@@ -60,25 +80,33 @@ const usageRow = z
       .optional()
       .meta({ description: 'Account of the model CLI; null if it has no name. Only with the group `account`.' }),
     jobs: z.record(z.enum(outcomes), count).meta({ description: 'Jobs that have ended on this day, by outcome.' }),
-    refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
+    ...schemasIn(null),
     tokens: z
-      .strictObject({
-        input: count,
-        cached_input: count.meta({
-          description: 'Input tokens that were read from the cache of the model; part of `input`.',
-        }),
-        cache_write: count.meta({
-          description: 'Input tokens that were written to the cache of the model; part of `input`.',
-        }),
-        output: count,
-      })
+      .strictObject(schemasIn('tokens'))
       .meta({ description: 'Tokens of all jobs, with any outcome. Estimated if the model CLI reports none.' }),
-    web_searches: count.meta({ description: 'Web searches that the model made for jobs with any outcome.' }),
-    cost_usd: z.number().nonnegative().nullable().meta({ description: 'null if the model CLI reports no cost.' }),
-    model_seconds: z.number().nonnegative().meta({ description: 'Time that the jobs occupied a slot.' }),
   })
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;
+type RowHead = UsageGroup | 'kind' | 'jobs';
+
+/** Returns the figures of a row. */
+export function usageFields(amountOf: (figure: UsageFigure) => number | null): Omit<UsageRow, RowHead> {
+  const tokens: Record<string, number | null> = {};
+  const row: Record<string, unknown> = {};
+  for (const name of usageFigureNames) {
+    const { group, field } = usageFigures[name];
+    if (group !== null) row[group] = tokens;
+    (group === null ? row : tokens)[field] = amountOf(name);
+  }
+  return row as Omit<UsageRow, RowHead>;
+}
+
+/** Returns the amount of a figure in a row. */
+export function figureIn(row: UsageRow, name: UsageFigure): number | null {
+  const { group, field } = usageFigures[name];
+  const fields: Readonly<Record<string, unknown>> = group === null ? row : row.tokens;
+  return fields[field] as number | null;
+}
 
 const amount = z.strictObject({
   max: z.number().positive(),

@@ -243,6 +243,8 @@ describe('Usage in a file', () => {
     modelMs: 0.5,
   };
 
+  const earlierFigures = { refused: 2, inputTokens: 3, cachedTokens: 1, outputTokens: 4, modelMs: 0.5 };
+
   async function usageIn(store: Store): Promise<UsageDelta[]> {
     const rows: UsageDelta[] = [];
     for await (const each of store.usage.restore()) rows.push(each);
@@ -301,6 +303,7 @@ describe('Usage in a file', () => {
     ['models', 8, `'{"ok":1}', 2, 3, 4, NULL, 0.5`, { model: '', cachedTokens: 0 }],
     ['tokens written to the cache', 11, `'opus', '', '{"ok":1}', 2, 3, 1, 4, NULL, 0.5`, {}],
     ['web searches', 12, `'opus', '', '{"ok":1}', 2, 3, 1, 4, NULL, 0.5, 0`, {}],
+    ['some figures', 15, `'opus', '', '{"ok":1}', '${JSON.stringify(earlierFigures)}'`, {}],
   ])('of a version without %s has none', async (_, version, values, missing) => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);

@@ -36,7 +36,7 @@ export class Source {
 
   /** Path without extension, as imports name it. */
   get name(): string {
-    return this.path.replace(/\.m?ts$/, '');
+    return this.path.replace(/(?:\.d)?\.m?ts$/, '');
   }
 
   get lineCount(): number {

@@ -26,27 +26,17 @@ describe('Usage', () => {
       row('2026-03-02', 'b', { jobs: {}, cost_usd: 0.5 }),
     ];
     expect(sumOf(rows)).toEqual({
-      ...{
-        jobs: 8,
-        failed: 3,
-        refused: 4,
-        input: 30,
-        cached: 12,
-        cacheWrite: 3,
-        output: 6,
-        searches: 6,
-        cost: 0.75,
-        seconds: 4.5,
-      },
+      ...{ jobs: 8, failed: 3, refused: 4, inputTokens: 30, cachedTokens: 12, cacheWriteTokens: 3, outputTokens: 6 },
+      ...{ searches: 6, costUsd: 0.75, modelMs: 4500 },
     });
-    expect(sumOf([])).toMatchObject({ jobs: 0, cost: null });
+    expect(sumOf([])).toMatchObject({ jobs: 0, costUsd: null });
   });
 
   it('is grouped by client: a key and a user of the same name are two', async () => {
     const { byGroup } = await parts;
     const rows = [row('2026-03-01', 'a'), row('2026-03-01', 'a', { kind: 'user' }), row('2026-03-02', 'a')];
     expect(byGroup(rows, ['client'])).toMatchObject([
-      { names: ['a'], kind: 'key', jobs: 2, input: 20 },
+      { names: ['a'], kind: 'key', jobs: 2, inputTokens: 20 },
       { names: ['a'], kind: 'user', jobs: 1 },
     ]);
   });
@@ -80,7 +70,7 @@ describe('Usage', () => {
     const rows = [row('2026-03-01', 'a'), row('2026-03-03', 'a'), row('2026-03-03', 'b')];
     expect(byTime(rows, 'day', days)).toMatchObject([
       { at: '2026-03-01', jobs: 1 },
-      { at: '2026-03-02', jobs: 0, cost: null },
+      { at: '2026-03-02', jobs: 0, costUsd: null },
       { at: '2026-03-03', jobs: 2 },
     ]);
   });

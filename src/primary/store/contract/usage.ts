@@ -1,6 +1,12 @@
 import { timestamp } from '../../../shared/clock.js';
 import { lastDayOf } from '../../../shared/days.js';
 import type { Outcome } from '../../../shared/job.js';
+import {
+  type UsageFigure,
+  type UsageFigureTable,
+  usageFigureNames,
+  usageFigures,
+} from '../../../shared/tables/usage-figures.js';
 
 /** Number of days, counting today, whose usage is stored by day. Older days are added to their month. */
 export const maxDays = 90;
@@ -14,8 +20,12 @@ export interface Period {
   readonly until: string | null;
 }
 
+/** Amount of a figure. A cost is null if none was reported, which is not a cost of 0. */
+type FigureAmount<N extends UsageFigure> = UsageFigureTable[N]['unit'] extends 'usd' ? number | null : number;
+export type UsageAmounts = { readonly [N in UsageFigure]: FigureAmount<N> };
+
 /** The usage of one client with one model and account in one day or month, or an increase of it. */
-export interface UsageDelta {
+export interface UsageDelta extends UsageAmounts {
   /** Day such as `2026-01-31`, or month such as `2026-01` with the sum of its days that are no longer stored. */
   readonly day: string;
   /** Client id as in `shared/client.ts`. */
@@ -25,18 +35,6 @@ export interface UsageDelta {
   /** Account of the model CLI; empty for the only account of a CLI, which has no name. */
   readonly account: string;
   readonly jobs: Readonly<Record<Outcome, number>>;
-  readonly refused: number;
-  readonly inputTokens: number;
-  /** Input tokens that were read from the cache of the model. */
-  readonly cachedTokens: number;
-  /** Input tokens that were written to the cache of the model. */
-  readonly cacheWriteTokens: number;
-  readonly outputTokens: number;
-  /** Number of web searches. */
-  readonly searches: number;
-  /** Cost; null if no cost was reported, which is not a cost of 0. */
-  readonly costUsd: number | null;
-  readonly modelMs: number;
 }
 
 /** Usage that a report needs from a store. */
@@ -60,28 +58,30 @@ export interface UsageStore {
   readonly report: ((query: UsageQuery) => Promise<readonly UsageDelta[]>) | null;
 }
 
-/** Usage of a job for budgets and usage reports. Unreported parts are estimated. */
-export interface Charge {
-  readonly inputTokens: number;
-  /** Input tokens that were read from the cache of the model; 0 if the model CLI does not report them. */
-  readonly cachedTokens: number;
-  /** Input tokens that were written to the cache of the model; 0 if the model CLI does not report them. */
-  readonly cacheWriteTokens: number;
-  readonly outputTokens: number;
-  /** Number of web searches. */
-  readonly searches: number;
-  /** Cost; null if the model CLI never reports a cost. */
-  readonly costUsd: number | null;
+type ChargedFigure = { [N in UsageFigure]: UsageFigureTable[N]['isCharged'] extends true ? N : never }[UsageFigure];
+
+/** Usage of a job for budgets and usage reports. Parts that the model CLI does not report are estimated, or 0. */
+export type Charge = Pick<UsageAmounts, ChargedFigure>;
+
+/** Returns the amounts that `amountOf` returns for the figures. */
+export function amountsBy(amountOf: (figure: UsageFigure) => number | null): UsageAmounts {
+  return Object.fromEntries(usageFigureNames.map((name) => [name, amountOf(name)])) as UsageAmounts;
 }
 
-export const noCharge: Charge = {
-  inputTokens: 0,
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 0,
-  searches: 0,
-  costUsd: null,
-};
+export const noAmounts = amountsBy((name) => (usageFigures[name].unit === 'usd' ? null : 0));
+
+const chargedFigures = usageFigureNames.filter((name): name is ChargedFigure => usageFigures[name].isCharged);
+
+function chargeBy(amountOf: (figure: ChargedFigure) => number | null): Charge {
+  return Object.fromEntries(chargedFigures.map((name) => [name, amountOf(name)])) as Charge;
+}
+
+export const noCharge = chargeBy((name) => noAmounts[name]);
+
+/** Returns the charge in a record that has more than this. */
+export function chargeIn(record: Charge): Charge {
+  return chargeBy((name) => record[name]);
+}
 
 /** The charge of a job, with the model, the CLI and the account that it is for. */
 export interface Bill extends Charge {
@@ -105,14 +105,7 @@ export function sumOf(a: number | null, b: number | null): number | null {
 }
 
 export function addCharges(a: Charge, b: Charge): Charge {
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    cachedTokens: a.cachedTokens + b.cachedTokens,
-    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    searches: a.searches + b.searches,
-    costUsd: sumOf(a.costUsd, b.costUsd),
-  };
+  return chargeBy((name) => sumOf(a[name], b[name]));
 }
 
 /** Adds the amounts of `more` to a row. */
@@ -120,13 +113,9 @@ export function addUsage(row: UsageDelta, more: UsageDelta): UsageDelta {
   const jobs = { ...row.jobs };
   for (const [outcome, count] of Object.entries(more.jobs))
     jobs[outcome as Outcome] = (jobs[outcome as Outcome] ?? 0) + count;
-  return {
-    ...row,
-    ...addCharges(row, more),
-    jobs,
-    refused: row.refused + more.refused,
-    modelMs: row.modelMs + more.modelMs,
-  };
+  const sums: Record<string, unknown> = {};
+  for (const name of usageFigureNames) sums[name] = sumOf(row[name], more[name]);
+  return { ...row, ...sums, jobs };
 }
 
 /** Returns the day in UTC. */

@@ -12,7 +12,7 @@ import type { SqlConnection } from './node-sqlite.js';
  * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
  * versions. `origins` are those of `originsOf`, NULL if the conversation is a version of no other one, and for forks of
  * earlier versions of the service. The `record` of a file or a batch is its JSON as it was created; the columns have
- * what changes. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if none is known, as for usage of earlier versions. Data of a client is in tables with a
+ * what changes. The `day` of usage is a day, or a month with the sum of days that are no longer stored; `model` is empty if none is known, as for usage of earlier versions; the `figures` are JSON. Data of a client is in tables with a
  * column `client`, or a trigger removes it with such a row, so one rule removes all data of a client. The tables that
  * features declare are created without a migration.
  */
@@ -170,6 +170,22 @@ export const migrations: readonly string[] = [
   `ALTER TABLE batches ADD COLUMN input_file TEXT NOT NULL DEFAULT '';
    UPDATE batches SET input_file = json_extract(record, '$.inputFile');
    CREATE INDEX batches_of_holder ON batches (holder, number);`,
+  `CREATE TABLE usage_with_figures (
+     day TEXT NOT NULL,
+     client TEXT NOT NULL,
+     model TEXT NOT NULL,
+     account TEXT NOT NULL,
+     jobs TEXT NOT NULL,
+     figures TEXT NOT NULL,
+     PRIMARY KEY (day, client, model, account)
+   ) STRICT, WITHOUT ROWID;
+   INSERT INTO usage_with_figures
+     SELECT day, client, model, account, jobs, json_object(
+       'refused', refused, 'inputTokens', input_tokens, 'cachedTokens', cached_tokens,
+       'cacheWriteTokens', cache_write_tokens, 'outputTokens', output_tokens, 'searches', searches,
+       'costUsd', cost_usd, 'modelMs', model_ms) FROM usage;
+   DROP TABLE usage;
+   ALTER TABLE usage_with_figures RENAME TO usage;`,
 ];
 
 /** Throws a StoreFault for a file of another program, or of a later version of this one. */

@@ -1,4 +1,4 @@
-import { addUsage, type UsageDelta } from '../contract/usage.js';
+import { addUsage, amountsBy, noAmounts, type UsageAmounts, type UsageDelta } from '../contract/usage.js';
 import { byMonth, foldDays } from '../contract/usage-rows.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -35,7 +35,7 @@ export class UsageTable {
     const place = 'WHERE day = ? AND client = ? AND model = ? AND account = ?';
     const before = this.#sql.get(`SELECT * FROM usage ${place}`, day, client, model, account);
     const sum = before === undefined ? growth : addUsage(deltaOf(before), growth);
-    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
+    this.#sql.run('INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?)', ...valuesOf(sum));
   }
 
   #limit({ firstDay, firstMonth }: UsageAges): void {
@@ -50,27 +50,15 @@ export class UsageTable {
   }
 }
 
-function valuesOf({ day, client, model, account, jobs, refused, ...used }: UsageDelta): SqlValue[] {
-  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, searches, costUsd, modelMs } = used;
-  const names = [day, client, model, account];
-  const amounts = [refused, inputTokens, cachedTokens, outputTokens, costUsd, modelMs, cacheWriteTokens, searches];
-  return [...names, JSON.stringify(jobs), ...amounts];
+function valuesOf({ day, client, model, account, jobs, ...row }: UsageDelta): SqlValue[] {
+  return [day, client, model, account, JSON.stringify(jobs), JSON.stringify(amountsBy((name) => row[name]))];
 }
 
-function deltaOf(row: SqlRow): UsageDelta {
+function deltaOf({ day, client, model, account, jobs, figures }: SqlRow): UsageDelta {
   return {
-    day: String(row.day),
-    client: String(row.client),
-    model: String(row.model),
-    account: String(row.account),
-    jobs: JSON.parse(String(row.jobs)) as UsageDelta['jobs'],
-    refused: Number(row.refused),
-    inputTokens: Number(row.input_tokens),
-    cachedTokens: Number(row.cached_tokens),
-    cacheWriteTokens: Number(row.cache_write_tokens),
-    outputTokens: Number(row.output_tokens),
-    searches: Number(row.searches),
-    costUsd: row.cost_usd === null ? null : Number(row.cost_usd),
-    modelMs: Number(row.model_ms),
+    ...noAmounts,
+    ...(JSON.parse(String(figures)) as Partial<UsageAmounts>),
+    ...{ day: String(day), client: String(client), model: String(model), account: String(account) },
+    jobs: JSON.parse(String(jobs)) as UsageDelta['jobs'],
   };
 }
