@@ -1,5 +1,6 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
+import { documentTable } from '../src/shared/tables/document-types.js';
 import { codeTable, reasonTable } from '../src/shared/tables/errors.js';
 import { usageFigures } from '../src/shared/tables/usage-figures.js';
 
@@ -36,7 +37,7 @@ function packageOf(file: string): string {
 }
 
 /** Tables that the console shares with the service. It imports them from `base/tables.mjs`. */
-const tables: Readonly<Record<string, object>> = { codeTable, reasonTable, usageFigures };
+const tables: Readonly<Record<string, object>> = { codeTable, documentTable, reasonTable, usageFigures };
 
 /** Copies the modules, and the licences of their packages, into the folder of the built console. */
 export async function copyBrowserFiles(root: string, consoleFolder: string): Promise<void> {

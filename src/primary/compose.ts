@@ -27,7 +27,7 @@ import {
   type CliContext,
   closeClis,
   createModelClis,
-  createPdfReader,
+  createTextReaders,
   forgetConversation,
   type ModelCli,
 } from './cli/model-cli.js';
@@ -332,19 +332,19 @@ function createModels(
   redactor.replaceTokens(accounts.secrets);
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
   const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
-  const pdfs = createPdfReader(host, serials);
-  const catalogParts = { config, clock, sizes, pdfs, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
+  const textReaders = createTextReaders(host, serials);
+  const catalogParts = { config, clock, sizes, textReaders, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
   const accountsFile = accountsSource && watchAccountsFile(accounts, accountsSource, onChange, fileFaults, host);
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, pdfs };
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, textReaders };
 }
 
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
-  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, pdfs } = parts;
+  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, textReaders } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
   const runner = new JobRunner(
@@ -357,7 +357,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       journal: store.conversations,
       responses,
       schemas,
-      pdfs,
+      textReaders,
       knownModels,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
       redactor,

@@ -66,7 +66,8 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, pdfs } = this.#parts;
+    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, textReaders } =
+      this.#parts;
     logStart(this.#parts);
     const { clients } = this.#parts;
     for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...nameWarnings(clients)])
@@ -76,7 +77,7 @@ export class Service {
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
     accounts.start();
-    void pdfs.findReader();
+    for (const reader of Object.values(textReaders)) void reader.findReader();
     void this.#parts.searchServer?.learn();
     keysFile?.start();
     accountsFile?.start();

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { conversationSnapshot, requestChain } from './conversation.js';
 import { wireError } from './errors.js';
+import { documentTypes } from './tables/document-types.js';
 
 /** Schemas of a job, as workers and the primary exchange it. */
 
@@ -50,8 +51,6 @@ const image = z
   })
   .readonly();
 export type Image = z.infer<typeof image>;
-
-export const documentTypes = ['application/pdf', 'text/plain'] as const;
 
 const fileDocument = z
   .object({

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { askResult, imageFault } from '../../shared/api/ask.js';
 import { acceptedBody } from '../../shared/api/jobs.js';
 import { allEfforts, type Effort, type Image, imageTypes } from '../../shared/job.js';
+import { binaryTypeOf, binaryTypes, documentTable } from '../../shared/tables/document-types.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import {
@@ -169,18 +170,19 @@ export async function readImages(paths: readonly string[], files: NamedFiles): R
   );
 }
 
-const pdfBegin = Buffer.from('%PDF-');
+const binaryNames = binaryTypes.map((type) => documentTable[type].name).join(' nor a ');
 
-/** Reads documents. A file is a PDF by its content, or a text. */
+/** Reads documents. The first bytes of a file show its type; any other file is a text. */
 export async function readDocuments(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
   if (paths.length === 0) return undefined;
   return Promise.all(
     paths.map(async (path) => {
       const content = await readNamed('--file', path, files.readRegular);
       const name = basename(path);
-      if (content.subarray(0, pdfBegin.length).equals(pdfBegin))
-        return { name, media_type: 'application/pdf', data: content.toString('base64') };
-      if (content.includes(0) || !isUtf8(content)) throw usageError(`--file: ${path} is neither a PDF nor a text`);
+      const type = binaryTypeOf(content);
+      if (type !== null) return { name, media_type: type, data: content.toString('base64') };
+      if (content.includes(0) || !isUtf8(content))
+        throw usageError(`--file: ${path} is neither a ${binaryNames} nor a text`);
       return { name, text: content.toString('utf8') };
     }),
   );

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ModelEntry } from '../../shared/api/models.js';
 import { bytesText } from '../base/format.mjs';
+import { documentTable } from '../base/tables.mjs';
 import { Icon } from '../ui/controls.mjs';
 import { noImages, takesImages } from './draft.mjs';
 import { type AttachedFile, isDocument } from './turn.mjs';
@@ -16,7 +17,7 @@ const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
 
 /** Returns the types of files that the file input offers. */
 function fileTypesText(takesImages: boolean): string {
-  const documents = ['application/pdf', 'text/*', ...['json', 'md', 'xml', 'yaml', 'yml'].map((end) => `.${end}`)];
+  const documents = Object.values(documentTable).flatMap(({ offered }): readonly string[] => offered);
   return [...(takesImages ? signatures.map(([mediaType]) => mediaType) : []), ...documents].join(',');
 }
 
@@ -69,8 +70,7 @@ async function readFile(file: File): Promise<AttachedFile | string> {
     if (image === null && file.type.startsWith('image/')) return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
     const fault = image === null ? documentFault(content) : await imageFault(file);
     if (fault !== null) return `${file.name} ${fault}.`;
-    const document = isPdf(content) ? 'application/pdf' : 'text/plain';
-    return { name: file.name, mediaType: image ?? document, data: await base64Of(file) };
+    return { name: file.name, mediaType: image ?? documentTypeOf(content), data: await base64Of(file) };
   } catch {
     return `${file.name} cannot be read.`;
   }
@@ -98,9 +98,18 @@ function isPdf(content: ArrayBuffer): boolean {
   return latin1(content.slice(0, pdfHeadBytes)).includes('%PDF-');
 }
 
-/** Returns the fault of a PDF or a text that the service would refuse, in its words; null for none. */
+/** Returns the type of a document by its first bytes. */
+function documentTypeOf(content: ArrayBuffer): string {
+  if (isPdf(content)) return 'application/pdf';
+  const head = latin1(content.slice(0, longestSignatureBytes));
+  const isOf = (begin: string | null) => begin !== null && head.startsWith(begin);
+  return Object.entries(documentTable).find(([, { begin }]) => isOf(begin))?.[0] ?? 'text/plain';
+}
+
+/** Returns the fault of a document that the service would refuse, in its words; null for none. */
 export function documentFault(content: ArrayBuffer): string | null {
-  if (!isPdf(content)) return textFault(content);
+  const type = documentTypeOf(content);
+  if (type !== 'application/pdf') return type === 'text/plain' ? textFault(content) : null;
   const text = latin1(content);
   if (!text.includes('startxref')) return 'is not a whole PDF: its end is missing';
   const isEncrypted = /\/Encrypt\s*(?:\d+\s+\d+\s+R\b|<<)/.test(text);
@@ -117,7 +126,8 @@ function textFault(content: ArrayBuffer): string | null {
   }
 }
 
-const noDocument = 'is neither an image nor a PDF or a text';
+const documentNames = Object.values(documentTable).map(({ name }) => name);
+const noDocument = `is neither an image nor a ${documentNames.join(' or a ')}`;
 
 function base64Of(file: File): Promise<string> {
   const reader = new FileReader();

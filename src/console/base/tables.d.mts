@@ -1,3 +1,4 @@
+import type { documentTable as documents } from '../../shared/tables/document-types.js';
 import type { codeTable as codes, reasonTable as reasons } from '../../shared/tables/errors.js';
 import type { usageFigures as figures } from '../../shared/tables/usage-figures.js';
 
@@ -7,4 +8,5 @@ import type { usageFigures as figures } from '../../shared/tables/usage-figures.
  */
 export declare const codeTable: Partial<typeof codes>;
 export declare const reasonTable: Partial<typeof reasons>;
+export declare const documentTable: typeof documents;
 export declare const usageFigures: typeof figures;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
+import { binaryTypeOf } from '../../shared/tables/document-types.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { documentOf } from '../../worker/jobs/documents.js';
 import type { FileForm, Reference } from '../../worker/jobs/file-references.js';
@@ -131,8 +132,8 @@ export function fileForm(
   };
 }
 
-/** Data of a file without the head of a data URL: `%PDF` in base64. */
-const pdfStart = 'JVBERi';
+/** Length of the base64 that shows the type of a file. */
+const headLength = 64;
 
 /** Returns a document from its data URL, or from its base64, as older clients send it. Throws `validation_error`. */
 function fileIn(file: unknown, at: string): ShownPart {
@@ -144,7 +145,8 @@ function fileIn(file: unknown, at: string): ShownPart {
   if (typeof data !== 'string') throw invalid(path, data == null ? 'must be sent' : 'must be a string');
   const found = dataUrlIn(data);
   if (found === null && data.startsWith('data:')) throw invalid(path, 'must be a data URL with base64');
-  const bare = { mediaType: data.startsWith(pdfStart) ? 'application/pdf' : 'text/plain', data };
+  const head = Buffer.from(data.slice(0, headLength), 'base64');
+  const bare = { mediaType: binaryTypeOf(head) ?? 'text/plain', data };
   const { mediaType, data: base64 } = found ?? bare;
   return { type: 'document', ...documentOf(mediaType, base64, path, name) };
 }

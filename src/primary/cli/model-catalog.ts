@@ -38,7 +38,7 @@ export interface CatalogParts {
   readonly config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] };
   readonly clock: Clock;
   readonly sizes: Pick<LearnedSizes, 'sizesOf'>;
-  readonly pdfs: ServiceFeatures['pdfs'];
+  readonly textReaders: ServiceFeatures['textReaders'];
   /** Returns the account whose login lists the models of a CLI. */
   readonly firstOf: (cli: ModelCli) => ModelCli;
 }
@@ -54,12 +54,12 @@ export class ModelCatalog {
   readonly #sizes: Pick<LearnedSizes, 'sizesOf'>;
 
   constructor(clis: AtLeastOne<ModelCli>, router: ModelRouter, parts: CatalogParts) {
-    const { config, clock, firstOf, sizes, pdfs } = parts;
+    const { config, clock, firstOf, sizes, textReaders } = parts;
     this.#router = router;
     this.#firstOf = firstOf;
     this.#sizes = sizes;
     this.#aliases = config.modelAliases;
-    this.#features = { switches: config, pdfs };
+    this.#features = { switches: config, textReaders };
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(firstOf(cli)), clock);

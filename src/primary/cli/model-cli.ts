@@ -6,6 +6,7 @@ import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/hea
 import { isolated } from '../../shared/isolated.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/proc.js';
+import { type ReadType, readTypes } from '../../shared/tables/document-types.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/evidence.js';
@@ -20,10 +21,10 @@ import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
 import type { LoginFence } from './process/login-fence.js';
-import { PdfReader } from './process/pdf-reader.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { Tenant } from './process/renewal.js';
+import { TextReader } from './process/text-reader.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
 
@@ -326,13 +327,15 @@ function poolSettings(config: Config): PoolSettings {
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, mayRenew, limits };
 }
 
-/** Creates the reader of PDFs, whose programs get none of the variables of model CLIs, and cannot open their logins. */
-export function createPdfReader(host: CliHost, serials: Serials): PdfReader {
+/** Creates the readers of documents, whose programs get none of the variables of model CLIs, and cannot open their logins. */
+export function createTextReaders(host: CliHost, serials: Serials): Readonly<Record<ReadType, TextReader>> {
   const { instance, runtimeDirectory, workDirectory, termination, fence, searchPath, clock, log } = host;
   const containments = fence?.aroundReader(termination.containments) ?? termination.containments;
   const settings = { instance, serials, runtimeDirectory, workDirectory, env: { PATH: searchPath }, home: null };
   const context = { killTree: termination.killTree, clock, log, observer: noObserver };
-  return new PdfReader(new Launcher(settings, containments, context), searchPath, clock);
+  const launcher = new Launcher(settings, containments, context);
+  const readers = readTypes.map((type) => [type, new TextReader(type, launcher, searchPath, clock)]);
+  return Object.fromEntries(readers) as Record<ReadType, TextReader>;
 }
 
 function createLauncher(

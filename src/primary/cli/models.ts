@@ -12,9 +12,10 @@ import {
   optionalWishes,
   type ToolOffer,
 } from '../../shared/job.js';
+import { documentTable, type ReadType, readTypes } from '../../shared/tables/document-types.js';
 import { attachmentsIn, hasCitations } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
-import type { PdfReader } from './process/pdf-reader.js';
+import type { TextReaders } from './process/text-reader.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
@@ -121,11 +122,14 @@ export function unsupported(
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 
-/** Whether the service must read the text of a PDF in this request: see `withDocumentTexts`. */
-export function needsPdfText(extras: Capabilities, request: JobRequest): boolean {
+/** Returns the types of documents in this request whose text a program must read: see `withDocumentTexts`. */
+export function typesToRead(extras: Capabilities, request: JobRequest): readonly ReadType[] {
   const messages = [request, ...request.history];
-  const readParts = extras.document === undefined ? messages : messages.map(({ results }) => ({ results }));
-  return attachmentsIn(readParts).some(({ mediaType }) => mediaType === 'application/pdf');
+  const inResults = attachmentsIn(messages.map(({ results }) => ({ results })));
+  const isRead = (type: ReadType) => extras.document === undefined || !documentTable[type].isNative;
+  return readTypes.filter((type) =>
+    (isRead(type) ? attachmentsIn(messages) : inResults).some(({ mediaType }) => mediaType === type),
+  );
 }
 
 /**
@@ -179,14 +183,14 @@ export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
 /** Properties of the service that its models depend on. */
 export interface ServiceFeatures {
   readonly switches: CapabilitySwitches;
-  readonly pdfs: Pick<PdfReader, 'isMissing'>;
+  readonly textReaders: Pick<TextReaders<'isMissing'>, 'application/pdf'>;
 }
 
 /** Returns the features of the program, except features that its list denies for this model. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
-  { switches, pdfs }: ServiceFeatures,
+  { switches, textReaders }: ServiceFeatures,
   model: string | null = null,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
@@ -198,7 +202,7 @@ export function capabilitiesOf(
     schema: extras.schema !== undefined,
     sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
     images: images && extras.image !== undefined,
-    pdf: extras.document !== undefined || !pdfs.isMissing,
+    pdf: extras.document !== undefined || !textReaders['application/pdf'].isMissing,
     effort: effort && extras.effort !== undefined,
     citations: extras.wishes?.includes('citations') === true,
     ...(types !== null && { thinking_types: [...types] }),

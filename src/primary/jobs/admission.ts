@@ -2,13 +2,14 @@ import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason, WebSearch } from '../../shared/job.js';
+import type { ReadType } from '../../shared/tables/document-types.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { SearchQuota } from '../access/search-quota.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import { dropsTools, fittingEffort, needsPdfText, unsupported } from '../cli/models.js';
+import { dropsTools, fittingEffort, typesToRead, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import { type PdfReader, readerMissing } from '../cli/process/pdf-reader.js';
+import { readerMissing, type TextReaders } from '../cli/process/text-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
@@ -27,7 +28,7 @@ export interface AdmissionResources {
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
   /** Reads PDFs for model CLIs that take none. */
-  readonly pdfs: Pick<PdfReader, 'readText' | 'isMissing'>;
+  readonly textReaders: TextReaders<'readText' | 'isMissing'>;
   readonly searches: Pick<SearchQuota, 'check' | 'reserve' | 'settle'>;
   /** Server by which the relay itself searches the web, for any model CLI; null if model CLIs search. */
   readonly searchServer: Pick<SearchServer, 'find' | 'domainFault'> | null;
@@ -67,7 +68,7 @@ export class Admission {
     const hasAnswered = ({ chain, client }: JobRequest, { publicModel }: Route) =>
       chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel));
     const mayServe = (request: JobRequest, route: Route) =>
-      !this.#lacksReader(request, route) && isSupported(request, route, this.#relaySearches);
+      this.#unreadType(request, route) === undefined && isSupported(request, route, this.#relaySearches);
     this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported: mayServe });
   }
 
@@ -170,9 +171,10 @@ export class Admission {
     if (fault !== null) throw invalid(search.path, fault);
   }
 
-  /** Whether the model CLI takes no PDF of the request, and no program reads its text. */
-  #lacksReader(request: JobRequest, { cli: { program } }: Route): boolean {
-    return program.extras !== null && needsPdfText(program.extras, request) && this.#resources.pdfs.isMissing;
+  /** Returns a type of documents of the request that the model CLI does not take, and whose text no program reads. */
+  #unreadType(request: JobRequest, { cli: { program } }: Route): ReadType | undefined {
+    const types = program.extras === null ? [] : typesToRead(program.extras, request);
+    return types.find((type) => this.#resources.textReaders[type].isMissing);
   }
 
   /** Throws `store_unavailable` for a chat if the answer could not be stored, so that no model runs in this case. */
@@ -191,7 +193,8 @@ export class Admission {
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     if (request.search !== undefined) this.#checkSearch(request.search, client);
     const launch = launchOf(request, route, this.#relaySearches);
-    if (this.#lacksReader(request, route)) throw invalid('files', readerMissing);
+    const unread = this.#unreadType(request, route);
+    if (unread !== undefined) throw invalid('files', readerMissing(unread));
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;

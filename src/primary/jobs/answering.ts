@@ -5,7 +5,7 @@ import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
 import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
-import type { PdfReader } from '../cli/process/pdf-reader.js';
+import type { TextReaders } from '../cli/process/text-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SearchServer } from '../search/search-server.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
@@ -46,7 +46,7 @@ interface AnswerMemory {
 export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  readonly pdfs: Pick<PdfReader, 'readText'>;
+  readonly textReaders: TextReaders<'readText'>;
   readonly searchServer: Pick<SearchServer, 'find'> | null;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add'> | null;
@@ -155,7 +155,7 @@ export class Answering {
   /** Returns the turn. If the program does not support documents, their texts replace them. */
   #turnWithTexts(): Promise<Turn> {
     const { request, signal } = this.#job;
-    const read = documentReader(this.#parts.pdfs, request.client, signal);
+    const read = documentReader(this.#parts.textReaders, request.client, signal);
     return withDocumentTexts(this.#turn(), this.#turns.extras.document !== undefined, read);
   }
 

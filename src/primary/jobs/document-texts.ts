@@ -1,17 +1,18 @@
 import { StringDecoder } from 'node:string_decoder';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { type Attachment, type FileDocument, isDocument } from '../../shared/job.js';
+import { documentTable, readTypes } from '../../shared/tables/document-types.js';
 import { blankLine } from '../../shared/text/turns.js';
 import type { Message, ToolResult, Turn } from '../cli/contract/adapter.js';
-import type { PdfReader } from '../cli/process/pdf-reader.js';
+import type { TextReaders } from '../cli/process/text-reader.js';
 
 /** Returns the text of a document. */
 export type ReadDocument = (document: FileDocument) => Promise<string>;
 
 /**
  * Replaces documents by their texts, for a program that supports none. Documents are read one after the other, because
- * each may need a process, and none is left when the first one fails. With `isNative`, only the documents in results of
- * tools are replaced, because programs pass no documents from tools to the model.
+ * each may need a process, and none is left when the first one fails. With `isNative`, it only replaces documents in
+ * results of tools, which programs do not pass to the model, and documents of types that no model takes.
  */
 export async function withDocumentTexts(turn: Turn, isNative: boolean, read: ReadDocument): Promise<Turn> {
   if (!hasDocuments(turn) && !turn.history.some(hasDocuments)) return turn;
@@ -44,18 +45,20 @@ async function messageTexts(
   read: ReadDocument,
 ) {
   const content = { text, ...(images && { images }) };
-  const shown = isNative ? content : await contentTexts(content, read);
+  const shown = await contentTexts(content, isNative, read);
   const shownResults: ToolResult[] = [];
-  for (const result of results ?? []) shownResults.push(await contentTexts(result, read));
+  for (const result of results ?? []) shownResults.push(await contentTexts(result, false, read));
   return { ...shown, ...(results && { results: shownResults }) };
 }
 
 type DocumentContent = { readonly text: string; readonly images?: readonly Attachment[] | undefined };
 
-/** Replaces the documents of a message by their texts, in their places. */
-async function contentTexts<C extends DocumentContent>(content: C, read: ReadDocument): Promise<C> {
+/** Replaces the documents of a message by their texts, in their places. `isNative`: the program takes the types that models take. */
+async function contentTexts<C extends DocumentContent>(content: C, isNative: boolean, read: ReadDocument): Promise<C> {
   const { text, images = [] } = content;
-  if (!images.some(isDocument)) return content;
+  const isReplaced = (each: Attachment): each is FileDocument =>
+    isDocument(each) && !(isNative && documentTable[each.mediaType].isNative);
+  if (!images.some(isReplaced)) return content;
   let whole = '';
   let end = 0;
   const shownImages: Attachment[] = [];
@@ -65,7 +68,7 @@ async function contentTexts<C extends DocumentContent>(content: C, read: ReadDoc
   for (const each of images.toSorted((a, b) => a.at - b.at)) {
     add(text.slice(end, each.at).trim());
     end = each.at;
-    if (isDocument(each)) add(await marked(each, await read(each)));
+    if (isReplaced(each)) add(await marked(each, await read(each)));
     else shownImages.push({ ...each, at: whole.length });
   }
   add(text.slice(end).trimStart());
@@ -110,8 +113,10 @@ async function decoded(base64: string): Promise<string> {
   return pieces.join('') + decoder.end();
 }
 
-/** Returns a function that reads the documents of a client: PDFs by their reader, texts at once. */
-export function documentReader(pdfs: Pick<PdfReader, 'readText'>, client: string, signal: AbortSignal): ReadDocument {
-  return async (document) =>
-    document.mediaType === 'text/plain' ? decoded(document.data) : pdfs.readText(document, client, signal);
+/** Returns a function that reads the documents of a client: texts at once, others by the reader of their type. */
+export function documentReader(readers: TextReaders<'readText'>, client: string, signal: AbortSignal): ReadDocument {
+  return async (document) => {
+    const type = readTypes.find((each) => each === document.mediaType);
+    return type === undefined ? decoded(document.data) : readers[type].readText(document, client, signal);
+  };
 }

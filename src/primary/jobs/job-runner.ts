@@ -441,14 +441,14 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, pdfs, searchServer, countTokens } = this.#resources;
+    const { schemas, textReaders, searchServer, countTokens } = this.#resources;
     const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       this.#observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, pdfs, searchServer, countTokens, record, hasFallback, onFirstOutput };
+    const parts = { processes, schemas, textReaders, searchServer, countTokens, record, hasFallback, onFirstOutput };
     return new Answering(job, { ...parts, memory: this.#memory, maxOutputBytes: this.#limits.maxOutputBytes });
   }
 

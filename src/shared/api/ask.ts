@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
 import { invalid } from '../errors.js';
 import { allEfforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
+import { binaryTypes } from '../tables/document-types.js';
 import { isLargeJson } from '../text/json-size.js';
 
 type ImageType = Image['mediaType'];
@@ -85,9 +86,12 @@ export const maxDocuments = 20;
 const requestFile = z
   .strictObject({
     name: z.string('must be a string').optional().meta({ description: 'Name of the file, which the model sees.' }),
-    media_type: z.string('must be a string').optional().meta({
-      description: 'application/pdf, or a type of text. Default: application/pdf with `data`, text/plain with `text`.',
-    }),
+    media_type: z
+      .string('must be a string')
+      .optional()
+      .meta({
+        description: `${binaryTypes.join(', ')}, or a type of text. Default: application/pdf with \`data\`, text/plain with \`text\`.`,
+      }),
     data: z.string('must be a string').optional().meta({ description: 'The file in base64.' }),
     text: z.string('must be a string').optional().meta({ description: 'The text of the file, instead of `data`.' }),
     file_id: fileId.optional(),

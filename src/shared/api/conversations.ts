@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { documentTypes, imageTypes } from '../job.js';
+import { imageTypes } from '../job.js';
+import { documentTypes } from '../tables/document-types.js';
 import { usageBody } from './ask.js';
 import { conversationBody } from './chat.js';
 

@@ -22,19 +22,11 @@ import {
   lineResult,
   pageOrder,
 } from '../files.js';
-import {
-  continuedText,
-  documentTypes,
-  imageTypes,
-  jobDone,
-  jobEvent,
-  jobRequest,
-  message,
-  turnFigures,
-} from '../job.js';
+import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
+import { documentTypes } from '../tables/document-types.js';
 import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './idempotency.js';
 
 const nothing = z.object({});

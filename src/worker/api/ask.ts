@@ -4,6 +4,7 @@ import { type ChatRequest, type ChatResult, chatRequest } from '../../shared/api
 import { invalid, type RelayError } from '../../shared/errors.js';
 import { withFields } from '../../shared/features/feature.js';
 import type { WaitReason } from '../../shared/job.js';
+import { binaryTypes, documentTable } from '../../shared/tables/document-types.js';
 import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -106,8 +107,9 @@ function imagesIn({ images = [] }: Pick<AskRequest, 'images'>): ShownPart[] {
 function documentsIn({ files = [] }: Pick<AskRequest, 'files'>): ShownPart[] {
   return files.map(({ name, media_type: mediaType, data, text, file_id: id }, index) => {
     const at = `files.${index}`;
-    if (text !== undefined && mediaType?.startsWith('application/pdf'))
-      throw invalid(`${at}.text`, 'must not be sent for a PDF: send its data');
+    const binary = binaryTypes.find((type) => mediaType?.startsWith(type));
+    if (text !== undefined && binary !== undefined)
+      throw invalid(`${at}.text`, `must not be sent for a ${documentTable[binary].name}: send its data`);
     const path = `${at}.${id === undefined ? 'data' : 'file_id'}`;
     const document =
       text === undefined

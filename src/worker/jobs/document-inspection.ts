@@ -2,18 +2,19 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isBase64 } from '../../shared/api/ask.js';
 import { setNewest } from '../../shared/bounded-map.js';
+import { binaryTypeOf, type DocumentType } from '../../shared/tables/document-types.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import { inspectPdf } from './pdf.js';
 
-/** Maximum size of a PDF. */
-export const maxPdfBytes = 32 * 1024 * 1024;
+/** Maximum size of a document that is not a text. */
+export const maxBinaryBytes = 32 * 1024 * 1024;
 /** Number of PDFs whose findings are remembered. */
 const maxRemembered = 1000;
 
 /** Document from a client, as bytes in base64 or as text. */
 export interface DocumentTask {
   readonly form: 'base64' | 'text';
-  readonly mediaType: 'application/pdf' | 'text/plain';
+  readonly mediaType: DocumentType;
   readonly data: string;
 }
 
@@ -47,9 +48,14 @@ export function createInspection(inspect = inspectPdf): (task: DocumentTask) => 
       const fault = faultOfText(bytes);
       return fault === null ? result : { fault };
     }
-    if (bytes.length > maxPdfBytes) return { fault: 'must be at most 32 MB' };
-    return { ...pdfFinding(bytes, result.digest), ...result };
+    if (bytes.length > maxBinaryBytes) return { fault: 'must be at most 32 MB' };
+    const finding = mediaType === 'application/pdf' ? pdfFinding(bytes, result.digest) : beginFinding(mediaType, bytes);
+    return { ...finding, ...result };
   };
+}
+
+function beginFinding(mediaType: DocumentType, bytes: Buffer): { readonly fault?: string } {
+  return binaryTypeOf(bytes) === mediaType ? {} : { fault: `is not a file of the type ${mediaType}` };
 }
 
 function textFinding(text: string): DocumentFinding {

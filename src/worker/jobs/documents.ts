@@ -1,10 +1,10 @@
 import { invalid } from '../../shared/errors.js';
+import { binaryTypes } from '../../shared/tables/document-types.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import type { SentDocument } from './document-inspector.js';
 
 const maxNameLength = 255;
 
-const pdf = 'application/pdf';
 /** Types of files that are plain text, beside `text/*`. */
 const textTypes =
   /^(?:text\/|application\/(?:json|jsonl|x-ndjson|xml|yaml|x-yaml|toml|javascript|sql|csv)$|.+\+(?:json|xml)$)/;
@@ -14,11 +14,11 @@ const textTypes =
  * `validation_error` that names the field.
  */
 export function documentOf(mediaType: string, data: string, path: string, name: unknown = null): SentDocument {
-  const type = mediaType.toLowerCase().split(';', 1)[0]?.trim() ?? '';
-  if (type !== pdf && !textTypes.test(type))
-    throw invalid(path, `must be ${pdf}, or a type of text such as text/plain`);
-  const kind = type === pdf ? pdf : 'text/plain';
-  return { form: 'base64', mediaType: kind, data, digest: '', name: nameOf(name, path), path };
+  const sent = mediaType.toLowerCase().split(';', 1)[0]?.trim() ?? '';
+  const type = textTypes.test(sent) ? 'text/plain' : binaryTypes.find((each) => each === sent);
+  if (type === undefined)
+    throw invalid(path, `must be ${binaryTypes.join(', ')}, or a type of text such as text/plain`);
+  return { form: 'base64', mediaType: type, data, digest: '', name: nameOf(name, path), path };
 }
 
 /** Returns a document that is a text, which is inspected later. Throws `validation_error` that names the field. */

@@ -5,11 +5,12 @@ import { holderOf } from '../../shared/client.js';
 import { cancelled, invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
 import { imageTypes } from '../../shared/job.js';
+import { binaryTypeOf } from '../../shared/tables/document-types.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { findUserFile, readWholeFile } from '../files/content.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { maxPdfBytes } from './document-inspection.js';
-import { pdfHeadBytes } from './pdf.js';
+import { maxBinaryBytes } from './document-inspection.js';
+import { isPdf } from './pdf.js';
 
 /** Object of a request that refers to a file by `file_id`. */
 export type Reference = Record<string, unknown>;
@@ -95,7 +96,7 @@ export class FileReferences {
       const id = idIn(reference, path);
       if (reference[form.field] != null) throw invalid(path, `must not be sent together with ${form.field}`);
       const view = views.get(id) ?? (await findUserFile(this.#primary, id, client, path));
-      if (view.bytes > maxPdfBytes) throw invalid(path, 'must be a file of at most 32 MB');
+      if (view.bytes > maxBinaryBytes) throw invalid(path, 'must be a file of at most 32 MB');
       views.set(id, view);
       total += base64Length(view.bytes);
       if (total > this.#limitBytes()) throw tooLarge(this.#limitBytes());
@@ -186,7 +187,8 @@ const unknownType = 'application/octet-stream';
 
 /** Returns the type of a document, by its bytes if the client has not named the type of the file. */
 function documentType(bytes: Buffer, named: string): string {
-  if (bytes.subarray(0, pdfHeadBytes).includes('%PDF-')) return 'application/pdf';
+  const binary = isPdf(bytes) ? 'application/pdf' : binaryTypeOf(bytes);
+  if (binary !== null) return binary;
   const [type = unknownType] = /^[a-z]+\/[a-z0-9.+-]+/.exec(named.toLowerCase()) ?? [];
   return type === unknownType && isUtf8(bytes) ? 'text/plain' : type;
 }

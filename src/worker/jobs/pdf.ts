@@ -7,14 +7,18 @@ const maxPages = 100;
 export type PdfFinding = { readonly pages: number } | { readonly fault: string };
 
 /** Bytes at the start of a file in which its header may begin, because some programs write something before it. */
-export const pdfHeadBytes = 1024;
+const headBytes = 1024;
+
+export function isPdf(file: Buffer): boolean {
+  return file.subarray(0, headBytes).includes('%PDF-');
+}
 
 /**
  * Inspects a PDF without rendering it. The number of pages is the largest `/Count` of a page tree, because the root of
  * the tree counts all pages. In newer files, page trees are in compressed object streams, which the function reads too.
  */
 export function inspectPdf(file: Buffer): PdfFinding {
-  if (!file.subarray(0, pdfHeadBytes).includes('%PDF-')) return { fault: 'is not a PDF' };
+  if (!isPdf(file)) return { fault: 'is not a PDF' };
   if (!file.includes('startxref')) return { fault: 'is not a whole PDF: its end is missing' };
   if (isEncrypted(file)) return { fault: 'is encrypted: remove its password, or its protection' };
   const streams = objectStreams(file);

@@ -165,7 +165,9 @@ function harnessState(extras: Capabilities) {
         text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
     },
     /** Reader of PDFs; each has the text `text of NAME`. */
-    pdfs: { isMissing: false, readText: async ({ name }: FileDocument) => `text of ${name}` },
+    textReaders: {
+      'application/pdf': { isMissing: false, readText: async ({ name }: FileDocument) => `text of ${name}` },
+    },
     countTokens: async (texts: readonly string[]) => texts.join('').length,
     journal: noJournal as Pick<ConversationJournal, 'commit'>,
     launches: [] as LaunchOptions[],
@@ -311,7 +313,7 @@ function scriptedRunner(
     isStoreUp: () => state.isStoreUp,
     journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
     schemas: state.schemas,
-    pdfs: state.pdfs,
+    textReaders: state.textReaders,
     countTokens: (texts: readonly string[]) => state.countTokens(texts),
     responses: { text: async () => state.earlier },
     knownModels: { explain: async (error: RelayError) => error },

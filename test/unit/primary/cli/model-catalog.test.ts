@@ -12,7 +12,7 @@ const partsOf = (config: Config, parts: Partial<CatalogParts> = {}): CatalogPart
   config,
   clock,
   sizes: { sizesOf: () => null },
-  pdfs: { isMissing: false },
+  textReaders: { 'application/pdf': { isMissing: false } },
   firstOf: (cli) => cli,
   ...parts,
 });
@@ -106,7 +106,7 @@ describe('The models of several CLIs', () => {
 
   it('may have PDFs if their CLI takes them, or if their text can be read', async () => {
     const clis = [echoCli('claude', { document: () => '' }), echoCli('codex')] as const;
-    await using made = await create(clis, {}, { pdfs: { isMissing: true } });
+    await using made = await create(clis, {}, { textReaders: { 'application/pdf': { isMissing: true } } });
     const { models } = await made.catalog.list();
     expect(models.map(({ id, capabilities }) => [id, capabilities?.pdf])).toEqual([
       ['claude/big', true],

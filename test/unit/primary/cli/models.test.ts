@@ -202,7 +202,10 @@ describe('An effort above high', () => {
   });
 
   it('is listed with the types of thinking, if they are known', () => {
-    const features = { switches: { tools: 'off', sampling: 'off' }, pdfs: { isMissing: true } } as const;
+    const features = {
+      switches: { tools: 'off', sampling: 'off' },
+      textReaders: { 'application/pdf': { isMissing: true } },
+    } as const;
     const own = { thinking_types: ['adaptive'], efforts: ['low', 'max'] };
     expect(capabilitiesOf({}, { effort, rulesOf: () => rules }, features, 'opus')).toMatchObject(own);
     expect(capabilitiesOf({}, { effort }, features, 'opus')).not.toHaveProperty('thinking_types');

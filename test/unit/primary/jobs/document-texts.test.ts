@@ -60,7 +60,7 @@ describe('A document for a program that takes none', () => {
 
   it('is refused before it waits, if no program reads PDFs', async () => {
     const harness = jobHarness({ extras: acceptsImages });
-    harness.pdfs.isMissing = true;
+    harness.textReaders['application/pdf'].isMissing = true;
     expect(() => harness.run({ images: [pdf('a.pdf')] })).toThrow('files: a PDF needs pdftotext');
     expect(() => harness.run({ images: [pdf('a.pdf')] })).toThrow('the package poppler-utils');
     expect(endOf(await all(harness.run({ images: [text('Hi')] }))).outcome).toBe('ok');
@@ -68,7 +68,8 @@ describe('A document for a program that takes none', () => {
 
   it('ends the job with the reason, if it cannot be read', async () => {
     const harness = jobHarness();
-    harness.pdfs.readText = () => Promise.reject(cliError('request_refused', 'it may be broken'));
+    harness.textReaders['application/pdf'].readText = () =>
+      Promise.reject(cliError('request_refused', 'it may be broken'));
     const end = endOf(await all(harness.run({ images: [pdf('a.pdf')] })));
     const failure = { reason: 'request_refused', message: 'it may be broken' };
     expect(end).toMatchObject({ outcome: 'cli_error', failure });
@@ -79,7 +80,7 @@ describe('A document for a program that takes none', () => {
 describe('A document for a program that takes documents', () => {
   it('is passed on, but becomes text in the result of a tool', async () => {
     const harness = jobHarness({ extras: acceptsDocuments });
-    harness.pdfs.isMissing = true;
+    harness.textReaders['application/pdf'].isMissing = true;
     const images = [pdf('a.pdf')];
     await all(harness.run({ text: 'Hi', images, history: [{ role: 'user', text: 'a', images }] }));
     const [turn] = harness.processes[0]?.turns ?? [];
@@ -87,7 +88,7 @@ describe('A document for a program that takes documents', () => {
     const results = [{ id: '1', text: 'found', images: [pdf('b.pdf', 5)], isError: false }];
     const history = [{ role: 'assistant', text: '', calls: [{ id: '1', name: 'find', input: '{}' }] }] as const;
     expect(() => harness.run({ text: '', results, history })).toThrow('files: a PDF needs pdftotext');
-    harness.pdfs.isMissing = false;
+    harness.textReaders['application/pdf'].isMissing = false;
     await all(harness.run({ text: '', results, history }));
     const shown = { text: 'found\n\n<document name="b.pdf">\ntext of b.pdf\n</document>', images: [] };
     expect(harness.processes[1]?.turns[0]?.results).toEqual([{ id: '1', isError: false, ...shown }]);
@@ -96,7 +97,11 @@ describe('A document for a program that takes documents', () => {
 });
 
 describe('A long document for a program that takes none', () => {
-  const read = documentReader({ readText: async () => '' }, 'key a', new AbortController().signal);
+  const read = documentReader(
+    { 'application/pdf': { readText: async () => '' } },
+    'key a',
+    new AbortController().signal,
+  );
 
   it('is read in several turns of the event loop, and no character or end tag is cut', async () => {
     let turns = 0;
@@ -117,7 +122,11 @@ describe('A long document for a program that takes none', () => {
 });
 
 describe('A document whose text ends with the beginning of an end tag', () => {
-  const read = documentReader({ readText: async () => '' }, 'key a', new AbortController().signal);
+  const read = documentReader(
+    { 'application/pdf': { readText: async () => '' } },
+    'key a',
+    new AbortController().signal,
+  );
   const piece = 256 * 1024;
 
   it.each([0, 1, piece - 11, piece - 10, piece - 9, piece, piece + 1, 2 * piece - 10])(

@@ -1,7 +1,7 @@
 import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Launcher } from '../../../../../src/primary/cli/process/launcher.js';
-import { PdfReader } from '../../../../../src/primary/cli/process/pdf-reader.js';
+import { TextReader } from '../../../../../src/primary/cli/process/text-reader.js';
 import { GroupContainments } from '../../../../../src/primary/cli/terminate/group-containment.js';
 import { cancelled } from '../../../../../src/shared/errors.js';
 import type { FileDocument } from '../../../../../src/shared/job.js';
@@ -37,12 +37,12 @@ describe('The reader of PDFs', () => {
     await folder[Symbol.asyncDispose]();
   });
 
-  function reader(): PdfReader {
+  function reader(): TextReader {
     const context = { killTree: async () => {}, clock, log: new LogBook(), observer: silentObserver };
     const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, home: null };
     const settings = { instance, serials, ...folders, env: { PATH: '/usr/bin:/bin' } };
     const launcher = new Launcher(settings, new GroupContainments(instance, null, clock), context);
-    return new PdfReader(launcher, folder.path, timer);
+    return new TextReader('application/pdf', launcher, folder.path, timer);
   }
 
   /** Installs a pdftotext that runs these commands. */

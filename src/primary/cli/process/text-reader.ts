@@ -2,40 +2,43 @@ import { cached } from '../../../shared/async.js';
 import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
 import { cliError, type RelayError } from '../../../shared/errors.js';
 import type { FileDocument } from '../../../shared/job.js';
+import { documentTable, type ReadType } from '../../../shared/tables/document-types.js';
 import { wellFormed } from '../../../shared/text/well-formed.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import type { Launcher } from './launcher.js';
 import { findProgram } from './program.js';
 
-/** Program that prints the text of a PDF, and its package. */
-const program = 'pdftotext';
-const packageName = 'poppler-utils';
+/** Returns the message for a document whose text no program on this host reads. */
+export function readerMissing(type: ReadType): string {
+  const { name, reader } = documentTable[type];
+  return `a ${name} needs ${reader.program} on this host, because the model CLI takes none: the operator can install the package ${reader.packageName}`;
+}
 
-/** How to send a PDF to a model CLI that supports none. */
-export const readerMissing = `a PDF needs ${program} on this host, because the model CLI takes none: the operator can install the package ${packageName}`;
+/** Readers of documents by their types. */
+export type TextReaders<Part extends keyof TextReader> = Readonly<Record<ReadType, Pick<TextReader, Part>>>;
 
 const limitMs = 20_000;
 /** Interval between two searches of a missing program. */
 const searchMs = 5000;
 /** Address space of the program, KiB. A PDF of 32 MB needs less than a third. */
 const memoryKib = 512 * 1024;
-const maxPages = 100;
 /** Largest text, bytes: far more than the context of any model. */
 const maxTextBytes = 4 * 1024 * 1024;
 
 /** Runs the program with its limits: memory, processor time, no files, no core dump. */
 const limited = `ulimit -v ${memoryKib}; ulimit -t ${limitMs / 1000}; ulimit -f 0; ulimit -c 0; exec "$0" "$@"`;
-const options = ['-q', '-enc', 'UTF-8', '-l', String(maxPages), '-', '-'];
 
 /** Number of texts that are remembered, and their total length. */
 const maxTexts = 64;
 const maxRemembered = 16 * 1024 * 1024;
 
 /**
- * Reads the text of PDFs for model CLIs that take none. Each PDF is read by a separate process in a separate containment.
- * The reader remembers texts by client, because clients send the same documents again with every request.
+ * Reads the text of documents of one type, for model CLIs that take none. Each document is read by a separate process in
+ * a separate containment. The reader remembers texts by client, because clients send the same documents again with every
+ * request.
  */
-export class PdfReader {
+export class TextReader {
+  readonly #type: ReadType;
   readonly #launcher: Pick<Launcher, 'launch'>;
   readonly #searchPath: string;
   readonly #clock: Clock;
@@ -45,7 +48,8 @@ export class PdfReader {
   #isMissing = false;
   readonly #searchAgain: () => Promise<string | null>;
 
-  constructor(launcher: Pick<Launcher, 'launch'>, searchPath: string, clock: Clock) {
+  constructor(type: ReadType, launcher: Pick<Launcher, 'launch'>, searchPath: string, clock: Clock) {
+    this.#type = type;
     this.#launcher = launcher;
     this.#searchPath = searchPath;
     this.#clock = clock;
@@ -60,15 +64,16 @@ export class PdfReader {
 
   /** Returns the path of the program; null if it is not installed. */
   async findReader(): Promise<string | null> {
+    const { program } = documentTable[this.#type].reader;
     const found = await findProgram(program, this.#searchPath);
     this.#isMissing = found.kind !== 'found';
     return found.kind === 'found' ? found.path : null;
   }
 
-  /** Returns the text of a PDF. Rejects with `cli_error` if no text was found, or a limit was exceeded. */
-  async readText(pdf: FileDocument, client: string, signal: AbortSignal): Promise<string> {
-    const key = `${client}\0${pdf.digest}`;
-    const text = this.#texts.get(key) ?? (await this.#run(pdf, signal));
+  /** Returns the text of a document. Rejects with `cli_error` if no text was found, or a limit was exceeded. */
+  async readText(document: FileDocument, client: string, signal: AbortSignal): Promise<string> {
+    const key = `${client}\0${document.digest}`;
+    const text = this.#texts.get(key) ?? (await this.#run(document, signal));
     this.#remember(key, text);
     return text;
   }
@@ -88,26 +93,27 @@ export class PdfReader {
     this.#texts.delete(key);
   }
 
-  async #run(pdf: FileDocument, signal: AbortSignal): Promise<string> {
+  async #run(document: FileDocument, signal: AbortSignal): Promise<string> {
     const path = await this.findReader();
-    if (path === null) throw cliError('request_refused', readerMissing);
+    if (path === null) throw cliError('request_refused', readerMissing(this.#type));
+    const { program, options } = documentTable[this.#type].reader;
     const plan = () => ({ args: ['-c', limited, path, ...options], files: [] });
     const tree = await this.#launcher.launch({ program: '/bin/sh', plan }, signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      throw unreadable(pdf, `${program} could not be started: ${(error as Error).message}`);
+      throw unreadable(document, `${program} could not be started: ${(error as Error).message}`);
     });
-    const output = outputOf(tree, pdf);
+    const output = outputOf(tree, document);
     let fail: (reason: unknown) => void = () => {};
     const failed = new Promise<never>((_, reject) => {
       fail = reject;
     });
     const stopTimer = this.#clock.after(limitMs, () =>
-      fail(unreadable(pdf, `it takes longer than ${limitMs / 1000} s`)),
+      fail(unreadable(document, `it takes longer than ${limitMs / 1000} s`)),
     );
     const onAbort = () => fail(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      void write(tree, pdf.data);
+      void write(tree, document.data);
       return await Promise.race([output, failed]);
     } finally {
       stopTimer();
@@ -133,23 +139,32 @@ async function write({ child: { stdin } }: ProcessTree, data: string): Promise<v
   stdin.end();
 }
 
-async function outputOf({ child }: ProcessTree, pdf: FileDocument): Promise<string> {
+async function outputOf({ child }: ProcessTree, document: FileDocument): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   child.stderr.resume();
   for await (const piece of child.stdout as AsyncIterable<Buffer>) {
     pieces.push(piece);
     bytes += piece.length;
-    if (bytes > maxTextBytes) throw unreadable(pdf, `its text is larger than ${maxTextBytes / 1024 ** 2} MB`);
+    if (bytes > maxTextBytes) throw unreadable(document, `its text is larger than ${maxTextBytes / 1024 ** 2} MB`);
   }
   const { code, signal } = await child.exited;
-  if (code !== 0) throw unreadable(pdf, code === null ? `${program} was ended by ${signal}` : 'it may be broken');
+  if (code !== 0)
+    throw unreadable(
+      document,
+      code === null
+        ? `${documentTable[document.mediaType].reader?.program} was ended by ${signal}`
+        : 'it may be broken',
+    );
   const text = wellFormed(Buffer.concat(pieces).toString('utf8').replaceAll('\f', '\n')); // a form feed ends each page
-  if (text.trim() === '') throw unreadable(pdf, 'it has no text, and the model CLI does not see its pages');
+  if (text.trim() === '') throw unreadable(document, 'it has no text, and the model CLI does not see its pages');
   return text;
 }
 
-/** Makes the error for a PDF whose text cannot be used. */
-function unreadable({ name }: FileDocument, reason: string): RelayError {
-  return cliError('request_refused', `the PDF ${name === '' ? '' : `${name} `}cannot be read: ${reason}`);
+/** Makes the error for a document whose text cannot be used. */
+function unreadable({ name, mediaType }: FileDocument, reason: string): RelayError {
+  return cliError(
+    'request_refused',
+    `the ${documentTable[mediaType].name} ${name === '' ? '' : `${name} `}cannot be read: ${reason}`,
+  );
 }
