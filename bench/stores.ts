@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isSqliteThere } from '../src/primary/store/sqlite/node-sqlite.js';
+import { isSqliteThere } from '../src/features/sqlite/node-sqlite.js';
 import { temporaryFolder } from '../test/support/basics/folder.js';
 import { type Service, startService, twoWorkers } from '../test/support/service/service.js';
 import { startRedis } from '../test/support/stores/redis-server.js';

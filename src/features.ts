@@ -9,7 +9,9 @@ import { file } from './features/file/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
+import { redis } from './features/redis/feature.js';
 import { retention } from './features/retention/feature.js';
+import { sqlite } from './features/sqlite/feature.js';
 import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
@@ -33,4 +35,6 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   demo,
   acp,
   file,
+  sqlite,
+  redis,
 ];

@@ -9,6 +9,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeF
 import { join } from 'node:path';
 
 const sources = ['src', 'package-lock.json', 'tools/browser-files.ts', 'tools/build.mjs'];
+/** Scripts that Redis runs. */
+const scripts = 'src/features/redis/scripts';
 const settings = readdirSync('.').filter((name) => name.startsWith('tsconfig'));
 /** Has the digest of the sources from which `dist` was built. Written last, so that a build that was stopped is repeated. */
 const stamp = 'dist/.sources';
@@ -29,7 +31,8 @@ async function build(folder, project) {
   rmSync(stamp, { force: true });
   rmSync(folder, { recursive: true, force: true });
   cpSync('src/console/static', 'dist/src/console', { recursive: true });
-  cpSync('src/primary/hosts/scripts', 'dist/src/primary/hosts/scripts', { recursive: true });
+  // A feature may be deleted.
+  if (existsSync(scripts)) cpSync(scripts, join('dist', scripts), { recursive: true });
   const compiler = 'node_modules/typescript/bin/tsc';
   await Promise.all(['src/console', project, 'tsconfig.types.json'].map((each) => run(compiler, '-p', each)));
   await run('dist/tools/browser-files.js');

@@ -60,6 +60,7 @@ import {
 } from '../src/shared/api/store.js';
 import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
+import { storeFamiliesOf } from '../src/shared/config/stores.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import {
   type DoorDescription,
@@ -610,12 +611,25 @@ export function openApiDocument(version: string) {
         },
       },
     },
-    { override: ({ jsonSchema }) => withoutSafeLimit(jsonSchema) },
+    { override: ({ jsonSchema }) => completeSchema(jsonSchema) },
   );
 }
 
-/** Removes the limits of safe integers, which do not come from the API and are not useful examples. */
-function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: number | undefined }): void {
+/** Kinds of stores. */
+const storeKinds = storeFamiliesOf(features).map(({ kind }) => kind);
+
+interface OpenSchema {
+  minimum?: number | undefined;
+  maximum?: number | undefined;
+  enum?: unknown;
+}
+
+/**
+ * Adds the kinds of stores, which features have. Removes the limits of safe integers, which do not come from the API and
+ * are not useful examples.
+ */
+function completeSchema(schema: OpenSchema): void {
+  if (Array.isArray(schema.enum) && schema.enum.length === 0) schema.enum = storeKinds;
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
 }

@@ -1,4 +1,4 @@
-import type { RedisStore } from '../../src/primary/hosts/hosts.js';
+import type { RedisStore } from '../../src/features/redis/hosts.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { openRedisAt } from '../../test/support/stores/redis-server.js';
 import { acceptedJob, answerOf, endedAt } from '../../test/support/stores/shared-jobs.js';

@@ -39,7 +39,7 @@ async function main(): Promise<number | null> {
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
     settingsFolders: () => settingsFolders(process.env),
-    storeSettings: (flag) => storeSettings(flag, process.env),
+    storeSettings: (flag, kinds) => storeSettings(flag, process.env, kinds),
     keysFilePath,
     accountsFilePath,
     reportsCosts: () => reportsCosts(process.env),

@@ -17,7 +17,7 @@ import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
 import { MadeKeys, ownActs } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
-import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
+import { RateLimit } from './access/rate-limit.js';
 import { SearchQuota } from './access/search-quota.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
@@ -44,7 +44,6 @@ import { createHooks, type FeatureHooks } from './features/feature-hooks.js';
 import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
-import type { HealthAgent } from './hosts/health-agent.js';
 import type { Hosts } from './hosts/hosts.js';
 import { Claims } from './idempotency/claims.js';
 import { BackgroundJobs } from './jobs/background-jobs.js';
@@ -53,6 +52,7 @@ import { JobRunner } from './jobs/job-runner.js';
 import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
+import type { HealthAgent } from './lifecycle/health-agent.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
 import { addBudgetGauge } from './observe/job-metrics.js';
@@ -227,14 +227,13 @@ function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
 }
 
 /** Creates what decides which client may send a request. */
-function createAccess({ config, host, names, store }: StartInput) {
+function createAccess({ config, host, names, hosts }: StartInput) {
   const { clock, log } = host;
   const clients = new Clients(config);
   clients.replaceNamedKeys(applicableLines(config, names.reportCosts));
   const fileFaults = new FileFaults();
   const ratesOf = (client: string) => clients.ratesOf(client);
-  const rateLimit =
-    store.windows === null ? new RateLimit(ratesOf, clock) : new SharedRateLimit(ratesOf, store.windows);
+  const rateLimit = hosts?.rateLimit(ratesOf) ?? new RateLimit(ratesOf, clock);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const budgets = new Budgets(clock, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));

@@ -8,7 +8,7 @@ import { isatty } from 'node:tty';
 import { features } from '../features.js';
 import type { CheckReport } from '../shared/api/setup.js';
 
-import { type Clock, delay, systemClock } from '../shared/clock.js';
+import { delay, systemClock } from '../shared/clock.js';
 
 import type { Config, Environment } from '../shared/config/config.js';
 import { secretNames } from '../shared/config/feature-variables.js';
@@ -63,11 +63,12 @@ import {
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
 import { Service } from './service.js';
-import { asConfigFault, checkEngine, openStore } from './store/open.js';
+import { asConfigFault, checkKind, openStore } from './store/open.js';
 import { addressFault, mayBeAvailableSoon, openAddresses } from './workers/addresses.js';
 
 const featureTables = { calls: primaryCallsWith(features), doorNames: doorNamesOf(features) };
-
+/** Kinds of stores of the features. */
+const storeProviders = features.flatMap(({ store }) => store ?? []);
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
 const addressLimitMs = 20_000;
@@ -113,7 +114,7 @@ export async function inspectSetup(
   const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
   const startEnvironment = { ...started, env };
   const config = await (other === null ? readConfig(env, features) : readConfig(env, features, other.files));
-  checkEngine(config.store);
+  checkKind(config.store, storeProviders);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   const end = new ProcessEnd(systemClock);
   try {
@@ -188,7 +189,9 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   const host = await createHost(config, startEnvironment, logging, 'service', end);
   const choice = await chooseAdapters(config, host.env, { clock: host.clock, features });
   const { names, accountsSource, warnings, lineFaults } = choice;
-  const stored = await openStoreOf(config, clock, end);
+  const tables = features.flatMap((feature) => feature.tables);
+  const storeParts = { config, tables, clock, onHang: () => end.killOnExit() };
+  const stored = await openStore(config.store, storeProviders, storeParts);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [
@@ -212,21 +215,6 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   if (isStartedByNpm(startEnvironment.env)) void watchStarter(clock, ancestors, () => void service.endWithStarter());
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
-}
-
-/** Opens the store. The code for several hosts is large, and is loaded only if hosts share a Redis. */
-async function openStoreOf(
-  config: Config,
-  clock: Clock,
-  end: ProcessEnd,
-): Promise<Pick<StartInput, 'store' | 'hosts'>> {
-  const { store: place } = config;
-  const tables = features.flatMap((feature) => feature.tables);
-  if (place.kind !== 'redis')
-    return { store: await openStore(place, tables, clock, () => end.killOnExit()), hosts: null };
-  const { Hosts } = await import('./hosts/hosts.js');
-  const hosts = await Hosts.open(place, config, tables, clock);
-  return { store: hosts.store, hosts };
 }
 
 /**
@@ -256,7 +244,7 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
   const addresses = await openAddresses(config, systemd.passedFds, withUmask);
   const { agentPort } = config;
   if (agentPort === null) return { addresses, agent: null };
-  const { HealthAgent } = await import('./hosts/health-agent.js');
+  const { HealthAgent } = await import('./lifecycle/health-agent.js');
   try {
     return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
   } catch (error) {

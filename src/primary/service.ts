@@ -52,7 +52,7 @@ export class Service {
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
-    // Redis may be reachable only later, and the next refresh repeats this, and records a defect
+    // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
     await budgets.refresh(usageJournal).catch(() => {});
     await madeKeys.refresh();
     const jobs = await background.restore();

@@ -109,13 +109,13 @@ describe('The imports', () => {
       !target.startsWith('src/') ||
       target.startsWith('src/command/') ||
       target.startsWith('src/shared/') ||
-      // Options of keys and kinds of model CLIs may belong to features.
-      (['src/command/keys-file/key-options', 'src/command/verbs/model-clis'].includes(source.name) &&
+      // Options of keys, kinds of model CLIs and kinds of stores may belong to features.
+      (['src/command/keys-file/key-options', 'src/command/verbs/model-clis', 'src/command/verbs/store'].includes(
+        source.name,
+      ) &&
         target === 'src/features') ||
       (source.name === 'src/command/verbs/serve' && target === 'src/primary/main') ||
-      (source.name === 'src/command/command-line' && target === 'src/features') ||
-      // This command opens the store's file while no service has it open.
-      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/open');
+      (source.name === 'src/command/command-line' && target === 'src/features');
     const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
     const isFeature = (source: Source) => /^src\/features(\/|$)/.test(source.name);
     const enters = (source: Source, target: string) =>
@@ -178,7 +178,7 @@ describe('The imports', () => {
     ['tree-kill', isIn('primary/cli/terminate')],
     ['piscina', isIn('shared/threads')],
     ['ajv', isOneOf('src/primary/threads/schema-thread')],
-    ['ioredis', isOneOf('src/primary/hosts/redis-link')],
+    ['ioredis', isOneOf('src/features/redis/redis-link')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape|http\/exchange/.test(source.path)],
   ])('include %s only in the intended places', (module, isAllowed) => {
@@ -188,15 +188,15 @@ describe('The imports', () => {
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('allow the code for several hosts only in the composition', () => {
-    const isOfHosts = (target: string) => target.startsWith('src/primary/hosts/');
-    const composes = isOneOf('src/primary/main', 'src/primary/compose');
-    const names = (source: Source, target: string) =>
-      isOfHosts(target) && !isIn('primary/hosts')(source) && !composes(source);
-    expect(importsThat(names)).toEqual([]);
-    const loads = /(?<!import type [^;]*)from '\.\/hosts\//; // only `await import` remains
-    expect(sources.filter(({ text }) => loads.test(text)).map(({ path }) => path)).toEqual([]);
-    expect(known.get('src/primary/main')?.text).toContain("await import('./hosts/hosts.js')");
+  it('load the code for several hosts only when their store is opened', () => {
+    const enters = (source: Source, target: string) =>
+      target.startsWith('src/features/redis/') &&
+      !isIn('features/redis')(source) &&
+      !(source.name === 'src/features' && target === 'src/features/redis/feature');
+    expect(importsThat(enters)).toEqual([]);
+    const loaded = (known.get('src/features/redis/feature')?.imports ?? []).filter(({ isType }) => !isType);
+    expect(loaded.map(({ target }) => target)).not.toContain('src/features/redis/hosts');
+    expect(known.get('src/features/redis/feature')?.text).toContain("await import('./hosts.js')");
   });
 
   it('separate the store contract from the primary', () => {
@@ -254,9 +254,9 @@ describe('The imports', () => {
   it('let only the composition open a store: other code imports its contract', () => {
     const opens = (source: Source, target: string) =>
       /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
-    const openers = new Set(importsThat(opens).filter((each) => !each.includes('/redis/')));
+    const openers = new Set(importsThat(opens).filter((each) => !each.includes('src/primary/store/shares/')));
     expect([...openers].toSorted()).toEqual([
-      'src/command/verbs/store.ts imports src/primary/store/open', // a file that no service has open
+      'src/features/sqlite/open.ts imports src/primary/store/open', // the form of its faults
       'src/primary/main.ts imports src/primary/store/open',
     ]);
   });
@@ -435,8 +435,8 @@ describe('Side effects', () => {
     const inMemory = isOneOf('src/shared/process/proc', 'src/worker/jobs/pdf'); // of bounded sizes
     // These run in threads of their own, which may wait for a disk or a process.
     const inThread = isOneOf(
-      'src/primary/store/sqlite/database',
-      'src/primary/store/sqlite/schema',
+      'src/features/sqlite/database',
+      'src/features/sqlite/schema',
       'src/shared/process/chase-thread',
     );
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
@@ -477,11 +477,11 @@ describe('The code', () => {
       code.split('\n').flatMap((line) => (settable.test(line) ? [`${path} ${line.trim().split(/\W/)[1]}`] : [])),
     );
     expect(lines.toSorted()).toEqual([
-      'src/primary/hosts/job-messages.ts listener',
-      'src/primary/hosts/redis-connection.ts observer',
-      'src/primary/hosts/redis-connection.ts onConnected',
-      'src/primary/hosts/redis-conversations.ts observer',
-      'src/primary/store/sqlite/client.ts observer',
+      'src/features/redis/job-messages.ts listener',
+      'src/features/redis/redis-connection.ts observer',
+      'src/features/redis/redis-connection.ts onConnected',
+      'src/features/redis/redis-conversations.ts observer',
+      'src/features/sqlite/client.ts observer',
     ]);
     expect(sources.filter(({ code }) => /\blinkBack\b/.test(code))).toEqual([]);
   });
@@ -585,8 +585,8 @@ describe('Every file that decides something', () => {
     'src/worker/main': 'test/service/system/life.test.ts',
     'src/worker/api/': 'test/service/system/door.test.ts',
     'src/primary/threads/schema-thread': 'test/unit/primary/threads/schema-checker.test.ts',
-    'src/primary/hosts/': 'test/programs/store/redis.test.ts',
-    'src/primary/store/sqlite/': 'test/programs/store/sqlite.test.ts',
+    'src/features/redis/': 'test/programs/store/redis.test.ts',
+    'src/features/sqlite/': 'test/programs/store/sqlite.test.ts',
     'src/primary/threads/token-thread': 'test/unit/primary/threads/token-counter.test.ts',
     'src/shared/process/chase-thread': 'test/unit/shared/process/chase.test.ts',
   };

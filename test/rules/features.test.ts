@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { migrations } from '../../src/features/sqlite/schema.js';
 import { features } from '../../src/features.js';
-import { migrations } from '../../src/primary/store/sqlite/schema.js';
 import { endpoints, sharedEndpoints } from '../../src/shared/api/endpoints.js';
 import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
@@ -71,6 +71,11 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     },
     retention: { pattern: /retention/i, named: {} },
     codex: { pattern: /codex/i, named: {} },
+    sqlite: { pattern: /sqlite/i, named: {} },
+    redis: {
+      pattern: /redis|bullmq|\blua\b/i,
+      named: { 'src/shared/api/store.ts': 'texts of the published description of the API, which do not change' },
+    },
     command: { pattern: /adapters\/command|=command\b|command(?:Adapter|Model)\b/, named: {} },
     demo: { pattern: /\bdemo|eliza/i, named: {} },
     acp: {
@@ -90,6 +95,7 @@ describe('A feature', () => {
       'src/command/command-line.ts imports src/features',
       'src/command/keys-file/key-options.ts imports src/features',
       'src/command/verbs/model-clis.ts imports src/features',
+      'src/command/verbs/store.ts imports src/features',
       'src/primary/main.ts imports src/features',
       'src/worker/main.ts imports src/features',
     ]);
@@ -160,7 +166,7 @@ describe('A feature', () => {
   it('has names of its own for its tables and their rows, which no store uses for anything else', () => {
     const names = features.flatMap(({ tables }) => tables.flatMap(({ name, rowName }) => [name, rowName]));
     const inSql = migrations.flatMap((step) => [...step.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name));
-    const upkeep = readFileSync(join(root, 'src/primary/hosts/scripts/upkeep.lua'), 'utf8');
+    const upkeep = readFileSync(join(root, 'src/features/redis/scripts/upkeep.lua'), 'utf8');
     const inRedis = [...upkeep.matchAll(/([\w-]+)(?:'\])? = '(?:hash|zset|string|list|set)'/g)].map(([, name]) => name);
     expect([inSql, inRedis].map((known) => known.length > 5)).toEqual([true, true]);
     expect(names.filter((name, index) => names.indexOf(name) < index || !/^[a-z_]+$/.test(name))).toEqual([]);

@@ -1,4 +1,6 @@
+import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
 import type { Clock } from '../../shared/clock.js';
+import type { StoreFamily } from '../../shared/config/stores.js';
 import type { Paint } from '../../shared/text/paint.js';
 import type { Client } from './client.js';
 import type { SettingsFolders } from './client-programs.js';
@@ -28,6 +30,32 @@ export interface Command {
 /** Feature as the command sees it. */
 export interface CommandFeature {
   readonly commands?: readonly Command[];
+  readonly store?: StoreOfCommand;
+}
+
+/** Kind of stores that a feature adds, as the command sees it. */
+export interface StoreOfCommand extends StoreFamily {
+  /** Name for people. */
+  readonly label: string;
+  /** Sentences for the help of `prompt-relay store`. */
+  readonly note?: string;
+  /** Tells how to back up a store that this program cannot back up. */
+  readonly backupAdvice?: string;
+  /**
+   * Opens a file that no service has open; null if one has. Opening changes nothing; a purge needs a file of this
+   * version. Rejects with a ConfigFault. undefined for stores that are no files.
+   */
+  openFile?(path: string, clock: Clock, purpose: 'read' | 'purge'): Promise<StoreFile | null>;
+}
+
+/** File of a store that no service has open. */
+export interface StoreFile {
+  backupTo(path: string): Promise<StoreBackup>;
+  verify(lifetimes: Pick<NamedStore, 'conversationTtlMs' | 'jobTtlMs'>): Promise<StoreReport>;
+  /** Resolves with the number of removed rows of each table. */
+  purge(client: string): Promise<PurgeReport['removed']>;
+  copies(): Promise<string[]>;
+  close(): Promise<unknown>;
 }
 
 export interface Flag {
@@ -75,7 +103,7 @@ export interface CommandContext {
   /** Returns the folders with the settings of the user's programs. Throws a CommandError if HOME is not set. */
   settingsFolders(): SettingsFolders;
   /** Reads the settings of the store from the environment; `flag` has precedence. Throws a CommandError. */
-  storeSettings(flag: string | undefined): NamedStore;
+  storeSettings(flag: string | undefined, kinds: readonly StoreFamily[]): NamedStore;
   /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */
   keysFilePath(path: string | undefined): string;
   /** Returns `path`, or the path of the configured accounts file if undefined. Throws a CommandError. */

@@ -3,6 +3,7 @@ import { localUrl } from '../../shared/config/addresses.js';
 import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
 import type { Environment } from '../../shared/config/config.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
+import { type StoreFamily, type StorePlace, storeFamiliesOf, storeSchema } from '../../shared/config/stores.js';
 import { defaultConversationTtlMs, variables } from '../../shared/config/variables.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { SettingsFolders } from './client-programs.js';
@@ -125,23 +126,19 @@ function configError(message: string): CommandError {
 
 /** Settings of the store in the environment of the service. */
 export interface NamedStore {
-  /** Path of the file; null if the environment names none: then the running service knows its store. */
-  readonly path: string | null;
-  readonly isRedis: boolean;
+  /** null if the environment names no store: then the running service knows its store. */
+  readonly place: StorePlace | null;
   readonly conversationTtlMs: number;
   readonly jobTtlMs: number;
 }
 
 /** Reads the settings of the store; `flag` has precedence over MODEL_API_STORE. Throws a CommandError. */
-export function storeSettings(flag: string | undefined, env: Environment): NamedStore {
+export function storeSettings(flag: string | undefined, env: Environment, kinds: readonly StoreFamily[]): NamedStore {
   const text = flag ?? env.MODEL_API_STORE;
-  const source = flag === undefined ? 'MODEL_API_STORE' : '--store';
-  const path =
-    text === undefined ? null : pathOf(text, source, flag === undefined ? exitCodes.config : exitCodes.usage);
-  const isDurable = path !== null || isRedis(text);
+  const place = text === undefined ? null : placeOf(text, flag !== undefined, kinds);
+  const isDurable = place !== null && place.kind !== 'memory';
   return {
-    path,
-    isRedis: isRedis(text),
+    place,
     conversationTtlMs: Number(
       settingOf(env, 'MODEL_API_CONVERSATION_TTL_SECONDS') ?? defaultConversationTtlMs(isDurable),
     ),
@@ -149,16 +146,12 @@ export function storeSettings(flag: string | undefined, env: Environment): Named
   };
 }
 
-/** Returns the path of the store's file; null for memory and Redis, which only the service can read. */
-function pathOf(text: string, source: string, exitCode: number): string | null {
-  if (isRedis(text)) return null;
-  const parsed = variables.MODEL_API_STORE[1].safeParse(text);
-  if (!parsed.success) throw new CommandError(exitCode, `${source}: ${parsed.error.issues[0]?.message}`);
-  return parsed.data.kind === 'sqlite' ? parsed.data.path : null;
-}
-
-function isRedis(text: string | undefined): boolean {
-  return /^rediss?:/.test(text ?? '');
+function placeOf(text: string, isFlag: boolean, kinds: readonly StoreFamily[]): StorePlace {
+  const parsed = storeSchema(storeFamiliesOf(kinds.map((store) => ({ store })))).safeParse(text);
+  if (parsed.success) return parsed.data;
+  const sentence = parsed.error.issues[0]?.message;
+  if (!isFlag) throw configError(`MODEL_API_STORE: ${sentence}`);
+  throw new CommandError(exitCodes.usage, `--store: ${sentence}`);
 }
 
 /** Returns the folders with the settings of the user's programs. Throws a CommandError if HOME is not set. */

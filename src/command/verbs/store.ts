@@ -1,4 +1,5 @@
 import { basename, dirname, resolve } from 'node:path';
+import { features } from '../../features.js';
 import { setupReport } from '../../shared/api/setup.js';
 import {
   type PurgeReport,
@@ -20,10 +21,15 @@ import {
   type CommandContext,
   clientFor,
   jsonFlag,
+  type StoreFile,
+  type StoreOfCommand,
   show,
 } from '../base/command.js';
 import type { NamedStore } from '../base/environment.js';
 import { CommandError, exitCodeOfError, exitCodes, usageError } from '../base/errors.js';
+
+/** Kinds of stores of the features. */
+const kinds: readonly StoreOfCommand[] = features.flatMap(({ store: kind }) => kind ?? []);
 
 export const store: Command = {
   name: 'store',
@@ -43,7 +49,7 @@ export const store: Command = {
   words: ['backup', 'verify', 'purge'],
   notes: [
     'If no service has the file open, the command opens the file itself; run it as the owner of the file. Otherwise, or without a file, it calls the running service, which needs a key with the scope admin. A running service writes the backup to the folder of its store.',
-    'The exit code of verify is 1 if it finds a fault. A store in Redis needs a running service, on any host. Redis creates its own backups.',
+    ['The exit code of verify is 1 if it finds a fault.', ...kinds.flatMap(({ note }) => note ?? [])].join(' '),
   ],
   examples: [
     'prompt-relay store backup backup-1.db',
@@ -66,26 +72,25 @@ export const store: Command = {
   },
 };
 
-const redisBackup =
-  'backup: Redis creates its own backups: copy its appendonlydir, or the dump.rdb of BGSAVE, as its documentation says';
-
 type StoreAction = (subject: string | undefined, args: CommandArguments, context: CommandContext) => Promise<number>;
 
 const actions: Readonly<Record<string, StoreAction>> = {
   backup: async (file, args, context) => {
     if (file === undefined || basename(file) === '') throw usageError('store', 'backup: name the file');
-    const settings = context.storeSettings(args.value('store'));
-    if (settings.isRedis) throw usageError('store', redisBackup);
+    const settings = context.storeSettings(args.value('store'), kinds);
+    const { backupAdvice } = kindOf(settings) ?? {};
+    if (backupAdvice !== undefined) throw usageError('store', `backup: ${backupAdvice}`);
     const made =
-      (await onFile(settings.path, args, context, ({ upkeep }) => upkeep.backupTo(resolve(file)))) ??
+      (await onFile(fileOf(settings), args, context, (opened) => opened.backupTo(resolve(file)))) ??
       (await backupByService(file, args, context));
     return show(args, context.terminal, made, () => renderBackup(made));
   },
   verify: async (file, args, context) => {
-    const settings = context.storeSettings(args.value('store'));
-    const path = file === undefined ? settings.path : resolve(file);
+    const settings = context.storeSettings(args.value('store'), kinds);
+    const path = file === undefined ? fileOf(settings) : resolve(file);
     const report =
-      (await verifyFile(path, settings, args, context)) ?? (await verifyByService(file, settings, args, context));
+      (await onFile(path, args, context, (opened) => opened.verify(settings))) ??
+      (await verifyByService(file, settings, args, context));
     await show(args, context.terminal, report, (paint) => renderVerdict(report, paint));
     return report.faults.length === 0 ? exitCodes.ok : exitCodes.failed;
   },
@@ -96,14 +101,14 @@ const actions: Readonly<Record<string, StoreAction>> = {
     const request = purgeRequest.safeParse({ client: named });
     if (!request.success) throw usageError('store', `--client: ${request.error.issues[0]?.message}`);
     const { client } = request.data;
-    const settings = context.storeSettings(args.value('store'));
+    const settings = context.storeSettings(args.value('store'), kinds);
     const purged: PurgeReport =
       (await onFile(
-        settings.path,
+        fileOf(settings),
         args,
         context,
-        async ({ upkeep }) => {
-          return { client, removed: await upkeep.purge(client), copies: await upkeep.copies() };
+        async (opened) => {
+          return { client, removed: await opened.purge(client), copies: await opened.copies() };
         },
         'purge',
       )) ?? (await (await serviceWith(settings, args, context)).postToStore('/store/purge', { client }, purgeReport));
@@ -111,7 +116,15 @@ const actions: Readonly<Record<string, StoreAction>> = {
   },
 };
 
-type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/open.js')['openOffline']>>>;
+function kindOf({ place }: NamedStore): StoreOfCommand | undefined {
+  return kinds.find(({ kind }) => kind === place?.kind);
+}
+
+/** Returns the file of the store; null if it is no file, or unknown: only the service can read it. */
+function fileOf(settings: NamedStore): string | null {
+  const isFile = kindOf(settings)?.openFile !== undefined;
+  return isFile && settings.place !== null ? settings.place.shown : null;
+}
 
 /**
  * Runs `work` on the file of the store. Resolves with null if a service has the file open, if no path is known, or if
@@ -121,12 +134,12 @@ async function onFile<T>(
   path: string | null,
   args: CommandArguments,
   { clock }: CommandContext,
-  work: (file: Offline) => Promise<T>,
+  work: (file: StoreFile) => Promise<T>,
   purpose: 'read' | 'purge' = 'read',
 ): Promise<T | null> {
   if (path === null || args.value('url') !== undefined) return null;
-  const { openOffline } = await import('../../primary/store/open.js');
-  const file = await openOffline(path, clock, purpose);
+  const open = kinds.find(({ openFile }) => openFile !== undefined)?.openFile;
+  const file = (await open?.(path, clock, purpose)) ?? null;
   if (file === null) return null;
   try {
     return await work(file);
@@ -135,21 +148,11 @@ async function onFile<T>(
   }
 }
 
-async function verifyFile(
-  path: string | null,
-  settings: NamedStore,
-  args: CommandArguments,
-  context: CommandContext,
-): Promise<StoreReport | null> {
-  const { expiryAt } = await import('../../primary/store/open.js');
-  return onFile(path, args, context, ({ upkeep }) => upkeep.verify(expiryAt(context.clock.now(), settings)));
-}
-
-/** Connects to the running service. For a store in Redis, throws if the service does not use Redis. */
-async function serviceWith({ isRedis }: NamedStore, args: CommandArguments, context: CommandContext) {
-  const client = await clientFor(args, context);
-  if (!isRedis || (await client.getState('/setup', setupReport)).store.kind === 'redis') return client;
-  throw new CommandError(exitCodes.unavailable, `store: the service at ${client.url} does not use Redis`);
+/** Connects to the running service. For a store that hosts share, throws if the service uses no store of its kind. */
+async function serviceWith(settings: NamedStore, args: CommandArguments, context: CommandContext) {
+  const [client, kind] = [await clientFor(args, context), kindOf(settings)];
+  if (kind?.isShared !== true || (await client.getState('/setup', setupReport)).store.kind === kind.kind) return client;
+  throw new CommandError(exitCodes.unavailable, `store: the service at ${client.url} does not use ${kind.label}`);
 }
 
 async function verifyByService(
@@ -172,7 +175,8 @@ async function backupByService(file: string, args: CommandArguments, context: Co
   if (file !== basename(file)) {
     const { store: place } = await client.getState('/setup', setupReport);
     const folder = dirname(place.place ?? '/');
-    if (place.kind === 'sqlite' && dirname(resolve(file)) !== folder) {
+    const isFile = kinds.find(({ kind }) => kind === place.kind)?.openFile !== undefined;
+    if (isFile && dirname(resolve(file)) !== folder) {
       throw usageError(
         'store',
         `backup: a running service only writes to the folder of its store: name a file in ${folder}`,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { storeKind } from '../../shared/api/health.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 
 /** Answer to the question of people who use the service: what is stored, how long, and who can read it. */
@@ -9,7 +10,8 @@ const storedData = z
   .strictObject({
     kind: z.string().meta({ description: 'Name of the kind of data, such as `conversations`.' }),
     content: z.string(),
-    place: z.enum(['memory', 'file', 'redis', 'process', 'output', 'nowhere']).meta({
+    place: z.string().meta({
+      enum: ['memory', 'file', 'redis', 'process', 'output', 'nowhere'],
       description:
         '`memory`: until a restart at the latest. `process`: in the process of the model CLI. `output`: written to stdout or sent on, and not stored by the service. `nowhere`: the settings prevent that it is stored.',
     }),
@@ -31,7 +33,7 @@ const storedData = z
 
 export const retentionBody = z
   .strictObject({
-    store: z.enum(['memory', 'sqlite', 'redis']).meta({ description: 'Kind of the store.' }),
+    store: storeKind.meta({ description: 'Kind of the store.' }),
     data: z.array(storedData),
     provider: z.string().meta({ description: 'What the service cannot know: what the provider of the model stores.' }),
   })

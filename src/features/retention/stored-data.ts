@@ -21,7 +21,6 @@ export type RetentionSettings = Pick<
 >;
 
 const dayMs = 86_400_000;
-const places = { memory: 'memory', sqlite: 'file', redis: 'redis' } as const;
 
 /** Returns what the core stores with these settings, in the order in which people ask for it. */
 export function storedByCore(settings: RetentionSettings): StoredKind[] {
@@ -35,7 +34,7 @@ function byStore(...others: readonly string[]): string[] {
 }
 
 function questionsAndConversations({ store, conversationTtlMs, readBack }: RetentionSettings): StoredKind[] {
-  const place = places[store.kind];
+  const place = store.dataPlace;
   const readers = ['client', 'host'] as const;
   const afterActivity = `${formatSpan(conversationTtlMs)} after its last activity, or until there are too many`;
   return [
@@ -70,7 +69,7 @@ function questionsAndConversations({ store, conversationTtlMs, readBack }: Reten
 }
 
 function backgroundJobs({ store, jobTtlMs, maxJobs }: RetentionSettings): StoredKind[] {
-  const place = places[store.kind];
+  const place = store.dataPlace;
   const readers = ['client', 'host'] as const;
   return [
     {
@@ -93,7 +92,7 @@ function backgroundJobs({ store, jobTtlMs, maxJobs }: RetentionSettings): Stored
 }
 
 function filesAndBatches({ store, files, fileTtlMs }: RetentionSettings): StoredKind[] {
-  const stored = store.kind === 'memory' ? 'nowhere' : places[store.kind];
+  const stored = store.kind === 'memory' ? 'nowhere' : store.dataPlace;
   const place: StoredKind['place'] = files === 'off' ? 'nowhere' : files === 'memory' ? 'memory' : stored;
   const shared: Pick<StoredKind, 'place' | 'keptMs' | 'readers' | 'variables'> = {
     ...{ place, keptMs: fileTtlMs, readers: ['client', 'host'] },
@@ -144,7 +143,7 @@ function aboutUse(settings: RetentionSettings): StoredKind[] {
       ...{
         kind: 'usage',
         content: 'jobs, tokens, cost and searches by day, model and account',
-        place: places[store.kind],
+        place: store.dataPlace,
       },
       ...{ keptMs: maxDays * dayMs, until: `${maxDays} days by day, and ${maxMonths} months by month` },
       ...{ readers: ['client', 'admin', 'host'], export: 'GET /usage', deletion: null, variables: byStore() },

@@ -49,7 +49,7 @@ export function createWebhooks(
           read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
         },
       ],
-      storedKinds: [storedNotices(config.store.kind)],
+      storedKinds: [storedNotices(config.store)],
       restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(ignoreFailure), // the store logs its failure
       start: () => {
         webhooks?.start();
@@ -60,11 +60,11 @@ export function createWebhooks(
   };
 }
 
-function storedNotices(store: Config['store']['kind']): StoredKind {
+function storedNotices(store: Config['store']): StoredKind {
   return {
     kind: 'notices',
     content: 'notices to the operator and callbacks: type, client, amounts and job id; of a callback also its URL',
-    place: store === 'sqlite' ? 'file' : store,
+    place: store.dataPlace,
     ...{
       keptMs: deliveryTable.keepMs,
       until: `${deliveryTable.keepMs / 86_400_000} days after they were created, or until there are too many`,

@@ -77,7 +77,7 @@ export class Clients {
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #made: readonly MadeKey[];
-  /** Whether the keys that were made over HTTP have been read. A host that starts without Redis, or with a damaged file, does not know them yet. */
+  /** Whether the keys that were made over HTTP have been read. A host that starts without its store, or with a damaged file, does not know them yet. */
   #isMadeKnown: boolean;
   #byClient: ReadonlyMap<string, ApiKey | MadeKey>;
   #digests: ReadonlySet<string>;

@@ -1,21 +1,21 @@
-import type { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
-import type { WindowCounter } from '../store/contract/store.js';
 import type { ClientRate } from './clients.js';
 
 // Only the needed files are loaded: all 36 files of the package take 8 MB.
-const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemory.js') as typeof RateLimiterMemory;
-const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
+export const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemory.js') as typeof RateLimiterMemory;
+export const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
 
-type RatesOf = (client: string) => readonly ClientRate[];
+/** Returns the rate limits for which a request counts. */
+export type RatesOf = (client: string) => readonly ClientRate[];
 
 /**
  * Counts a request in each window that it needs, the one of the key before that of its holder. Resolves with the first
  * refusal, else with the verdict that leaves the fewest requests.
  */
-async function takeFromAll(
+export async function takeFromAll(
   rates: readonly ClientRate[],
   take: (rate: ClientRate) => Promise<RateVerdict>,
 ): Promise<RateVerdict> {
@@ -41,7 +41,6 @@ export class RateLimit {
   /** End of each open window in monotonic milliseconds, by rate and client. */
   readonly #windowEnds = new Map<string, number>();
 
-  /** `ratesOf` returns the rate limits for which a request counts. */
   constructor(ratesOf: RatesOf, clock: Clock) {
     this.#ratesOf = ratesOf;
     this.#clock = clock;
@@ -86,68 +85,11 @@ export class RateLimit {
   }
 }
 
-/**
- * Owns the rate windows of all clients, for all hosts. If the shared counter fails, each host counts alone: a client may
- * then send the full rate to each host.
- */
-export class SharedRateLimit {
-  readonly #ratesOf: RatesOf;
-  readonly #counter: WindowCounter;
-  /** Limiters by rate, one for each rate in the configuration and the keys. */
-  readonly #limiters = new Map<string, RateLimiterRedis>();
-
-  constructor(ratesOf: RatesOf, counter: WindowCounter) {
-    this.#ratesOf = ratesOf;
-    this.#counter = counter;
-  }
-
-  takeRequest(client: string): Promise<RateVerdict> {
-    return takeFromAll(this.#ratesOf(client), (each) => this.#take(each));
-  }
-
-  async #take({ client, rate }: ClientRate): Promise<RateVerdict> {
-    try {
-      const taken = await this.#limiterOf(rate).consume(client);
-      return verdictOf(true, taken, taken.msBeforeNext, rate);
-    } catch (refusal) {
-      if (!(refusal instanceof LimiterResult)) throw refusal;
-      return verdictOf(false, refusal, refusal.msBeforeNext, rate);
-    }
-  }
-
-  #limiterOf(rate: Rate): RateLimiterRedis {
-    const name = nameOfRate(rate);
-    const limiter = this.#limiters.get(name) ?? sharedLimiterOf(rate, this.#counter);
-    this.#limiters.set(name, limiter);
-    return limiter;
-  }
-}
-
-/**
- * Creates a limiter with a counter that hosts share. rate-limiter-flexible expects the duration in seconds, but only
- * passes the number on to the counter, which needs milliseconds.
- */
-function sharedLimiterOf(rate: Rate, counter: WindowCounter): RateLimiterRedis {
-  const { maxRequests: points, windowMs } = rate;
-  const count = async ([name = '', more, ms]: readonly string[]) => {
-    const { count: counted, leftMs } = await counter.add(name, Number(more), Number(ms));
-    return [counted, leftMs];
-  };
-  const RedisLimiter = require('rate-limiter-flexible/lib/RateLimiterRedis.js') as typeof RateLimiterRedis;
-  return new RedisLimiter({
-    storeClient: { rlflxIncr: count },
-    keyPrefix: nameOfRate(rate),
-    points,
-    duration: windowMs,
-    insuranceLimiter: new MemoryLimiter({ points, duration: windowMs / 1000 }),
-  });
-}
-
 function windowName(client: string, rate: Rate): string {
   return `${nameOfRate(rate)} ${client}`;
 }
 
-function nameOfRate({ maxRequests, windowMs }: Rate): string {
+export function nameOfRate({ maxRequests, windowMs }: Rate): string {
   return `${maxRequests}/${windowMs}`;
 }
 
@@ -159,7 +101,12 @@ const uncapped: RateVerdict = {
   windowSeconds: 0,
 };
 
-function verdictOf(isAllowed: boolean, { remainingPoints }: RateLimiterRes, leftMs: number, rate: Rate): RateVerdict {
+export function verdictOf(
+  isAllowed: boolean,
+  { remainingPoints }: RateLimiterRes,
+  leftMs: number,
+  rate: Rate,
+): RateVerdict {
   const resetSeconds = Math.max(1, Math.ceil(leftMs / 1000));
   const { maxRequests, windowMs } = rate;
   return { isAllowed, remaining: remainingPoints, resetSeconds, maxRequests, windowSeconds: windowMs / 1000 };

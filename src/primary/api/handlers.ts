@@ -7,13 +7,7 @@ import type { Config } from '../../shared/config/config.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
-import type {
-  PrimaryCalls,
-  TranscriptItem,
-  TranscriptOrder,
-  WorkerKeys,
-  WorkerSettings,
-} from '../../shared/ipc/protocol.js';
+import type { PrimaryCalls, WorkerKeys, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
 import { workerLogFd } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
@@ -27,11 +21,11 @@ import type { Batches } from '../batches/batches.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
-import { ConversationSearch, type SearchableConversations } from '../conversations/conversation-search.js';
-import type { JournaledConversations } from '../conversations/journaled-conversations.js';
+import { ConversationSearch } from '../conversations/conversation-search.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { StoredFiles } from '../files/stored-files.js';
+import type { ConversationChanges, ReadableConversations } from '../hosts/hosts.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
@@ -93,12 +87,6 @@ export function workerSettings(
   };
 }
 
-/** Conversations of this host, or of all hosts. */
-interface ReadableConversations extends SearchableConversations {
-  snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
-  read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
-}
-
 /** Parts of the primary that answer the calls of the workers. */
 export interface Services {
   phase(): Phase;
@@ -114,7 +102,7 @@ export interface Services {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly clock: Clock;
   readonly conversations: ReadableConversations;
-  readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+  readonly journaledConversations: ConversationChanges;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
   readonly batches: Pick<Batches, 'checkInput' | 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;

@@ -9,6 +9,7 @@ import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import type { StoreProvider } from '../hosts/hosts.js';
 import type { Route } from '../cli/route.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { Host } from '../lifecycle/host.js';
@@ -80,6 +81,8 @@ export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables> e
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */
   readonly clis?: AdapterFamily;
+  /** Kind of stores that the feature adds. */
+  readonly store?: StoreProvider;
   /** Loads the code that these values need. */
   loadPrimary(values: ValuesOf<V>): Promise<CreatePrimaryPart>;
 }

@@ -1,6 +1,3 @@
-/** Place of data while it is kept. `nowhere`: the settings of this service prevent that it is stored. */
-type StoredPlace = 'memory' | 'file' | 'redis' | 'process' | 'output' | 'nowhere';
-
 /**
  * Group of people who can read data of a client. `host`: root, the service's user, and the model CLI, which runs as this user. `scraper`:
  * who has the scope `metrics`. `receiver`: the service that the operator has named for it.
@@ -12,7 +9,11 @@ export interface StoredKind {
   /** Name in plural, such as `conversations`. */
   readonly kind: string;
   readonly content: string;
-  readonly place: StoredPlace;
+  /**
+   * Place of the data while it is kept: that of a store, `memory`, `process` or `output`. `nowhere`: the settings of this
+   * service prevent that it is stored.
+   */
+  readonly place: string;
   /** Time after the moment that `until` names, in milliseconds; null if no time limits it. */
   readonly keptMs: number | null;
   /** End of the sentence *It is kept …*, such as `until the job ends` or `30 days after its last activity`. */

@@ -1,153 +1,79 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { OptionTable } from '../../shared/config/key-options.js';
-import type { RedisPlace } from '../../shared/config/values.js';
-import { ignoreFailure } from '../../shared/errors.js';
-import { quarterOf } from '../access/clients.js';
+import type { StoreFamily, StorePlace } from '../../shared/config/stores.js';
+import type { TitledConversation } from '../../shared/conversation.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
+import type { JobRequest } from '../../shared/job.js';
+import type { RateLimit, RatesOf } from '../access/rate-limit.js';
+import type { SearchableConversations } from '../conversations/conversation-search.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
-import { maxWaitingBytes } from '../store/contract/jobs.js';
-import type { Store, StoreObserver } from '../store/contract/store.js';
-import type { StoreTable, StoreTables } from '../store/contract/tables.js';
-import { ConversationReplica } from './conversation-replica.js';
-import { JobMessages } from './job-messages.js';
-import { JobPuller } from './job-puller.js';
-import { JobQueue } from './job-queue.js';
-import { RedisAnswers } from './redis-answers.js';
-import { RedisConnection } from './redis-connection.js';
-import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
-import { RedisWindows } from './redis-counters.js';
-import { RedisFiles } from './redis-files.js';
-import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
-import { linkTo, readScripts } from './redis-link.js';
-import { RedisMadeKeys } from './redis-made-keys.js';
-import { RedisTable } from './redis-table.js';
-import { RedisUpkeep } from './redis-upkeep.js';
-import { RedisUsage } from './redis-usage.js';
-import { RemoteJobs, type WaitingJobListener } from './remote-jobs.js';
+import type { StoredJobs } from '../jobs/stored-jobs.js';
+import type { JobRecord } from '../store/contract/jobs.js';
+import type { Store } from '../store/contract/store.js';
+import type { StoreTable } from '../store/contract/tables.js';
 
-/** Longest wait for Redis at the start of the service. */
-const firstAnswerMs = 2000;
-/** Interval at which this host renews its sign of life. */
-const renewMs = 2000;
-
-/** Creates the parts that exist only if several hosts share a Redis. Only then does the composition load this file. */
-export class Hosts {
-  readonly store: RedisStore;
-  readonly #clock: Clock;
-
-  /** `tables`: of features. */
-  static async open(place: RedisPlace, config: Config, tables: readonly StoreTable[], clock: Clock): Promise<Hosts> {
-    return new Hosts(await openRedis(place, clock, { ...sharedLimits(config), tables }), clock);
-  }
-
-  private constructor(store: RedisStore, clock: Clock) {
-    this.store = store;
-    this.#clock = clock;
-  }
-
-  /** Creates the replica. `onStale` is called when another host has continued a conversation. */
-  replicaOf(conversations: ConversationStore, onStale: (id: string) => void): ConversationReplica {
-    return new ConversationReplica(conversations, this.store.conversations, this.#clock, onStale);
-  }
-
-  /** Creates the access to stored jobs and to jobs of other hosts. */
-  remoteJobs(ttlMs: number, listener: WaitingJobListener): RemoteJobs {
-    return new RemoteJobs(this.store.jobs, ttlMs, listener, this.#clock);
-  }
-
-  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {
-    const { jobs } = this.store;
-    const puller = new JobPuller(jobs, background, this.#clock);
-    jobs.listen({
-      added: () => puller.changed(),
-      cancelled: (id, by) => background.cancelHere(id, by),
-      cancelCaller: (order) => clientJobs.cancelCaller(order),
-    });
-    return puller;
-  }
-
-  /** Starts to renew the sign of life for the other hosts. */
-  start(): void {
-    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(ignoreFailure)); // tries again
-  }
-}
-
-/** The store that all hosts with the same Redis share. */
-export class RedisStore implements Store {
-  readonly kind = 'redis';
-  readonly conversations: RedisConversations;
-  readonly jobs: RedisJobs;
-  readonly answers: RedisAnswers;
-  readonly responses: RedisResponses;
-  readonly usage: RedisUsage;
-  readonly windows: RedisWindows;
-  readonly madeKeys: RedisMadeKeys;
-  readonly tables: StoreTables;
-  readonly files: RedisFiles;
-  readonly upkeep: RedisUpkeep;
-  readonly #redis: RedisConnection;
-  #isClosed = false;
-
-  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
-    const { keyOptions, tables } = limits;
-    this.#redis = redis;
-    this.jobs = jobs;
-    this.conversations = new RedisConversations(redis, limits, clock);
-    this.usage = new RedisUsage(redis, clock);
-    this.answers = new RedisAnswers(redis, clock);
-    this.responses = new RedisResponses(redis, limits.ttlMs);
-    this.windows = new RedisWindows(redis);
-    this.madeKeys = new RedisMadeKeys(redis, keyOptions);
-    this.tables = new Map(tables.map((table) => [table.name, new RedisTable(redis, table)]));
-    this.files = new RedisFiles(redis);
-    this.upkeep = new RedisUpkeep(redis, limits.ttlMs, tables);
-  }
-
-  get isUp(): boolean {
-    return this.#redis.isUp;
-  }
-
-  observe(observer: StoreObserver): void {
-    this.#redis.observe(observer);
-  }
-
-  /** Calls `takeOver`. The service loads nothing in advance: each call reads from Redis. */
-  restore(takeOver: () => Promise<void>): Promise<void> {
-    return takeOver();
-  }
-
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.answers.close();
-    await this.jobs.close();
-    this.#redis.close();
-  }
-}
-
-/** Limits and options that all hosts with the same store must agree on. */
-export interface RedisStoreLimits extends RedisLimits {
-  readonly jobs: RedisJobLimits;
-  readonly keyOptions: OptionTable;
+/** Parts of a service that a store may need. */
+export interface StoreParts {
+  readonly config: Config;
+  /** Tables of features. */
   readonly tables: readonly StoreTable[];
+  readonly clock: Clock;
+  /** Called if the store could not be closed: the process must then be killed. */
+  onHang(): void;
 }
 
-function sharedLimits(
-  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs' | 'keyOptions'>,
-): Omit<RedisStoreLimits, 'tables'> {
-  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs, keyOptions } = config;
-  const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
-  return { jobs, keyOptions, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
+/** `hosts` is null if no other host uses the store. */
+export interface OpenedStore {
+  readonly store: Store;
+  readonly hosts: Hosts | null;
 }
 
-/** Connects to Redis. If Redis cannot be reached yet, the service starts with a store that is down. */
-export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
-  const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
-  await redis.opened(firstAnswerMs);
-  const publish = (message: string) => redis.call('job', 'PUBLISH', redis.key('jobs', 'told'), message);
-  const messages = new JobMessages(place, clock, publish);
-  const jobs = new RedisJobs(redis, new JobQueue(place, clock), messages, limits.jobs, clock);
-  return new RedisStore(redis, jobs, limits, clock);
+/** Kind of stores that a feature adds, as the primary sees it. */
+export interface StoreProvider extends StoreFamily {
+  /** Returns why this host cannot open such a store, as a sentence; null if it can. */
+  findFault?(): string | null;
+  /** Opens a store, which starts as down if it cannot be used yet. Rejects with a StoreFault. */
+  open(place: StorePlace, parts: StoreParts): Promise<OpenedStore>;
+}
+
+/** Conversations of this host, or of all hosts. */
+export interface ReadableConversations extends SearchableConversations {
+  snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
+  read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
+}
+
+/** Changes of conversations between their turns. */
+export type ConversationChanges = Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+
+/** Listener for jobs that are cancelled while they wait. */
+export interface WaitingJobListener {
+  dismiss(request: JobRequest, reason: Error): void;
+  recordEnded(record: JobRecord): void;
+}
+
+/** Takes background jobs from the queue that hosts share. */
+interface JobSource {
+  /** Called when there may be a new job or a free slot. */
+  changed(): void;
+  /** Called each second, because some changes come without a notification. */
+  check(): void;
+}
+
+/** Parts that replace those of the core if several hosts share a store. */
+export interface Hosts {
+  /** `onStale` is called when another host has continued a conversation. */
+  replicaOf(
+    conversations: ConversationStore,
+    onStale: (id: string) => void,
+  ): ReadableConversations & ConversationChanges;
+  /** Creates the rate windows of all clients, for all hosts. */
+  rateLimit(ratesOf: RatesOf): Pick<RateLimit, 'takeRequest'>;
+  /** Creates the access to stored jobs and to jobs of other hosts. */
+  remoteJobs(ttlMs: number, listener: WaitingJobListener): StoredJobs;
+  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobSource;
+  /** Called when the service starts. */
+  start(): void;
 }

@@ -7,7 +7,6 @@ import type { VersionBody } from '../../shared/api/version.js';
 import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import { type StorePlace, urlOfRedis } from '../../shared/config/values.js';
 import type { ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
@@ -271,15 +270,9 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
       ...(target !== undefined && { alias_of: target }),
     })),
     termination: { means: containments.means, no_cgroup: fault },
-    store: { kind: config.store.kind, place: placeOf(config.store) },
+    store: { kind: config.store.kind, place: config.store.shown },
     warnings: found.warnings,
   };
-}
-
-/** Returns the location of the store, without passwords; null for the store in memory. */
-function placeOf(store: StorePlace): string | null {
-  if (store.kind === 'redis') return urlOfRedis(store);
-  return store.kind === 'memory' ? null : store.path;
 }
 
 function foundBy({ adapter, version, status, durationMs, error }: ReadinessEntry) {

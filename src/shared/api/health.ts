@@ -153,13 +153,12 @@ export const observabilityBody = z
   })
   .meta({ id: 'Observability' });
 
-/** Kinds of stores: `memory` does not survive a restart of the service. */
-export const storeKinds = ['memory', 'sqlite', 'redis'] as const;
-export type StoreKind = (typeof storeKinds)[number];
+/** Kind of a store. The description of the API lists the kinds of the core and of the features. */
+export const storeKind = z.string().meta({ enum: [] });
 
 const storeBody = z
   .strictObject({
-    kind: z.enum(storeKinds),
+    kind: storeKind,
     up: z.boolean().meta({ description: 'Whether the last write succeeded.' }),
   })
   .meta({ description: 'Kind of the store of conversations.' });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storeKinds } from './health.js';
+import { storeKind } from './health.js';
 
 const count = z.int().nonnegative();
 const names = z.array(z.string()).readonly();
@@ -47,7 +47,7 @@ export const setupFields = z.strictObject({
       'How the service finds and ends the processes of the model CLI, and the reason if it cannot use cgroups.',
   }),
   store: z
-    .strictObject({ kind: z.enum(storeKinds), place: z.string().nullable() })
+    .strictObject({ kind: storeKind, place: z.string().nullable() })
     .readonly()
     .meta({ description: 'Location of the store: the path of a file; null for memory. Without passwords.' }),
   warnings: names.meta({ description: 'Of the start.' }),

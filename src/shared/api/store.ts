@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storeKinds } from './health.js';
+import { storeKind } from './health.js';
 
 const count = z.int().nonnegative();
 
@@ -32,7 +32,7 @@ export const verifyRequest = z.strictObject({}).meta({ id: 'VerifyRequest' });
 
 export const storeReport = z
   .strictObject({
-    kind: z.enum(storeKinds),
+    kind: storeKind,
     path: z.string().nullable(),
     version: z.int().nullable().meta({ description: 'Path of the file; null for memory and Redis.' }),
     bytes: count.meta({ description: 'Size of the file; 0 for memory and Redis.' }),

@@ -60,9 +60,9 @@ export function frontWarnings({
       'MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a proxy, all clients count as one address',
     );
   }
-  if (store?.kind !== 'redis') {
+  if (store?.isShared !== true) {
     warnings.push(
-      'MODEL_API_AGENT_PORT without a store in Redis: other hosts do not know the conversations of this host',
+      'MODEL_API_AGENT_PORT without a store that hosts share: other hosts do not know the conversations of this host',
     );
   }
   return warnings;

@@ -18,6 +18,7 @@ import {
   openSecrets,
   type ReadFile,
 } from './secrets.js';
+import { storeFamiliesOf, storeSchema } from './stores.js';
 import { mustBeOfProxy, noOrigin } from './values.js';
 import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
@@ -49,7 +50,7 @@ export async function loadConfig(
 ) {
   const faults: string[] = [];
   const families = cliFamiliesOf(features);
-  const parsed = parseVariables(env, coreVariables(families), faults) as Parsed;
+  const parsed = parseVariables(env, coreVariables(families, features), faults) as Parsed;
   const { featureValues, unknown } = parseFeatures(env, features, faults);
   const [files, keyOptions] = [{ read, modeOf }, new OptionTable(features)];
   const keys = await loadKeysOf(env, parsed, files, keyOptions);
@@ -122,9 +123,13 @@ type Parsed = Partial<Values>;
 
 type NamedVariable = readonly [name: string, schema: z.ZodType, fallback: string | null];
 
-/** Returns the variables of the core. The features add kinds of model CLIs to two of them. */
-function coreVariables(families: readonly CliFamily[]): readonly NamedVariable[] {
-  const schemas: Readonly<Record<string, z.ZodType>> = cliSchemas(families);
+/** Returns the variables of the core. The features add kinds of model CLIs to two of them, and kinds of stores to one. */
+function coreVariables(
+  families: readonly CliFamily[],
+  features: readonly ConfiguredFeature[],
+): readonly NamedVariable[] {
+  const store = storeSchema(storeFamiliesOf(features));
+  const schemas: Readonly<Record<string, z.ZodType>> = { ...cliSchemas(families), MODEL_API_STORE: store };
   return Object.entries(variables).map(([name, [, schema, fallback]]) => [name, schemas[name] ?? schema, fallback]);
 }
 
@@ -183,7 +188,7 @@ async function loadKeysOf(
  */
 function madeKeysFileOf(env: Environment, values: Parsed): string | null {
   const { MODEL_API_STORE: store } = values;
-  return store === undefined || store.kind === 'redis' ? null : stateFile(env, values, 'made-keys.json');
+  return store === undefined || store.isShared ? null : stateFile(env, values, 'made-keys.json');
 }
 
 /** Returns a file in the folder of the variable, of systemd or of the user; null if there is no folder. */

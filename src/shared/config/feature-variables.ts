@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
+import type { StoreFamily } from './stores.js';
 
 /**
  * Environment variable of a feature. `meaning` and `shownDefault` are for the documents; without `shownDefault`, they
@@ -40,7 +41,7 @@ export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
 };
 
-/** Everything about a feature that the configuration reads: its variables with their checks, its headers, its options of keys and its model CLIs. */
+/** Everything about a feature that the configuration reads: its variables with their checks, its headers, its options of keys, its model CLIs and its kind of stores. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
   /** Headers of requests that may run a background job. No proxy may use their names for people. */
@@ -48,6 +49,7 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   readonly keyOptions: Readonly<Record<string, FeatureKeyOption>>;
   readonly port?: FeaturePort;
   readonly clis?: CliFamily;
+  readonly store?: StoreFamily;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */

@@ -3,6 +3,7 @@ import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
 import { fallbackRules } from './fallbacks.js';
 import { searchPosition } from './search.js';
+import { storeFamiliesOf, storeSchema } from './stores.js';
 import {
   absolutePath,
   cgroupSetting,
@@ -22,7 +23,6 @@ import {
   seconds,
   size,
   socketPath,
-  storePlace,
   text,
   userNames,
   variableNames,
@@ -38,6 +38,7 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 
 /** Schemas for a core without features. */
 const coreClis = cliSchemas([claudeFamily]);
+const coreStore = storeSchema(storeFamiliesOf([]));
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 const switchPositions = ['on', 'off'] as const;
@@ -96,7 +97,7 @@ export const variables = {
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_MAX_JOBS: ['maxJobs', integer(0, 1_000_000), '1000'],
   MODEL_API_JOB_TTL_SECONDS: ['jobTtlMs', seconds(1, 365 * daySeconds), '86400'],
-  MODEL_API_STORE: ['store', storePlace, 'memory'],
+  MODEL_API_STORE: ['store', coreStore, 'memory'],
   MODEL_API_FILES: ['files', oneOf(filePlaces), 'store'],
   MODEL_API_FILES_MB: ['fileBytes', megabytes(1, 1_000_000), '512'],
   MODEL_API_MAX_FILES: ['maxFiles', integer(1, 1_000_000), '1000'],

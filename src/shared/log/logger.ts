@@ -23,7 +23,7 @@ export const logEvents = {
   key_removed: 'a client removed a key over HTTP: name, by',
   key_rotated: 'a client replaced the value of a key over HTTP: name, by',
   keys_rejected:
-    'the keys file, or the keys that hosts share in Redis, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
+    'the keys file, or the keys that hosts share in a store, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
   accounts_loaded: 'a changed accounts file is in force: number of accounts',
   accounts_rejected:
     'the accounts file has faults, and lines with faults are refused; or it cannot be read, and the old accounts stay',

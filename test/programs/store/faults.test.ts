@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
 import { chat, chatOf, startListener } from '../../support/clients/chat.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { delay, systemClock } from '../../../src/shared/clock.js';
 import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
 import { until } from '../../support/basics/until.js';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { askInBackground } from '../../support/clients/background.js';

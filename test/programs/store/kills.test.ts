@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { chatOf, startListener } from '../../support/clients/chat.js';

@@ -1,4 +1,4 @@
-import type { RedisMadeKeys } from '../../../src/primary/hosts/redis-made-keys.js';
+import type { RedisMadeKeys } from '../../../src/features/redis/redis-made-keys.js';
 import { digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';

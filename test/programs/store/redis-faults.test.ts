@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import type { RedisStore } from '../../../src/primary/hosts/hosts.js';
+import type { RedisStore } from '../../../src/features/redis/hosts.js';
 import type { StoreObserver } from '../../../src/primary/store/contract/store.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { until } from '../../support/basics/until.js';

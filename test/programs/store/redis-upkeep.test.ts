@@ -1,15 +1,14 @@
-import { RedisConnection } from '../../../src/primary/hosts/redis-connection.js';
-import { linkTo, readScripts } from '../../../src/primary/hosts/redis-link.js';
-import { RedisUpkeep } from '../../../src/primary/hosts/redis-upkeep.js';
+import { RedisConnection } from '../../../src/features/redis/redis-connection.js';
+import { linkTo, readScripts } from '../../../src/features/redis/redis-link.js';
+import { RedisUpkeep } from '../../../src/features/redis/redis-upkeep.js';
 import { systemClock } from '../../../src/shared/clock.js';
-import { type RedisPlace, storePlace } from '../../../src/shared/config/values.js';
 import { until } from '../../support/basics/until.js';
 import { chat, startListener } from '../../support/clients/chat.js';
 import { envFor, runCommand } from '../../support/clients/command.js';
 import { metric } from '../../support/documents/exposition.js';
 import { headersOf, keyOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
 import type { Service } from '../../support/service/service.js';
-import { type RedisServer, startRedis } from '../../support/stores/redis-server.js';
+import { placeOf, type RedisServer, startRedis } from '../../support/stores/redis-server.js';
 
 const secret = 'wombat';
 
@@ -109,11 +108,7 @@ describe('A purge of a store in Redis', () => {
 const ttlMs = 3_600_000;
 
 async function upkeepOf(redis: RedisServer) {
-  const connection = new RedisConnection(
-    linkTo(storePlace.parse(redis.url) as RedisPlace, await readScripts()),
-    'prompt-relay',
-    systemClock,
-  );
+  const connection = new RedisConnection(linkTo(placeOf(redis.url), await readScripts()), 'prompt-relay', systemClock);
   await connection.opened(2000);
   return { upkeep: new RedisUpkeep(connection, ttlMs, []), [Symbol.dispose]: () => connection.close() };
 }

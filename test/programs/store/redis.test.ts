@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
+import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';

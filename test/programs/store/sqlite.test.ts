@@ -1,13 +1,13 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { prepareFile } from '../../../src/features/sqlite/files.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
+import { migrations } from '../../../src/features/sqlite/schema.js';
+import { SqliteStore } from '../../../src/features/sqlite/sqlite-store.js';
+import { SqliteThread } from '../../../src/features/sqlite/sqlite-thread.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
-import { prepareFile } from '../../../src/primary/store/sqlite/files.js';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
-import { migrations } from '../../../src/primary/store/sqlite/schema.js';
-import { SqliteStore } from '../../../src/primary/store/sqlite/sqlite-store.js';
-import { SqliteThread } from '../../../src/primary/store/sqlite/sqlite-thread.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { outcomes } from '../../../src/shared/job.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';

@@ -1,6 +1,6 @@
 import { chmod, copyFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { chat, startListener } from '../../support/clients/chat.js';
 import { envFor, runCommand } from '../../support/clients/command.js';

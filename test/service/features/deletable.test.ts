@@ -19,6 +19,12 @@ const cases: readonly (readonly [what: string, removed: readonly string[]])[] = 
   ...(names.length > 1 ? [['all of them', names] as const] : []),
 ];
 
+/** Value of MODEL_API_STORE for each kind of stores. */
+const placesOfStores: Readonly<Record<string, string>> = {
+  sqlite: 'sqlite:/nowhere/store.db',
+  redis: 'redis://127.0.0.1:1',
+};
+
 /** Copies the source code without these features and without their entries in the list, in place of an earlier copy. */
 async function copyWithout(folder: string, removed: readonly string[]): Promise<void> {
   for (const path of copied) await cp(join(root, path), join(folder, path), { recursive: true });
@@ -130,7 +136,7 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
     }
   });
 
-  it('has neither the endpoints nor the fields nor the variables nor the options of keys of the feature', async () => {
+  it('has neither the endpoints nor the fields nor the variables nor the options of keys nor the store of the feature', async () => {
     for (const { route } of gone.flatMap((feature) => feature.endpoints)) {
       expect([route, await statusOf(service, route)]).toEqual([route, 404]);
     }
@@ -142,6 +148,14 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
     for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);
+    }
+    for (const { kind } of gone.flatMap(({ store = [] }) => store)) {
+      const env = { ...process.env, MODEL_API_STORE: placesOfStores[kind] };
+      const started = run(process.execPath, [join(compiled, 'primary', 'main.js')], { env });
+      await expect(started).rejects.toMatchObject({
+        code: 78,
+        stderr: expect.stringContaining('MODEL_API_STORE: must be memory'),
+      });
     }
     for (const kind of kinds.slice(0, 1)) {
       const made = run(process.execPath, [command, 'serve', '--cli', kind]);

@@ -1,3 +1,4 @@
+import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
 import { Budgets } from '../../../src/primary/access/budgets.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
@@ -12,7 +13,6 @@ import type { Route } from '../../../src/primary/cli/route.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { oneHostGate } from '../../../src/primary/conversations/turn-gate.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
-import { RemoteJobs } from '../../../src/primary/hosts/remote-jobs.js';
 import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../../src/primary/jobs/background-jobs.js';
 import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
 import type { JobObserver } from '../../../src/primary/jobs/job-observer.js';

@@ -1,4 +1,4 @@
-import type { SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
+import type { SharedJobs } from '../../../src/features/redis/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
 import { silentObserver } from '../../../src/primary/store/contract/store.js';

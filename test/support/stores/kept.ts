@@ -1,9 +1,9 @@
+import { ConversationReplica } from '../../../src/features/redis/conversation-replica.js';
+import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
 import { ConversationSearch } from '../../../src/primary/conversations/conversation-search.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { type ConversationTurn, TurnRecord } from '../../../src/primary/conversations/conversation-turn.js';
 import { JournaledConversations } from '../../../src/primary/conversations/journaled-conversations.js';
-import { ConversationReplica } from '../../../src/primary/hosts/conversation-replica.js';
-import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { StoredText } from '../../../src/primary/store/contract/stored-text.js';
 import { systemClock } from '../../../src/shared/clock.js';

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { openRedis, type RedisStore } from '../../../src/features/redis/hosts.js';
+import type { RedisLimits } from '../../../src/features/redis/redis-conversations.js';
+import type { RedisJobLimits } from '../../../src/features/redis/redis-jobs.js';
+import { type RedisPlace, redisPlace } from '../../../src/features/redis/shared.js';
 import { features } from '../../../src/features.js';
-import { openRedis, type RedisStore } from '../../../src/primary/hosts/hosts.js';
-import type { RedisLimits } from '../../../src/primary/hosts/redis-conversations.js';
-import type { RedisJobLimits } from '../../../src/primary/hosts/redis-jobs.js';
 import { systemClock } from '../../../src/shared/clock.js';
-import { type RedisPlace, storePlace } from '../../../src/shared/config/values.js';
 import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 import { freePort } from '../basics/free-port.js';
 import { keyOptions } from '../basics/key-options.js';
@@ -107,7 +107,13 @@ const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttl
 
 const tables = features.flatMap((feature) => feature.tables);
 
+export function placeOf(url: string): RedisPlace {
+  const place = redisPlace(url);
+  if (place === null) throw new Error(`${url} names no Redis`);
+  return place;
+}
+
 /** Opens the store of one host, with the tables of all features. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
-  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs, keyOptions, tables });
+  return openRedis(placeOf(url), systemClock, { ...limits, jobs, keyOptions, tables });
 }

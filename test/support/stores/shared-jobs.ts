@@ -1,5 +1,5 @@
-import type { SharedJobsListener } from '../../../src/primary/hosts/job-messages.js';
-import type { Cancelling, SharedJobs } from '../../../src/primary/hosts/redis-jobs.js';
+import type { SharedJobsListener } from '../../../src/features/redis/job-messages.js';
+import type { Cancelling, SharedJobs } from '../../../src/features/redis/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/jobs.js';
 import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';

@@ -1,5 +1,5 @@
+import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
 import { unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
-import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { storedFigures } from '../../../src/primary/store/contract/stored-text.js';

@@ -175,7 +175,7 @@ export function secretsOf(
     ['MODEL_CODE_OAUTH_TOKEN', oauthToken],
     ...featureSecrets.map(({ name, value }) => [name, value] as const),
     ['MODEL_API_SEARCH_TOKEN_FILE', searchToken],
-    ['MODEL_API_STORE', store.kind === 'redis' ? store.password : null],
+    ['MODEL_API_STORE', store.password],
     ...cliEnv.map((name) => [name, env[name]] as const),
   ];
   return values.flatMap(([name, value]) => (value == null ? [] : [{ name, value }]));

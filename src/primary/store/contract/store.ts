@@ -1,4 +1,3 @@
-import type { StoreKind } from '../../../shared/api/health.js';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
@@ -35,12 +34,10 @@ export const silentObserver: StoreObserver = {
 
 /** Stores everything that survives a restart. */
 export interface Store {
-  readonly kind: StoreKind;
+  readonly kind: string;
   readonly conversations: ConversationJournal;
   readonly jobs: JobStore;
   readonly usage: UsageStore;
-  /** Rate windows that all hosts share; null if each host counts for itself. */
-  readonly windows: WindowCounter | null;
   /** Keys made over HTTP that are valid on all hosts; null if the only host stores them in a file. */
   readonly madeKeys: MadeKeyStore | null;
   /** Recorded answers to requests with an `Idempotency-Key`. */
@@ -63,21 +60,6 @@ export interface Store {
   restore(takeOver: () => Promise<void>): Promise<void>;
   /** Resolves when all earlier operations have ended. May be called again. */
   close(): Promise<void>;
-}
-
-/** Count of a rate window, and the time until the window ends. */
-export interface CountedWindow {
-  readonly count: number;
-  readonly leftMs: number;
-}
-
-/** Counts requests in rate windows that all hosts share. */
-export interface WindowCounter {
-  /**
-   * Adds points to a window, and opens the window if necessary. Rejects within a fraction of a second if the store
-   * cannot count.
-   */
-  add(name: string, points: number, windowMs: number): Promise<CountedWindow>;
 }
 
 /** The number of rows of each table. */

@@ -9,11 +9,11 @@ export interface TableRow {
   readonly nextAt: number | null;
 }
 
-/** Table that a feature declares, and that each store implements. The declaration is plain data, because the thread of SQLite gets it, too. */
+/** Table that a feature declares, and that each store implements. The declaration is plain data, because a store may pass it to a thread. */
 export interface StoreTable {
-  /** Name in SQL, in Redis and in reports, of small letters and `_`. */
+  /** Name in stores and in reports, of small letters and `_`. */
   readonly name: string;
-  /** Name of one row, in Redis and in metrics. No other table has it. */
+  /** Name of one row, in stores and in metrics. No other table has it. */
   readonly rowName: string;
   /** Age since its creation from which `add` removes an ended row, in milliseconds. */
   readonly keepMs: number;

@@ -42,7 +42,6 @@ export function memoryStore(declared: readonly StoreTable[]): Store {
   return {
     kind: 'memory',
     conversations: noJournal,
-    windows: null,
     madeKeys: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,

@@ -11,10 +11,10 @@ const notices: StoredKind = {
 
 describe('The retention of a primary', () => {
   it('has what the core stores, and what other features store, in the form of its schema', async () => {
-    const config = await loadConfig({ MODEL_API_STORE: 'sqlite:/x/store.db' }, async () => '');
+    const config = await loadConfig({}, async () => '');
     const part = createRetention({ config, storedKinds: () => [notices] } as unknown as PrimaryCore);
     const body = retentionBody.parse(await part.handlers.retention?.({} as never));
-    expect(body.store).toBe('sqlite');
+    expect(body.store).toBe('memory');
     expect(body.data.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['conversations', 'usage', 'notices']));
     expect(body.data.at(-1)).toMatchObject({ kind: 'notices', kept_seconds: 1.5, kept: 'a while', readers: ['admin'] });
   });

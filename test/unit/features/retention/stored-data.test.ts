@@ -11,7 +11,7 @@ import { allDoorEndpoints, nativeEndpoints } from '../../../support/documents/ta
 const day = 86_400_000;
 
 async function stored(env: Readonly<Record<string, string>> = {}) {
-  const rows = storedByCore(await loadConfig(env, async () => ''));
+  const rows = storedByCore(await loadConfig(env, async () => '', undefined, features));
   return { rows, of: (kind: string) => rows.find((row) => row.kind === kind) };
 }
 

@@ -30,7 +30,8 @@ function createPart(receiver: string | null, secret: string | null) {
   const optionsOf = (client: string) => ({ featureOptions: client === 'key ada' ? { webhooks: `${allowed}*` } : {} });
   const revoked = new Set<string>();
   const clients = { optionsOf, budgets: [], hasAccess: (client: string) => !revoked.has(client) };
-  const core = { host, store, clients, budgets: { usesOf: () => [] }, clis: [], config: { store: { kind: 'memory' } } };
+  const config = { store: { dataPlace: 'memory' } };
+  const core = { host, store, clients, budgets: { usesOf: () => [] }, clis: [], config };
   const part = create(core as unknown as PrimaryCore) as Required<PrimaryPart>;
   const { deliveries: answer = () => null } = part.handlers;
   const deliveries = async () => ((await answer({} as never)) as DeliveryList).deliveries;

@@ -1,3 +1,4 @@
+import { features } from '../../../../src/features.js';
 import { type SetupSources, setupReportOf } from '../../../../src/primary/observe/status.js';
 import { setupReport } from '../../../../src/shared/api/setup.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -15,7 +16,7 @@ const ready: ReadinessEntry = {
 };
 
 async function reportWith(env: Record<string, string>, check: ReadinessEntry) {
-  const config = await loadConfig(env, async () => '');
+  const config = await loadConfig(env, async () => '', undefined, features);
   const termination = { containments: { means: 'cgroup' }, fault: null };
   const sources = {
     config,

@@ -62,7 +62,7 @@ function createStatus(clis: readonly object[], needsKey = true) {
     fileFaults: new FileFaults(),
     config: {
       ...{ strictHealth: false, needsKey, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
-      ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', path: '/x' } },
+      ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', shown: '/x' } },
     },
     host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' }, termination },
   };

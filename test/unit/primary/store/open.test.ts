@@ -1,32 +1,58 @@
+import type { OpenedStore, StoreProvider } from '../../../../src/primary/hosts/hosts.js';
 import { StoreFault } from '../../../../src/primary/store/contract/store.js';
-import { asConfigFault, checkEngine, openStore } from '../../../../src/primary/store/open.js';
-import { ConfigFault } from '../../../../src/shared/config/config.js';
+import { asConfigFault, checkKind, openStore } from '../../../../src/primary/store/open.js';
+import { ConfigFault, loadConfig } from '../../../../src/shared/config/config.js';
+import { emptyFeature } from '../../../../src/shared/features/empty-feature.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
-function hung(): never {
-  throw new Error('nothing hangs');
+const box = {
+  ...{ kind: 'box', dataPlace: 'box', isShared: false, form: 'box:name' },
+  parsePlace: (text: string) => (text.startsWith('box:') ? { shown: text, password: null } : null),
+};
+
+/** Opens the store of a service with these kinds of stores. */
+async function open(text: string, ...providers: readonly StoreProvider[]): Promise<OpenedStore> {
+  const features = providers.map((store) => ({ ...emptyFeature, store }));
+  const config = await loadConfig({ MODEL_API_STORE: text }, async () => '', undefined, features);
+  const parts = { config, tables: [], clock: new FakeClock(), onHang: () => {} };
+  return openStore(config.store, providers, parts);
 }
 
 describe('The store of a service', () => {
   it('is in memory by default', async () => {
-    expect(await openStore({ kind: 'memory' }, [], new FakeClock(), hung)).toMatchObject({
-      kind: 'memory',
-      isUp: true,
+    expect(await open('memory', { ...box, open: notOpened })).toMatchObject({
+      store: { kind: 'memory', isUp: true },
+      hosts: null,
     });
   });
 
-  it('causes a configuration fault if it cannot be opened, also on an old Node', async () => {
-    const opened = openStore({ kind: 'sqlite', path: '/proc/version/store.db' }, [], new FakeClock(), hung);
-    await expect(opened).rejects.toBeInstanceOf(ConfigFault);
-    await expect(opened).rejects.toThrow(
-      /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/version\/store\.db cannot be made)/,
-    );
+  it('is of a kind that a feature adds, if the variable names it', async () => {
+    const opened = { store: { kind: 'box' }, hosts: null } as unknown as OpenedStore;
+    const places: (string | null)[] = [];
+    const provider: StoreProvider = {
+      ...box,
+      open: async ({ shown }) => {
+        places.push(shown);
+        return opened;
+      },
+    };
+    expect(await open('box:one', provider)).toBe(opened);
+    expect(places).toEqual(['box:one']);
   });
 
-  it('is refused before anything is opened if this Node has no SQLite', () => {
-    expect(() => checkEngine({ kind: 'sqlite' }, false)).toThrow(/^MODEL_API_STORE: sqlite: needs Node\.js 22\.13/);
-    expect(() => checkEngine({ kind: 'sqlite' }, true)).not.toThrow();
-    expect(() => checkEngine({ kind: 'memory' }, false)).not.toThrow();
+  it('causes a configuration fault if it cannot be opened', async () => {
+    const fault = await open('box:one', { ...box, open: () => Promise.reject(new StoreFault('is full')) }).catch(
+      (error: unknown) => error,
+    );
+    expect(fault).toEqual(new ConfigFault(['MODEL_API_STORE: is full']));
+  });
+
+  it('is refused before anything is opened if this host cannot open such a store', async () => {
+    const refused = { ...box, findFault: () => 'box: needs a lid', open: notOpened };
+    expect(() => checkKind({ kind: 'box' }, [refused])).toThrow('MODEL_API_STORE: box: needs a lid');
+    expect(() => checkKind({ kind: 'box' }, [{ ...refused, findFault: () => null }])).not.toThrow();
+    expect(() => checkKind({ kind: 'memory' }, [refused])).not.toThrow();
+    await expect(open('box:one', refused)).rejects.toBeInstanceOf(ConfigFault);
   });
 
   it('turns its faults into configuration faults, but not defects', () => {
@@ -35,3 +61,7 @@ describe('The store of a service', () => {
     expect(asConfigFault(new StoreFault('is broken'))).toEqual(new ConfigFault(['MODEL_API_STORE: is broken']));
   });
 });
+
+function notOpened(): never {
+  throw new Error('it must not be opened');
+}

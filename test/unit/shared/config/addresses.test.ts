@@ -1,4 +1,5 @@
 import { frontWarnings, localUrl, portFaults } from '../../../../src/shared/config/addresses.js';
+import { storeFamiliesOf, storeSchema } from '../../../../src/shared/config/stores.js';
 
 it.each([
   ['127.0.0.1', 'http://127.0.0.1:5051'],
@@ -11,7 +12,7 @@ it.each([
 });
 
 const agent = { MODEL_API_AGENT_PORT: 5052, MODEL_API_PORT: 5051 };
-const memory = { kind: 'memory' } as const;
+const memory = storeSchema(storeFamiliesOf([])).parse('memory');
 
 it('The ports must differ', () => {
   expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
@@ -29,7 +30,7 @@ it('The ports must differ', () => {
 it('A host behind a load balancer gets a warning if all clients would count as one, and if its conversations are not shared', () => {
   expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
     expect.stringContaining('MODEL_API_TRUST_PROXY'),
-    expect.stringContaining('a store in Redis'),
+    expect.stringContaining('a store that hosts share'),
   ]);
   expect(frontWarnings({ MODEL_API_AGENT_PORT: null, MODEL_API_STORE: memory })).toEqual([]);
 });

@@ -5,9 +5,9 @@ import { type Config, ConfigFault, type Environment, loadConfig } from '../../..
 import { OptionTable } from '../../../../src/shared/config/key-options.js';
 import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
 
-const usualRedis = {
-  ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
-  ...{ database: 0, prefix: 'prompt-relay' },
+const memoryPlace = {
+  ...{ kind: 'memory', text: 'memory', shown: null, password: null },
+  ...{ dataPlace: 'memory', isShared: false },
 };
 
 const goodKey = 'a-key-that-is-long-enough';
@@ -264,20 +264,17 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_STORE: {
     key: 'store',
     good: {
-      memory: { kind: 'memory' },
-      'sqlite:/var/lib/prompt-relay/store.db': { kind: 'sqlite', path: '/var/lib/prompt-relay/store.db' },
-      'redis://localhost': usualRedis,
-      'redis://localhost:6380/': { ...usualRedis, port: 6380 },
-      'rediss://[::1]/3?prefix=north': { ...usualRedis, isSecure: true, host: '::1', database: 3, prefix: 'north' },
-      'redis://:p%40ss@h': { ...usualRedis, host: 'h', password: 'p@ss' },
-      'redis://relay:secret@h': { ...usualRedis, host: 'h', username: 'relay', password: 'secret' },
+      memory: memoryPlace,
+      'sqlite:/var/lib/prompt-relay/store.db': {
+        ...{ kind: 'sqlite', text: 'sqlite:/var/lib/prompt-relay/store.db', shown: '/var/lib/prompt-relay/store.db' },
+        ...{ password: null, dataPlace: 'file', isShared: false },
+      },
+      'redis://relay:secret@h': {
+        ...{ kind: 'redis', text: 'redis://relay:secret@h', shown: 'redis://h:6379/0?prefix=prompt-relay' },
+        ...{ password: 'secret', dataPlace: 'redis', isShared: true },
+      },
     },
-    bad: [
-      ...['', 'Memory', 'disk', 'sqlite', 'sqlite:', 'sqlite:store.db', 'sqlite:/folder/'],
-      ...['redis', 'redis:', 'redis://', 'redis://h:0', 'redis://h:99999', 'redis://h/x', 'redis://h/1/2'],
-      'redis://h#x',
-      ...['redis://h?prefix=', 'redis://h?prefix=a:b', 'redis://h?name=x', 'redis://:%@h', 'http://h', ' redis://h'],
-    ],
+    bad: ['', 'Memory', 'disk', 'sqlite', 'sqlite:store.db', 'redis://', 'redis://h:0', 'http://h', ' redis://h'],
   },
   MODEL_API_READ_BACK: {
     key: 'readBack',
@@ -481,7 +478,7 @@ describe('The configuration', () => {
       rateWindowMs: 60_000,
       rateMaxRequests: 0,
       strictHealth: false,
-      store: { kind: 'memory' },
+      store: memoryPlace,
       readBack: true,
       readinessIntervalMs: 60_000,
       reuse: 'on',

@@ -1,0 +1,162 @@
+import { quarterOf } from '../../primary/access/clients.js';
+import type { RatesOf } from '../../primary/access/rate-limit.js';
+import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
+import type { Hosts, OpenedStore, StoreParts, WaitingJobListener } from '../../primary/hosts/hosts.js';
+import type { BackgroundJobs } from '../../primary/jobs/background-jobs.js';
+import type { ClientJobs } from '../../primary/jobs/client-jobs.js';
+import { maxWaitingBytes } from '../../primary/store/contract/jobs.js';
+import type { Store, StoreObserver } from '../../primary/store/contract/store.js';
+import type { StoreTable, StoreTables } from '../../primary/store/contract/tables.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
+import type { StorePlace } from '../../shared/config/stores.js';
+import { ignoreFailure } from '../../shared/errors.js';
+import { ConversationReplica } from './conversation-replica.js';
+import { JobMessages } from './job-messages.js';
+import { JobPuller } from './job-puller.js';
+import { JobQueue } from './job-queue.js';
+import { RedisAnswers } from './redis-answers.js';
+import { RedisConnection } from './redis-connection.js';
+import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
+import { RedisWindows } from './redis-counters.js';
+import { RedisFiles } from './redis-files.js';
+import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
+import { linkTo, readScripts } from './redis-link.js';
+import { RedisMadeKeys } from './redis-made-keys.js';
+import { RedisTable } from './redis-table.js';
+import { RedisUpkeep } from './redis-upkeep.js';
+import { RedisUsage } from './redis-usage.js';
+import { RemoteJobs } from './remote-jobs.js';
+import { type RedisPlace, redisPlace } from './shared.js';
+import { SharedRateLimit } from './shared-rate-limit.js';
+
+/** Longest wait for Redis at the start of the service. */
+const firstAnswerMs = 2000;
+/** Interval at which this host renews its sign of life. */
+const renewMs = 2000;
+
+/** Opens the store that `place` names, and creates the parts that exist only if several hosts share it. */
+export async function openHosts({ text }: StorePlace, { config, tables, clock }: StoreParts): Promise<OpenedStore> {
+  const place = redisPlace(text);
+  if (place === null) throw new Error('the configuration has accepted another text');
+  const store = await openRedis(place, clock, { ...sharedLimits(config), tables });
+  return { store, hosts: new RedisHosts(store, clock) };
+}
+
+/** Creates the parts that exist only if several hosts share a Redis. */
+class RedisHosts implements Hosts {
+  readonly #store: RedisStore;
+  readonly #clock: Clock;
+
+  constructor(store: RedisStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Creates the replica. `onStale` is called when another host has continued a conversation. */
+  replicaOf(conversations: ConversationStore, onStale: (id: string) => void): ConversationReplica {
+    return new ConversationReplica(conversations, this.#store.conversations, this.#clock, onStale);
+  }
+
+  rateLimit(ratesOf: RatesOf): SharedRateLimit {
+    return new SharedRateLimit(ratesOf, new RedisWindows(this.#store.redis));
+  }
+
+  /** Creates the access to stored jobs and to jobs of other hosts. */
+  remoteJobs(ttlMs: number, listener: WaitingJobListener): RemoteJobs {
+    return new RemoteJobs(this.#store.jobs, ttlMs, listener, this.#clock);
+  }
+
+  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {
+    const { jobs } = this.#store;
+    const puller = new JobPuller(jobs, background, this.#clock);
+    jobs.listen({
+      added: () => puller.changed(),
+      cancelled: (id, by) => background.cancelHere(id, by),
+      cancelCaller: (order) => clientJobs.cancelCaller(order),
+    });
+    return puller;
+  }
+
+  /** Starts to renew the sign of life for the other hosts. */
+  start(): void {
+    this.#clock.every(renewMs, () => this.#store.jobs.renew(this.#clock.now()).catch(ignoreFailure)); // tries again
+  }
+}
+
+/** The store that all hosts with the same Redis share. */
+export class RedisStore implements Store {
+  readonly kind = 'redis';
+  readonly conversations: RedisConversations;
+  readonly jobs: RedisJobs;
+  readonly answers: RedisAnswers;
+  readonly responses: RedisResponses;
+  readonly usage: RedisUsage;
+  readonly madeKeys: RedisMadeKeys;
+  readonly tables: StoreTables;
+  readonly files: RedisFiles;
+  readonly upkeep: RedisUpkeep;
+  readonly redis: RedisConnection;
+  #isClosed = false;
+
+  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
+    const { keyOptions, tables } = limits;
+    this.redis = redis;
+    this.jobs = jobs;
+    this.conversations = new RedisConversations(redis, limits, clock);
+    this.usage = new RedisUsage(redis, clock);
+    this.answers = new RedisAnswers(redis, clock);
+    this.responses = new RedisResponses(redis, limits.ttlMs);
+    this.madeKeys = new RedisMadeKeys(redis, keyOptions);
+    this.tables = new Map(tables.map((table) => [table.name, new RedisTable(redis, table)]));
+    this.files = new RedisFiles(redis);
+    this.upkeep = new RedisUpkeep(redis, limits.ttlMs, tables);
+  }
+
+  get isUp(): boolean {
+    return this.redis.isUp;
+  }
+
+  observe(observer: StoreObserver): void {
+    this.redis.observe(observer);
+  }
+
+  /** Calls `takeOver`. The service loads nothing in advance: each call reads from Redis. */
+  restore(takeOver: () => Promise<void>): Promise<void> {
+    return takeOver();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.answers.close();
+    await this.jobs.close();
+    this.redis.close();
+  }
+}
+
+/** Limits and options that all hosts with the same store must agree on. */
+export interface RedisStoreLimits extends RedisLimits {
+  readonly jobs: RedisJobLimits;
+  readonly keyOptions: OptionTable;
+  readonly tables: readonly StoreTable[];
+}
+
+function sharedLimits(
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs' | 'keyOptions'>,
+): Omit<RedisStoreLimits, 'tables'> {
+  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs, keyOptions } = config;
+  const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
+  return { jobs, keyOptions, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
+}
+
+/** Connects to Redis. If Redis cannot be reached yet, the service starts with a store that is down. */
+export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
+  const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
+  await redis.opened(firstAnswerMs);
+  const publish = (message: string) => redis.call('job', 'PUBLISH', redis.key('jobs', 'told'), message);
+  const messages = new JobMessages(place, clock, publish);
+  const jobs = new RedisJobs(redis, new JobQueue(place, clock), messages, limits.jobs, clock);
+  return new RedisStore(redis, jobs, limits, clock);
+}

@@ -1,0 +1,64 @@
+import type { WaitingJobListener } from '../../primary/hosts/hosts.js';
+import { refusedEnd } from '../../primary/jobs/job.js';
+import { jobCancelled, StoredJobs, viewOf } from '../../primary/jobs/stored-jobs.js';
+import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import { storeUnavailable } from '../../shared/errors.js';
+import type { SharedJobs } from './redis-jobs.js';
+
+/** Interval at which the end of a cancelled job is checked. */
+const checkMs = 200;
+/** Limit for a live host to end a cancelled job. */
+const cancelLimitMs = 12_000;
+/** Interval at which the message to the host of the job is repeated. */
+const repeatMs = 1000;
+
+/** Background jobs that this host does not run, if several hosts share a store: they may wait or run. */
+export class RemoteJobs extends StoredJobs {
+  readonly #store: SharedJobs;
+  readonly #listener: WaitingJobListener;
+  readonly #clock: Clock;
+
+  constructor(store: SharedJobs, ttlMs: number, listener: WaitingJobListener, clock: Clock) {
+    super(store, ttlMs, clock);
+    this.#store = store;
+    this.#listener = listener;
+    this.#clock = clock;
+  }
+
+  override waitingCount(): number {
+    return this.#store.waiting.count;
+  }
+
+  override position(id: string): Promise<number> {
+    return this.#store.position(id);
+  }
+
+  override async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
+    const reason = jobCancelled(by);
+    const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
+    const lastMs = this.#clock.monotonicMs() + cancelLimitMs;
+    let hasWaited = false;
+    for (let sentMs = -Infinity; ; ) {
+      if (this.#clock.monotonicMs() - sentMs >= repeatMs) {
+        const cancelling = await this.#store.cancel(id, ended, by);
+        if (cancelling.was === 'queued') {
+          hasWaited = true;
+          this.#listener.dismiss(cancelling.request, reason);
+        }
+        sentMs = this.#clock.monotonicMs();
+      }
+      const record = await this.find(id, client);
+      if (record.end !== null) {
+        if (hasWaited) this.#listener.recordEnded(record);
+        return viewOf(record);
+      }
+      if (this.#clock.monotonicMs() >= lastMs) throw storeUnavailable();
+      await delay(this.#clock, checkMs);
+    }
+  }
+
+  override cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+    return this.#store.cancelCaller(order);
+  }
+}

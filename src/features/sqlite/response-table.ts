@@ -1,0 +1,116 @@
+import { pieceOf } from '../../primary/store/contract/answers.js';
+import {
+  type BodyPiece,
+  type PutVerdict,
+  type ResponseCounts,
+  type ResponseKey,
+  type ResponseLimits,
+  type ResponseNode,
+  written,
+} from '../../primary/store/contract/responses.js';
+import { type ResponseHead, ResponseIndex } from '../../primary/store/shares/response-index.js';
+import { responsePieceBytes } from '../../shared/ipc/protocol.js';
+import type { Message } from '../../shared/job.js';
+import type { SqlRow, Statements } from './node-sqlite.js';
+
+/** The result of a change of the table, and the totals after it. */
+export interface ResponseChange<R> {
+  readonly result: R;
+  /** Whether text was removed. */
+  readonly hasRemoved: boolean;
+  readonly counts: ResponseCounts;
+}
+
+/** Owns the responses in the file. */
+export class ResponseTable {
+  readonly #sql: Statements;
+  /** Index of all responses; null until first needed. */
+  #index: ResponseIndex | null = null;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Makes the next call read the index from the file again. Called after a failed transaction, and after another table
+   * has removed responses.
+   */
+  recount(): void {
+    this.#index = null;
+  }
+
+  put(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
+    const { id, client, previous, createdAt, head } = node;
+    const { messages, body, bytes, weight } = written(node, limits);
+    const { verdict, evicted: gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
+    if (verdict === 'stored') {
+      this.#sql.run(
+        `INSERT INTO responses (id, client, previous, created_at, bytes, weight, body, messages, head)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[id, client, previous, createdAt, bytes, weight, body, messages, head],
+      );
+    }
+    return this.#changed(verdict, gone);
+  }
+
+  read(key: ResponseKey, from: number, after: number): BodyPiece | null {
+    if (!this.#known.has(key, after)) return null;
+    const query = 'SELECT substr(body, ?, ?) AS piece, length(body) AS bytes FROM responses WHERE id = ?';
+    const row = this.#sql.get(query, from + 1, responsePieceBytes, key.id);
+    return row === undefined ? null : { text: pieceOf(row.piece as Uint8Array), bytes: Number(row.bytes) };
+  }
+
+  head(key: ResponseKey, after: number): string | null {
+    if (this.#known.chain(key, after).length === 0) return null;
+    return String(this.#sql.get('SELECT head FROM responses WHERE id = ?', key.id)?.head ?? '');
+  }
+
+  text(key: ResponseKey, after: number): Message[] | null {
+    const chain = this.#known.chain(key, after).toReversed();
+    if (chain.length === 0) return null;
+    const rows = chain.map((id) => this.#sql.get('SELECT messages FROM responses WHERE id = ?', id));
+    return rows.flatMap((row) => JSON.parse(textOf(row?.messages)) as Message[]);
+  }
+
+  remove(key: ResponseKey): ResponseChange<boolean> {
+    const removed = this.#known.remove(key);
+    if (removed?.length === 0) this.#sql.run('UPDATE responses SET body = NULL WHERE id = ?', key.id);
+    const change = this.#changed(removed !== null, removed ?? []);
+    return { ...change, hasRemoved: change.result };
+  }
+
+  expire(after: number): ResponseChange<null> {
+    return this.#changed(null, this.#known.expire(after));
+  }
+
+  #changed<R>(result: R, removedIds: readonly string[]): ResponseChange<R> {
+    for (const id of removedIds) this.#sql.run('DELETE FROM responses WHERE id = ?', id);
+    return { result, hasRemoved: removedIds.length > 0, counts: this.#known.counts };
+  }
+
+  get #known(): ResponseIndex {
+    if (this.#index !== null) return this.#index;
+    const query = `SELECT id, client, previous, created_at, bytes, weight, body IS NULL AS is_removed
+                   FROM responses ORDER BY number`;
+    this.#index = new ResponseIndex();
+    this.#index.restore(this.#sql.all(query).map(headOf));
+    return this.#index;
+  }
+}
+
+function headOf(row: SqlRow): ResponseHead {
+  return {
+    id: String(row.id),
+    client: String(row.client),
+    previous: row.previous === null ? null : String(row.previous),
+    createdAt: Number(row.created_at),
+    bytes: Number(row.bytes),
+    weight: Number(row.weight),
+    isRemoved: row.is_removed === 1,
+  };
+}
+
+function textOf(blob: unknown): string {
+  const { buffer, byteOffset, length } = blob as Uint8Array;
+  return Buffer.from(buffer, byteOffset, length).toString();
+}

@@ -1,0 +1,107 @@
+import type {
+  Appended,
+  BatchState,
+  CompletedFile,
+  FileStore,
+  FileUsage,
+  StoredBatch,
+  StoredFile,
+  StoredPage,
+} from '../../primary/store/contract/files.js';
+import type { BatchApi, FilePurpose, PageOrder } from '../../shared/files.js';
+import { call, type TableCall } from './calls.js';
+import type { SqliteClient } from './client.js';
+
+/**
+ * Files and batches in the database. After a write with an unknown outcome, the file may have the bytes: an upload
+ * fails and is removed, and a batch reads its stored progress again.
+ */
+export class SqliteFiles implements FileStore {
+  readonly isDurable = true;
+  readonly #client: SqliteClient;
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  usageOf(holder: string): Promise<FileUsage> {
+    return this.#ask(call('files', 'usageOf', holder));
+  }
+
+  create(file: StoredFile): Promise<void> {
+    return this.#ask(call('files', 'create', file));
+  }
+
+  append(pieces: readonly Appended[]): Promise<void> {
+    return this.#ask(call('files', 'append', pieces));
+  }
+
+  complete(id: string, whole: CompletedFile): Promise<boolean> {
+    return this.#ask(call('files', 'complete', id, whole));
+  }
+
+  find(id: string, client: string): Promise<StoredFile | null> {
+    return this.#ask(call('files', 'find', id, client));
+  }
+
+  async read(id: string, from: number): Promise<Buffer> {
+    const { buffer, byteOffset, length } = await this.#ask(call('files', 'read', id, from));
+    return Buffer.from(buffer, byteOffset, length);
+  }
+
+  list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
+    return this.#ask(call('files', 'list', order, purposes));
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#ask(call('files', 'remove', id));
+    this.#client.tidySoon();
+  }
+
+  async expire(now: number, brokenBefore: number): Promise<void> {
+    if (!this.#client.isUp) return;
+    if (await this.#ask(call('files', 'expire', now, brokenBefore))) this.#client.tidySoon();
+  }
+
+  addBatch(batch: StoredBatch): Promise<void> {
+    return this.#ask(call('files', 'addBatch', batch));
+  }
+
+  findBatch(id: string, client: string): Promise<StoredBatch | null> {
+    return this.#ask(call('files', 'findBatch', id, client));
+  }
+
+  listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
+    return this.#ask(call('files', 'listBatches', order, apis));
+  }
+
+  openBatches(holder: string): Promise<readonly StoredBatch[]> {
+    return this.#ask(call('files', 'openBatches', holder));
+  }
+
+  endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+    return this.#ask(call('files', 'endedBeyond', holder, count));
+  }
+
+  cancelBatch(id: string, at: number): Promise<void> {
+    return this.#ask(call('files', 'cancelBatch', id, at));
+  }
+
+  async removeBatch(id: string): Promise<void> {
+    await this.#ask(call('files', 'removeBatch', id));
+    this.#client.tidySoon();
+  }
+
+  /** Lists all open batches: no other host has this file. */
+  leaseBatches(): Promise<readonly StoredBatch[]> {
+    return this.#ask(call('files', 'openBatches', null));
+  }
+
+  advance(id: string, progress: BatchState, results: readonly Appended[]): Promise<number | null | 'lost'> {
+    return this.#ask(call('files', 'advance', id, progress, results));
+  }
+
+  #ask<R>(tableCall: TableCall<R>): Promise<R> {
+    return this.#client.ask('file', tableCall);
+  }
+}

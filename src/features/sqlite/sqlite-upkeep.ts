@@ -1,0 +1,91 @@
+import { link, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Counts, Expiry, StoreUpkeep } from '../../primary/store/contract/store.js';
+import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
+import { inLine } from '../../shared/async.js';
+import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
+import { call } from './calls.js';
+import type { SqliteClient } from './client.js';
+import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
+
+/** Endings of file names that belong to the store itself: SQLite or the service removes such files. */
+const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
+
+/** Backs up, checks and purges one file, one operation at a time: each reads the whole file. */
+export class SqliteUpkeep implements StoreUpkeep {
+  readonly #path: string;
+  readonly #client: SqliteClient;
+  readonly #line = inLine();
+
+  constructor(path: string, client: SqliteClient) {
+    this.#path = path;
+    this.#client = client;
+  }
+
+  backup(name: string): Promise<StoreBackup> {
+    return this.backupTo(join(dirname(this.#path), name));
+  }
+
+  /** Writes a backup under a temporary name and renames it when it is complete. */
+  backupTo(path: string): Promise<StoreBackup> {
+    return this.#line(async () => {
+      const { clock } = this.#client;
+      const begunMs = clock.monotonicMs();
+      const part = `${path}.part`;
+      if (ownEndings.some((ending) => path === this.#path + ending))
+        throw invalid('name', 'is a name of the store itself');
+      try {
+        await rm(part, { force: true }); // left by a killed backup
+        await makeEmptyFile(part);
+        await this.#client.askAside(call('file', 'backup', part));
+        await synced(part);
+        await link(part, path);
+      } catch (error) {
+        throw asRefusal(error, path);
+      } finally {
+        await rm(part, { force: true }).catch(() => {});
+      }
+      await synced(dirname(path));
+      const durationMs = Math.round(clock.monotonicMs() - begunMs);
+      return { path, bytes: await bytesOfFile(path), duration_ms: durationMs };
+    });
+  }
+
+  verify(expiry: Expiry): Promise<StoreReport> {
+    return this.#line(async () => {
+      const { version, faults, rows, expired } = await this.#client.askAside(call('file', 'verify', expiry));
+      const all = [...faults, ...(await faultsOfFiles(this.#path))];
+      const bytes = await bytesOfFile(this.#path);
+      const copies = await this.copies();
+      return { kind: 'sqlite', path: this.#path, version, bytes, faults: all, rows, expired, copies };
+    });
+  }
+
+  purge(client: string): Promise<Counts> {
+    return this.#line(async () => {
+      const counts = await this.#client.askAside(call('file', 'purge', client));
+      await this.#client.tidyAll();
+      return counts;
+    });
+  }
+
+  copies(): Promise<string[]> {
+    return copiesBeside(this.#path);
+  }
+}
+
+function asRefusal(error: unknown, path: string): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof RelayError || code === undefined) return error;
+  if (code === 'EEXIST') return invalid('name', `the file ${path} already exists`);
+  return storeUnavailable(`${path} cannot be written (${code})`);
+}
+
+async function synced(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
