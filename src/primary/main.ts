@@ -8,7 +8,7 @@ import { isatty } from 'node:tty';
 import { features } from '../features.js';
 import type { CheckReport } from '../shared/api/setup.js';
 
-import { delay, systemClock } from '../shared/clock.js';
+import { type Clock, delay, systemClock } from '../shared/clock.js';
 
 import type { Config, Environment } from '../shared/config/config.js';
 import { secretNames } from '../shared/config/feature-variables.js';
@@ -39,6 +39,7 @@ import { LoginFence, realPath } from './cli/process/login-fence.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
+import type { OpenedStore } from './hosts/hosts.js';
 import { refuseCapabilities } from './lifecycle/capabilities.js';
 import { Defects } from './lifecycle/defects.js';
 import { findFenceTools, findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
@@ -189,9 +190,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   const host = await createHost(config, startEnvironment, logging, 'service', end);
   const choice = await chooseAdapters(config, host.env, { clock: host.clock, features });
   const { names, accountsSource, warnings, lineFaults } = choice;
-  const tables = features.flatMap((feature) => feature.tables);
-  const storeParts = { config, tables, clock, onHang: () => end.killOnExit() };
-  const stored = await openStore(config.store, storeProviders, storeParts);
+  const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [
@@ -215,6 +214,12 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   if (isStartedByNpm(startEnvironment.env)) void watchStarter(clock, ancestors, () => void service.endWithStarter());
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
+}
+
+/** Opens the store of the core or of a feature. */
+function openStoreOf(config: Config, clock: Clock, end: ProcessEnd): Promise<OpenedStore> {
+  const tables = features.flatMap((feature) => feature.tables);
+  return openStore(config.store, storeProviders, { config, tables, clock, onHang: () => end.killOnExit() });
 }
 
 /**

@@ -9,7 +9,7 @@ export interface StorePlace {
   /** Path or URL for people, without a password; null for the store in memory. */
   readonly shown: string | null;
   readonly password: string | null;
-  /** Place of the stored data, as people are told who ask for it. */
+  /** Place of the stored data in answers to people who ask for it. */
   readonly dataPlace: string;
   /** Whether several hosts share the store. */
   readonly isShared: boolean;
