@@ -69,7 +69,7 @@ import { addressFault, mayBeAvailableSoon, openAddresses } from './workers/addre
 
 const featureTables = { calls: primaryCallsWith(features), doorNames: doorNamesOf(features) };
 /** Kinds of stores of the features. */
-const storeProviders = features.flatMap(({ store }) => store ?? []);
+const storeProviders = features.flatMap(({ store = [] }) => store);
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
 const addressLimitMs = 20_000;
