@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import {
   amountsBy,
   dayOf,
@@ -15,6 +14,7 @@ import {
 import { foldDays } from '../../primary/store/contract/usage-rows.js';
 import type { Clock } from '../../shared/clock.js';
 import { outcomes } from '../../shared/job.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import type { RedisConnection } from './redis-connection.js';
 
 const dayMs = 86_400_000;

@@ -1,4 +1,10 @@
-import { addUsage, amountsBy, noAmounts, type UsageAmounts, type UsageDelta } from '../../primary/store/contract/usage.js';
+import {
+  addUsage,
+  amountsBy,
+  noAmounts,
+  type UsageAmounts,
+  type UsageDelta,
+} from '../../primary/store/contract/usage.js';
 import { byMonth, foldDays } from '../../primary/store/contract/usage-rows.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
