@@ -1,6 +1,6 @@
 import type { RelayError } from '../../shared/errors.js';
 import type { ErrorForm } from '../../worker/http/exchange.js';
-import { sdkMessageOf, sdkStatusOf } from '../../worker/jobs/sdk-errors.js';
+import { sdkErrorOf, sdkMessageOf } from '../../worker/jobs/sdk-errors.js';
 
 /** Returns an error body, which is also a line of a stream. */
 export function ollamaErrorBody(error: RelayError): { readonly error: string } {
@@ -8,4 +8,4 @@ export function ollamaErrorBody(error: RelayError): { readonly error: string } {
 }
 
 /** Ollama's API has only a sentence as its error. */
-export const ollamaErrors: ErrorForm = (error) => ({ status: sdkStatusOf(error), body: ollamaErrorBody(error) });
+export const ollamaErrors: ErrorForm = (error) => ({ status: sdkErrorOf(error).status, body: ollamaErrorBody(error) });

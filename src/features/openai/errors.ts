@@ -1,52 +1,23 @@
-import type { PublicCode, RelayError } from '../../shared/errors.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { ErrorKind } from '../../shared/tables/errors.js';
 import type { ErrorForm } from '../../worker/http/exchange.js';
-import { publicCodeOf } from '../../worker/http/responses.js';
-import { type FailureKind, failureKindOf, sdkMessageOf, sdkStatusOf } from '../../worker/jobs/sdk-errors.js';
+import { sdkErrorOf, sdkMessageOf } from '../../worker/jobs/sdk-errors.js';
 
 const request = 'invalid_request_error';
 const server = 'server_error';
-const rate = 'rate_limit_error';
 
-const typesOf: Readonly<Record<PublicCode, string>> = {
-  validation_error: request,
-  unauthorized: 'authentication_error',
-  forbidden: 'permission_error',
+const types: Readonly<Record<ErrorKind, string>> = {
+  request,
+  authentication: 'authentication_error',
+  permission: 'permission_error',
   not_found: request,
-  method_not_allowed: request,
-  idempotency_in_progress: request,
-  payload_too_large: request,
-  idempotency_mismatch: request,
-  rate_limited: rate,
-  concurrency_limited: rate,
-  cli_error: server,
-  spawn_error: server,
-  internal_error: server,
-  shutting_down: server,
-  store_unavailable: server,
-  queue_timeout: server,
+  too_large: request,
+  rate: 'rate_limit_error',
+  quota: 'insufficient_quota',
+  overloaded: server,
   timeout: server,
+  server,
 };
-
-/** Type and code of an error. */
-interface ErrorName {
-  readonly type: string;
-  readonly code: string;
-}
-
-const byKind: Readonly<Record<FailureKind, ErrorName>> = {
-  overloaded: { type: server, code: 'overloaded' },
-  quota: { type: 'insufficient_quota', code: 'insufficient_quota' },
-  prompt_too_long: { type: request, code: 'context_length_exceeded' },
-  request_refused: { type: request, code: 'request_refused' },
-  model_unknown: { type: request, code: 'model_not_found' },
-};
-
-function errorNameOf(error: RelayError): ErrorName {
-  const kind = failureKindOf(error);
-  if (kind !== null) return byKind[kind];
-  const code = publicCodeOf(error);
-  return { type: typesOf[code], code: error.reason ?? code };
-}
 
 /** Returns the wrong field in OpenAI's notation, or null for the whole body or a header. */
 function paramOf({ details }: RelayError): string | null {
@@ -55,12 +26,12 @@ function paramOf({ details }: RelayError): string | null {
 }
 
 interface OpenAiErrorBody {
-  readonly error: ErrorName & { readonly message: string; readonly param: string | null };
+  readonly error: Readonly<Record<'message' | 'type' | 'code', string>> & { readonly param: string | null };
 }
 
 function openAiErrorBody(error: RelayError): OpenAiErrorBody {
-  const { type, code } = errorNameOf(error);
-  return { error: { message: sdkMessageOf(error), type, code, param: paramOf(error) } };
+  const { kind, code } = sdkErrorOf(error);
+  return { error: { message: sdkMessageOf(error), type: types[kind], code, param: paramOf(error) } };
 }
 
 /** Returns the error that ends a stream. */
@@ -77,4 +48,4 @@ function isPaid({ code, reason }: RelayError): boolean {
   return code === 'timeout' || code === 'internal_error' || (code === 'cli_error' && reason !== 'overloaded');
 }
 
-export const openAiErrors: ErrorForm = (error) => ({ status: sdkStatusOf(error), body: openAiErrorBody(error) });
+export const openAiErrors: ErrorForm = (error) => ({ status: sdkErrorOf(error).status, body: openAiErrorBody(error) });

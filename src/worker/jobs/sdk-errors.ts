@@ -1,30 +1,25 @@
-import { httpStatusOf, type RelayError } from '../../shared/errors.js';
+import type { RelayError } from '../../shared/errors.js';
+import { codeTable, type ErrorKind, reasonTable } from '../../shared/tables/errors.js';
 import { publicCodeOf } from '../http/responses.js';
 import { isOfUnknownModel } from './message-parts.js';
 
-/** Failures of the model CLI that a client can react to, with the HTTP status that most APIs have for them. */
-const statuses = {
-  overloaded: 503,
-  quota: 429,
-  prompt_too_long: 400,
-  request_refused: 400,
-  model_unknown: 404,
-} as const;
-export type FailureKind = keyof typeof statuses;
-const failureKinds = Object.keys(statuses) as readonly FailureKind[];
-
-/** Returns null for an error whose code says enough. */
-export function failureKindOf(error: RelayError): FailureKind | null {
-  if (error.reason === 'budget') return 'quota';
-  if (isOfUnknownModel(error)) return 'model_unknown';
-  if (publicCodeOf(error) !== 'cli_error') return null;
-  return failureKinds.find((kind) => kind === error.reason) ?? null;
+/** Error in the APIs of other programs. `status`: the HTTP status that most of them have. */
+interface SdkError {
+  readonly kind: ErrorKind;
+  readonly status: number;
+  readonly code: string;
 }
 
-/** Returns the HTTP status that most APIs have for an error. */
-export function sdkStatusOf(error: RelayError): number {
-  const kind = failureKindOf(error);
-  return kind === null ? httpStatusOf[publicCodeOf(error)] : statuses[kind];
+/** HTTP statuses of the kinds that only a reason has. */
+const statuses = { request: 400, not_found: 404, quota: 429, overloaded: 503 } as const;
+
+export function sdkErrorOf(error: RelayError): SdkError {
+  const publicCode = publicCodeOf(error);
+  const reason = isOfUnknownModel(error) ? 'model_unknown' : error.reason;
+  const facts = reason && reasonTable[reason];
+  const code = facts?.foreignCode ?? reason ?? publicCode;
+  if (facts?.kind === undefined) return { ...codeTable[publicCode], code };
+  return { kind: facts.kind, status: statuses[facts.kind], code };
 }
 
 /**
