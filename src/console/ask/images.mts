@@ -211,6 +211,12 @@ export function FileFaults({ faults }: { readonly faults: readonly string[] }) {
   return html`<div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>`;
 }
 
+/** Returns the number of bytes that the base64 stands for. */
+export function sizeOf({ data }: Pick<AttachedFile, 'data'>): number {
+  const padding = data.slice(-2).split('=').length - 1;
+  return (data.length * 3) / 4 - padding;
+}
+
 interface FileStripProps {
   readonly files: readonly AttachedFile[];
   /** Called to remove a file. Without it, the files have no such button. */
@@ -225,7 +231,7 @@ export function FileStrip({ files, onRemove }: FileStripProps) {
       (file) => html`<li>
         ${
           isDocument(file)
-            ? html`<span class="document"><${Icon} name="page" /><span>${file.name}</span><small>${bytesText((file.data.length * 3) / 4)}</small></span>`
+            ? html`<span class="document"><${Icon} name="page" /><span>${file.name}</span><small>${bytesText(sizeOf(file))}</small></span>`
             : html`<img src=${`data:${file.mediaType};base64,${file.data}`} alt=${file.name} />`
         }
         ${

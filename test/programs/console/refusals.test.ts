@@ -22,19 +22,31 @@ describe('The page Ask', () => {
 
   const files = () => ask.page.locator('.composer input[type=file]');
 
-  it('says when a key expired, and how much of a budget is used and when it resets', async () => {
+  /** Starts a service with one key that has these options. */
+  async function startWithKey(folder: string, name: string, options: string) {
+    const path = join(folder, 'keys');
+    await writeFile(path, `${name}:sha256:${digestOf(keyOf(name))}:${options}\n`, { mode: 0o600 });
+    return startService({ env: { MODEL_API_KEYS_FILE: path } });
+  }
+
+  it('says when a key expired', async () => {
     await using folder = await temporaryFolder();
-    const path = join(folder.path, 'keys');
-    const line = (name: string, options: string) => `${name}:sha256:${digestOf(keyOf(name))}:${options}\n`;
-    await writeFile(path, line('old', 'expires=2026-01-02') + line('poor', 'tokens=1/day'), { mode: 0o600 });
-    await using service = await startService({ env: { MODEL_API_KEYS_FILE: path } });
+    await using service = await startWithKey(folder.path, 'old', 'expires=2026-01-02');
     await openConsole(browser, service, '/ask');
     await ask.send('Hello');
     await enterKey(ask.page, keyOf('old'));
     await ask.page
       .getByText(/^Your key expired on \d Jan 2026, \d\d:\d\d: ask the operator for a new one\.$/)
       .waitFor();
-    await expectGoodLooks(ask.page, 'key-expired');
+    await expectGoodLooks(ask.page, 'key-expired', ['wide']);
+    expectClean(browser, service, /status of 401/);
+  });
+
+  it('says how much of a budget is used, and when it resets', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await startWithKey(folder.path, 'poor', 'tokens=1/day');
+    await openConsole(browser, service, '/ask');
+    await ask.send('Hello');
     await enterKey(ask.page, keyOf('poor'));
     await ask.answer();
     await ask.send('And again');
@@ -42,7 +54,7 @@ describe('The page Ask', () => {
     await ask.lastAnswer
       .getByText(/^Your daily budget is used up: \d+ of 1 tokens\. It resets (at|on \d.*,) \d\d:\d\d\.$/)
       .waitFor();
-    await expectGoodLooks(ask.page, 'ask-budget');
+    await expectGoodLooks(ask.page, 'ask-budget', ['wide']);
     expectClean(browser, service, /status of 4(01|29)/);
   });
 
@@ -61,7 +73,7 @@ describe('The page Ask', () => {
     await ask.page.getByText('empty.txt is empty.').waitFor();
     await ask.page.getByText('broken.png is a damaged image.').waitFor();
     await ask.button('Remove good.txt').waitFor();
-    await expectGoodLooks(ask.page, 'ask-faulty-files');
+    await expectGoodLooks(ask.page, 'ask-faulty-files', ['wide']);
     await files().setInputFiles([{ name: 'long.pdf', mimeType: 'application/pdf', buffer: pdfOf({ pages: 101 }) }]);
     await ask.button('Remove long.pdf').waitFor();
     await ask.send('What do they say?');

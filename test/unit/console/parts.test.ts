@@ -94,6 +94,7 @@ describe('An image', () => {
     mediaTypeOf(begin: Uint8Array): string | null;
     tooMany(images: readonly { mediaType: string; data: string }[]): string | null;
     documentFault(content: ArrayBuffer): string | null;
+    sizeOf(file: { readonly data: string }): number;
   }
   const images = consolePart<Images>('ask/images.mjs');
 
@@ -130,6 +131,10 @@ describe('An image', () => {
   ])('or another file is checked before it is sent: %s', async (_kind, content, fault) => {
     const { buffer } = new Uint8Array(Buffer.from(content));
     expect((await images).documentFault(buffer)).toBe(fault);
+  });
+
+  it.each([0, 1, 2, 3, 4, 1000])('or another file is shown with its size: %d bytes', async (size) => {
+    expect((await images).sizeOf({ data: Buffer.alloc(size).toString('base64') })).toBe(size);
   });
 
   it('or another file is named in an error of the service', async () => {
