@@ -98,6 +98,21 @@ function blockNodes(tokens: readonly Token[], depth: number): Drawn[] {
   return tokens.map((token) => (depth > maxDepth ? token.raw : blockNode(token, depth + 1)));
 }
 
+/**
+ * Returns the level of each heading, from 3 to 6, and 0 for other blocks. The page has the levels above. An answer may
+ * begin with any level, but no level is left out.
+ */
+export function headingLevels(tokens: readonly Token[]): number[] {
+  const open: number[] = [];
+  return tokens.map((token) => {
+    if (token.type !== 'heading') return 0;
+    const depth: number = token.depth;
+    while ((open.at(-1) ?? 0) >= depth) open.pop();
+    open.push(depth);
+    return Math.min(6, 2 + open.length);
+  });
+}
+
 /** Converts a block of Markdown to nodes. */
 export function blockNode(token: Token, depth: number): Drawn {
   const draw = blocks[token.type];
@@ -121,7 +136,17 @@ const blocks: Readonly<Record<string, (token: never, depth: number) => Drawn>> =
     block ? html`<p class="source">${plainText(text.trimEnd())}</p>` : inlineHtml(text),
   list: listNode,
   table: tableNode,
+  footnote: ({ label, tokens }: FootnoteToken, depth) =>
+    html`<p class="footnote" tabindex="-1" data-note=${label}><sup>${label}</sup> ${inlineNodes(tokens, depth)} <button type="button" class="link" aria-label=${`Back to the place of note ${label}`} onClick=${focusPart('mark', label)}>↩</button></p>`,
 };
+
+/** Returns a handler that focuses the footnote in the same text, or the first mark of it. */
+function focusPart(part: 'note' | 'mark', label: string) {
+  return ({ currentTarget }: { readonly currentTarget: HTMLElement }) => {
+    const parts = currentTarget.closest('.markdown')?.querySelectorAll<HTMLElement>(`[data-${part}]`) ?? [];
+    [...parts].find((one) => one.dataset[part] === label)?.focus();
+  };
+}
 
 function listNode({ ordered, start, items }: Tokens.List, depth: number): Drawn {
   const drawn = items.map(
@@ -166,6 +191,8 @@ const inlines: Readonly<Record<string, (token: never, depth: number) => Drawn>> 
   codespan: ({ text }: Tokens.Codespan) => html`<code>${breakable(text)}</code>`,
   checkbox: ({ checked }: Tokens.Checkbox) =>
     html`<span role="img" aria-label=${checked ? 'done' : 'open'}>${checked ? '☑' : '☐'} </span>`,
+  footnotemark: ({ label }: FootnoteToken) =>
+    html`<sup><button type="button" class="link" aria-label=${`Note ${label}`} data-mark=${label} onClick=${focusPart('note', label)}>${label}</button></sup>`,
   html: ({ text }: Tokens.HTML) => inlineHtml(text),
   link: ({ href, tokens }: Tokens.Link, depth) => linkNode(href, inlineNodes(tokens, depth)),
   // Links replace images: an answer must not make a browser send requests to other servers.
@@ -190,13 +217,17 @@ function linkNode(href: string, content: Drawn): Drawn {
 export function Markdown({ text, isWhole }: { readonly text: string; readonly isWhole: boolean }) {
   const reader = useRef(new MarkdownReader());
   const blocks = useMemo(() => (isWhole ? reader.current.whole(text) : reader.current.growing(text)), [text, isWhole]);
-  return html`<div class="markdown">${blocks.map((block, index) => html`<${Block} key=${index} block=${block} />`)}</div>`;
+  const levels = headingLevels(blocks.map(({ token }) => token));
+  return html`<div class="markdown">${blocks.map((block, index) => html`<${Block} key=${index} block=${block} level=${levels[index]} />`)}</div>`;
 }
 
 /** Redraws a block only if its source has changed: Preact skips a node that is identical to the previous one. */
-function Block({ block }: { readonly block: MarkdownBlock }) {
+function Block({ block, level }: { readonly block: MarkdownBlock; readonly level: number }) {
   const { token, raw } = block;
-  return useMemo(() => blockNode(token, 0), [raw, token.type]);
+  return useMemo(
+    () => blockNode(level === 0 ? token : ({ ...token, depth: level - 2 } as Token), 0),
+    [raw, token.type, level],
+  );
 }
 
 /** Allows line breaks after an underscore or a slash in code. */
@@ -248,6 +279,48 @@ const math: readonly TokenizerExtension[] = [
     tokenizer: (text) => mathOf(display.exec(text) ?? environment.exec(text), true) ?? mathOf(inline.exec(text), false),
   },
 ];
+
+/** Footnote, or the mark in the text that leads to it. */
+interface FootnoteToken {
+  readonly type: 'footnote' | 'footnotemark';
+  readonly raw: string;
+  readonly label: string;
+  /** Tokens of the text of a footnote; empty for a mark. */
+  readonly tokens: Token[];
+}
+
+const label = String.raw`\[\^([^\]\s^]{1,40})\]`;
+/** A footnote ends at an empty line, or at the next footnote. */
+const footnote = new RegExp(String.raw`^ {0,3}${label}:[ \t]*([^\n]*(?:\n(?![ \t]*\n| {0,3}\[\^)[^\n]+)*)(?:\n+|$)`);
+const footnoteMark = new RegExp(`^${label}`);
+
+/** Returns the extensions for the footnotes of a text. A mark without its footnote is not one: `[^a]` in a pattern. */
+function footnotesIn(text: string): readonly TokenizerExtension[] {
+  const labels = new Set(Array.from(text.matchAll(new RegExp(String.raw`^ {0,3}${label}:`, 'gm')), ([, name]) => name));
+  if (labels.size === 0) return [];
+  return [
+    {
+      name: 'footnote',
+      level: 'block',
+      tokenizer(source) {
+        const [raw, name = '', note = ''] = footnote.exec(source) ?? [];
+        if (raw === undefined) return undefined;
+        return { type: 'footnote', raw, label: name, tokens: this.lexer.inlineTokens(note.trim()) };
+      },
+    },
+    {
+      name: 'footnotemark',
+      level: 'inline',
+      start: (source) => source.indexOf('[^'),
+      tokenizer(source) {
+        const [raw, name = ''] = footnoteMark.exec(source) ?? [];
+        return raw === undefined || !labels.has(name)
+          ? undefined
+          : { type: 'footnotemark', raw, label: name, tokens: [] };
+      },
+    },
+  ];
+}
 
 /** Parses a text within limits, so that no answer can freeze the page. Text beyond the limits stays plain. */
 class BoundedLexer extends Lexer {
@@ -321,7 +394,7 @@ function blocksOf(text: string): MarkdownBlock[] {
 /** Parses a text. If the parser throws, the text is shown as written. */
 function tokensOf(text: string): Token[] {
   try {
-    return new BoundedLexer(new Marked({ gfm: true, extensions: [...math] }).defaults).lex(text);
+    return new BoundedLexer(new Marked({ gfm: true, extensions: [...math, ...footnotesIn(text)] }).defaults).lex(text);
   } catch {
     return [{ type: 'text', raw: text, text }];
   }

@@ -13,6 +13,7 @@ interface Reader {
 const part = consolePart<{
   MarkdownReader: new () => Reader;
   blockNode(token: unknown, depth: number): unknown;
+  headingLevels(tokens: readonly unknown[]): number[];
 }>('ui/markdown.mjs');
 
 /** Returns the nodes drawn for Markdown. A code block is an element `CodeBlock`. */
@@ -94,6 +95,31 @@ describe('Markdown in an answer', () => {
     expect(textOf(nodes)).toBe('ab12');
   });
 
+  it.each([
+    ['# a\n\n## b\n\n### c\n\n## d', [3, 4, 5, 4]],
+    ['## a\n\ntext\n\n### b', [3, 0, 4]],
+    ['#### a\n\n# b\n\n###### c', [3, 3, 4]],
+    ['# a\n\n### b\n\n## c', [3, 4, 4]],
+    ['# 1\n\n## 2\n\n### 3\n\n#### 4\n\n##### 5', [3, 4, 5, 6, 6]],
+  ])('has headings that leave out no level: %j', async (text, levels) => {
+    const { MarkdownReader, headingLevels } = await part;
+    const tokens = new MarkdownReader().whole(text).map(({ token }) => token as { readonly type: string });
+    expect(headingLevels(tokens.filter(({ type }) => type !== 'space'))).toEqual(levels);
+  });
+
+  it('has footnotes, and marks that lead to them', async () => {
+    const text = 'One[^1], two[^2b], `[^1]`, no [^3].\n\n[^1]: First\nline with *emphasis*\n[^2b]: Second\n';
+    const nodes = await markdown(text);
+    expect(textOf(nodes)).toBe('One1, two2b, [^1], no [^3].1 First\nline with emphasis ↩2b Second ↩');
+    const names = elementsOf(nodes).flatMap(({ attributes }) => attributes['aria-label'] ?? []);
+    const back = (label: string) => `Back to the place of note ${label}`;
+    expect(names).toEqual(['Note 1', 'Note 2b', back('1'), back('2b')]);
+  });
+
+  it('has no footnote without a mark of it: a set of characters stays as written', async () => {
+    expect(await markdown('not [^a] and [^abc]')).toEqual([['p', {}, 'not [^a] and [^abc]']]);
+  });
+
   it.each(['http://a.example/', 'https://a.example/?a=1&b=2', 'mailto:ada@a.example'])(
     'links to %s without a referrer',
     async (href) => {
@@ -152,17 +178,21 @@ describe('An attack with Markdown', () => {
     '[<img src=x onerror=alert(1)>](https://a.example)',
     '<https://a.example/"onmouseover="alert(1)>',
     'https://a.example/"onmouseover=alert(1)',
+    'a[^<img/src=x>]\n\n[^<img/src=x>]: <script>alert(1)</script> [b](javascript:alert(1))',
+    'a[^"onclick="alert(1)]\n\n[^"onclick="alert(1)]: b',
   ];
 
   const tags =
-    'p h3 h4 h5 h6 ul ol li blockquote hr br strong em del code span a div table thead tbody tr th td CodeBlock';
-  const names = 'href target rel class start title role aria-label tabindex code language';
+    'p h3 h4 h5 h6 ul ol li blockquote hr br strong em del code span a div table thead tbody tr th td CodeBlock sup button';
+  const names =
+    'href target rel class start title role aria-label tabindex code language type data-mark data-note onClick';
 
   it.each(attacks)('becomes text, or a safe link: %s', async (attack) => {
     for (const { tag, attributes } of elementsOf(await markdown(attack))) {
       expect(tags.split(' ')).toContain(tag);
       for (const [name, value] of Object.entries(attributes)) {
         expect(names.split(' ')).toContain(name);
+        if (name === 'onClick') expect(typeof value).toBe('function');
         if (name === 'href') expect(value).toMatch(/^(https?|mailto):/);
         if (name === 'href') expect(new URL(String(value)).origin).not.toContain('evil');
       }
@@ -218,6 +248,9 @@ describe('Markdown that is slow to parse', () => {
     'numbers in numbers': `${'1. '.repeat(30_000)}a`,
     'quotes in quotes': `${'> '.repeat(100_000)}a`,
     'lists in quotes': `${'> - '.repeat(25_000)}a`,
+    'footnotes after footnotes': '[^1]: a\n'.repeat(20_000),
+    'marks of footnotes': `${'[^1]'.repeat(1400)}\n\n[^1]: a`,
+    'footnotes that never end': `[^1]: ${'a\n'.repeat(50_000)}`,
     'pieces as long as may be': `${'_a'.repeat(2900)}\n\n`.repeat(10),
   };
 
