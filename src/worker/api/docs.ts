@@ -48,7 +48,7 @@ const files = [
  */
 const conditionalHeaders = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours and the size of links. */
+/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours. */
 const customCss = `
 .swagger-ui :is(.topbar, .scheme-container .schemes-server-container) { display: none !important }
 .swagger-ui .info .title small { background: #5b6270 }
@@ -58,9 +58,29 @@ const customCss = `
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2a66b0 }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1d7a45 }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6e5f }
-.swagger-ui .opblock-summary-path a { display: inline-block; line-height: 24px }
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
 `;
+
+interface PathProps {
+  readonly text: unknown;
+}
+
+/** Part of Swagger UI that a plugin may use. */
+interface SwaggerSystem {
+  readonly React: { createElement(tag: string, attributes: null, content: unknown): unknown };
+}
+
+/**
+ * Plugin that shows the path of an operation as text. Swagger UI shows it as a link in a button, and screen readers cannot
+ * reach such a link. The page gets the source of this function.
+ */
+const plainPaths = () => ({
+  wrapComponents: {
+    DeepLink: (_link: unknown, { React }: SwaggerSystem) => {
+      return ({ text }: PathProps) => React.createElement('span', null, text);
+    },
+  },
+});
 
 /** Serves Swagger UI with all its files. */
 export function docsPages(): Router {
@@ -68,7 +88,7 @@ export function docsPages(): Router {
     customSiteTitle: 'prompt-relay',
     swaggerUrl: '../openapi.yaml',
     customCss,
-    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
+    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0, plugins: [plainPaths] },
   });
   const secure: Handler = (req, res, next) => {
     for (const name of conditionalHeaders) delete req.headers[name];
