@@ -36,55 +36,149 @@ export function minutesBefore(minutes: readonly HourMinute[]): number[] {
   return Array.from({ length: missing }, (_, index) => first - (missing - index) * minuteMs);
 }
 
-type Minutes = StatusBody['last_hour'];
+/** Place on the axis: a minute, or five minutes; `figures` are null before the start of the service. */
+interface Place {
+  readonly at: string | number;
+  readonly figures: HourMinute | null;
+}
 
-/** Shows requests, errors and job times of each minute. */
-export function LastHour({ minutes }: { readonly minutes: Minutes }) {
+/** Time that the charts show, in equal steps. */
+interface Span {
+  readonly title: string;
+  readonly inStep: string;
+  /** Name of the table. */
+  readonly caption: string;
+  readonly places: readonly Place[];
+  /** Whether the axis names the step. */
+  readonly isNamed: (column: ChartColumn) => boolean;
+}
+
+function hourSpan(minutes: readonly HourMinute[]): Span {
+  return {
+    title: 'The last hour',
+    inStep: 'a minute',
+    caption: 'The last hour, minute by minute',
+    places: [
+      ...minutesBefore(minutes).map((at) => ({ at, figures: null })),
+      ...minutes.map((figures) => ({ at: figures.at, figures })),
+    ],
+    isNamed: ({ label }) => /:(00|15|30|45)$/.test(label),
+  };
+}
+
+const stepMs = 5 * minuteMs;
+const stepsOfDay = 288;
+
+/** Returns all steps of the day before the current one. The service leaves out steps without any events. */
+export function dayPlaces(steps: readonly HourMinute[], startedAt: string, nowMs: number): Place[] {
+  const known = new Map(steps.map((step) => [Date.parse(step.at), step]));
+  const open = Math.floor(nowMs / stepMs);
+  return Array.from({ length: stepsOfDay }, (_, index) => {
+    const at = (open - stepsOfDay + index) * stepMs;
+    const isBefore = at + stepMs <= Date.parse(startedAt);
+    const empty = {
+      at: new Date(at).toISOString(),
+      requests: 0,
+      errors: 0,
+      jobs: 0,
+      failed_jobs: 0,
+      refused: 0,
+      job_ms: null,
+    };
+    return { at, figures: known.get(at) ?? (isBefore ? null : empty) };
+  });
+}
+
+function daySpan(steps: readonly HourMinute[], startedAt: string, nowMs: number): Span {
+  return {
+    title: 'The last day',
+    inStep: 'in 5 minutes',
+    caption: 'The last day, in steps of five minutes',
+    places: dayPlaces(steps, startedAt, nowMs),
+    isNamed: ({ label }) => /^(00|03|06|09|12|15|18|21):00$/.test(label),
+  };
+}
+
+type Spans = 'hour' | 'day';
+const spans: readonly (readonly [Spans, string])[] = [
+  ['hour', 'Hour'],
+  ['day', 'Day'],
+];
+
+interface LastHourProps {
+  readonly minutes: readonly HourMinute[];
+  /** Steps of five minutes of the last day. */
+  readonly steps: readonly HourMinute[];
+  /** Start of the service. */
+  readonly startedAt: string;
+}
+
+/** Shows requests, errors and job times of each minute of the last hour, or each five minutes of the last day. */
+export function LastHour({ minutes, steps, startedAt }: LastHourProps) {
   const [pointed, setPointed] = useState<number | null>(null);
-  const charts = [requestChart(minutes), errorChart(minutes), timeChart(minutes)];
+  const [shown, show] = useState<Spans>('hour');
+  const select = (name: Spans) => {
+    show(name);
+    setPointed(null);
+  };
+  const nowMs = Date.parse(minutes.at(-1)?.at ?? startedAt);
+  const span = shown === 'hour' ? hourSpan(minutes) : daySpan(steps, startedAt, nowMs);
+  const charts = [requestChart(span), errorChart(span), timeChart(span)];
   return html`<section class="card" aria-labelledby="now-hour">
-    <h2 id="now-hour">The last hour</h2>
+    <div class="row between">
+      <h2 id="now-hour">${span.title}</h2>
+      <div class="row choices" role="group" aria-label="Time in the charts">
+        ${spans.map(([name, word]) => html`<button type="button" class="button quiet small" aria-pressed=${shown === name} onClick=${() => select(name)}>${word}</button>`)}
+      </div>
+    </div>
     <div class="charts">
       ${charts.map((chart) => html`<${HourChart} key=${chart.title} ...${chart} pointed=${pointed} onPoint=${setPointed} />`)}
     </div>
     <details>
       <summary>As a table</summary>
-      <${Table} caption="The last hour, minute by minute" columns=${columns} rows=${minutes.toReversed()} keyOf=${({ at }: HourMinute) => at} />
+      <${Table} caption=${span.caption} columns=${columns} rows=${figuresIn(span).toReversed()} keyOf=${({ at }: HourMinute) => at} />
     </details>
   </section>`;
 }
 
-type ChartOfMinutes = Pick<ChartProps, 'title' | 'summary' | 'styles' | 'columns' | 'ticks' | 'tickText' | 'textOf'> & {
+type SpanChart = Pick<
+  ChartProps,
+  'title' | 'summary' | 'styles' | 'columns' | 'ticks' | 'tickText' | 'textOf' | 'isNamed'
+> & {
   /** Names of the series, if there are several. */
   readonly legend?: readonly (readonly [style: string, name: string])[];
 };
 
-/** Returns the columns of an hour. Minutes before the start of the service have no value. */
-function chartColumns(minutes: Minutes, valuesOf: (minute: HourMinute) => readonly number[] | null): ChartColumn[] {
-  const before = minutesBefore(minutes).map((at) => ({ label: hourText(at), values: null }));
-  return [...before, ...minutes.map((minute) => ({ label: hourText(minute.at), values: valuesOf(minute) }))];
+function figuresIn({ places }: Span): HourMinute[] {
+  return places.flatMap(({ figures }) => figures ?? []);
+}
+
+/** Returns the columns of a chart. Steps before the start of the service have no value. */
+function chartColumns({ places }: Span, valuesOf: (figures: HourMinute) => readonly number[] | null): ChartColumn[] {
+  return places.map(({ at, figures }) => ({ label: hourText(at), values: figures && valuesOf(figures) }));
 }
 
 const notThere = 'before the start';
 
-function requestChart(minutes: Minutes): ChartOfMinutes {
-  const { requests, maxRequests } = hourFigures(minutes);
+function requestChart(span: Span): SpanChart {
+  const { requests, maxRequests } = hourFigures(figuresIn(span));
   return {
-    title: 'Requests a minute',
+    title: `Requests ${span.inStep}`,
     summary:
-      requests === 0 ? 'None yet' : `${plural(requests, 'request')}, at most ${countText(maxRequests)} in one minute`,
+      requests === 0 ? 'None yet' : `${plural(requests, 'request')}, at most ${countText(maxRequests)} ${span.inStep}`,
     styles: ['usual'],
-    columns: chartColumns(minutes, (minute) => [minute.requests]),
+    columns: chartColumns(span, (minute) => [minute.requests]),
     ticks: countTicks(maxRequests),
     tickText: countText,
     textOf: ({ values }) => (values === null ? notThere : plural(values[0] ?? 0, 'request')),
+    isNamed: span.isNamed,
   };
 }
 
-function errorChart(minutes: Minutes): ChartOfMinutes {
-  const { errors, failedJobs, refused, maxWrong } = hourFigures(minutes);
+function errorChart(span: Span): SpanChart {
+  const { errors, failedJobs, refused, maxWrong } = hourFigures(figuresIn(span));
   return {
-    title: 'Errors a minute',
+    title: `Errors ${span.inStep}`,
     // Short enough for one line: the chart must not move when the user selects a minute.
     summary: `${plural(errors, 'error')}, ${plural(failedJobs, 'failed job')}, ${countText(refused)} refused`,
     styles: ['refused', 'wrong'],
@@ -92,15 +186,16 @@ function errorChart(minutes: Minutes): ChartOfMinutes {
       ['wrong', 'errors'],
       ['refused', 'refused'],
     ],
-    columns: chartColumns(minutes, (minute) => [minute.errors + minute.refused, minute.errors]),
+    columns: chartColumns(span, (minute) => [minute.errors + minute.refused, minute.errors]),
     ticks: countTicks(maxWrong),
     tickText: countText,
     textOf: ({ values }) => wrongText(values),
+    isNamed: span.isNamed,
   };
 }
 
-function timeChart(minutes: Minutes): ChartOfMinutes {
-  const { jobs, maxP95, maxP50 } = hourFigures(minutes);
+function timeChart(span: Span): SpanChart {
+  const { jobs, maxP95, maxP50 } = hourFigures(figuresIn(span));
   return {
     title: 'Job duration',
     summary:
@@ -112,10 +207,11 @@ function timeChart(minutes: Minutes): ChartOfMinutes {
       ['usual', 'p50'],
       ['soft', 'p95'],
     ],
-    columns: chartColumns(minutes, ({ job_ms: ms }) => ms && [ms.p95, ms.p50]),
+    columns: chartColumns(span, ({ job_ms: ms }) => ms && [ms.p95, ms.p50]),
     ticks: durationTicks(maxP95),
     tickText: durationTickText,
     textOf: ({ values }) => timesText(values),
+    isNamed: span.isNamed,
   };
 }
 
@@ -131,10 +227,7 @@ function timesText(values: ChartColumn['values']): string {
   return `p50 ${durationText(p50)}, p95 ${durationText(p95)}`;
 }
 
-/** Whether the axis names the minute: each quarter of an hour. */
-const isQuarter = ({ label }: ChartColumn) => /:(00|15|30|45)$/.test(label);
-
-function HourChart({ legend, ...chart }: ChartOfMinutes & Pick<ChartProps, 'pointed' | 'onPoint'>) {
+function HourChart({ legend, ...chart }: SpanChart & Pick<ChartProps, 'pointed' | 'onPoint'>) {
   const { title, summary, columns, pointed, textOf } = chart;
   const column = pointed === null ? undefined : columns[pointed];
   return html`<figure>
@@ -145,12 +238,12 @@ function HourChart({ legend, ...chart }: ChartOfMinutes & Pick<ChartProps, 'poin
       </h3>
       <small class="muted figure">${column === undefined ? summary : `${column.label}: ${textOf(column)}`}</small>
     </figcaption>
-    <${ColumnChart} ...${chart} isNamed=${isQuarter} />
+    <${ColumnChart} ...${chart} />
   </figure>`;
 }
 
 const columns: readonly Column<HourMinute>[] = [
-  { title: 'Minute', cell: ({ at }) => hourText(at) },
+  { title: 'From', cell: ({ at }) => hourText(at) },
   { title: 'Requests', isNumber: true, cell: ({ requests }) => countText(requests) },
   { title: 'Errors', isNumber: true, cell: ({ errors }) => countText(errors) },
   { title: 'Jobs', isNumber: true, cell: ({ jobs }) => countText(jobs) },

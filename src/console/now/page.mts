@@ -32,8 +32,12 @@ function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kin
   const now = useNow();
   const { status, aheadMs } = view;
   const nowMs = (view.kind === 'old' ? view.sinceMs : now) + aheadMs;
-  const hour = useMemo(() => html`<${LastHour} minutes=${status.last_hour} />`, [status.last_hour]);
-  const { checks, service, queue } = status;
+  const { checks, service, queue, last_hour: minutes, last_day: steps } = status;
+  const { started_at: startedAt } = service;
+  const hour = useMemo(
+    () => html`<${LastHour} minutes=${minutes} steps=${steps} startedAt=${startedAt} />`,
+    [minutes, steps, startedAt],
+  );
   const { may_recheck: mayRecheck } = service;
   const readiness = useMemo(
     () => html`<${ReadinessCard} checks=${checks} mayRecheck=${mayRecheck} />`,

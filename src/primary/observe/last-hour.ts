@@ -9,6 +9,9 @@ const [shortestMs, longestMs] = [1, 2 ** 31 - 1];
 
 const minuteMs = 60_000;
 const maxMinutes = 60;
+const stepMinutes = 5;
+/** Steps of a day. */
+const maxSteps = (24 * 60) / stepMinutes;
 const recentMinutes = 5;
 /** Route of the console's files, which are not counted as requests. */
 const consoleRoute = '/console/';
@@ -33,8 +36,8 @@ interface Minute {
 }
 
 /**
- * Owns the figures of each minute of the last hour. An answer counts for the minute in which its worker reports it, some
- * seconds later.
+ * Owns the figures of each minute of the last hour, and of each five minutes of the last day. An answer counts for the
+ * minute in which its worker reports it, some seconds later.
  */
 export class LastHour {
   readonly #clock: Pick<Clock, 'now'>;
@@ -42,6 +45,9 @@ export class LastHour {
   #requests = 0;
   /** Minutes by their number since the epoch; a minute without any events has no entry. */
   readonly #minutes = new Map<number, Minute>();
+  /** Steps that have ended, by their number since the epoch; a step without any events has no entry. */
+  readonly #steps = new Map<number, MinuteBody>();
+  #lastEndedStep = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;
@@ -93,6 +99,24 @@ export class LastHour {
     );
   }
 
+  /** Five-minute steps of the last day that have ended and have any events, oldest first. */
+  get day(): MinuteBody[] {
+    this.#endSteps(this.#current);
+    return [...this.#steps].sort(([one], [other]) => one - other).map(([, body]) => body);
+  }
+
+  /** Adds up the minutes of the steps that have ended. Called at least once an hour, before minutes are removed. */
+  #endSteps(current: number): void {
+    const open = stepOf(current);
+    for (const step of new Set([...this.#minutes.keys()].map(stepOf))) {
+      if (step >= open || step <= this.#lastEndedStep) continue;
+      const minutes = [...this.#minutes].filter(([number]) => stepOf(number) === step).map(([, minute]) => minute);
+      this.#steps.set(step, bodyOf(step * stepMinutes, minutes.reduce(sumOfMinutes)));
+    }
+    for (const step of this.#steps.keys()) if (step >= open || step < open - maxSteps) this.#steps.delete(step);
+    this.#lastEndedStep = open - 1;
+  }
+
   get #current(): number {
     return Math.floor(this.#clock.now() / minuteMs);
   }
@@ -107,6 +131,7 @@ export class LastHour {
    * back.
    */
   #open(current: number): Minute {
+    this.#endSteps(current);
     for (const known of this.#minutes.keys())
       if (known > current || known <= current - maxMinutes) this.#minutes.delete(known);
     const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, refused: 0, durations: null };
@@ -119,6 +144,24 @@ function sumOf(values: readonly FigureValue[]): number {
   return values.reduce((sum, { value }) => sum + value, 0);
 }
 
+function stepOf(minute: number): number {
+  return Math.floor(minute / stepMinutes);
+}
+
+function sumOfMinutes(one: Minute, other: Minute): Minute {
+  const durations = createHistogram({ lowest: shortestMs, highest: longestMs, figures: 2 });
+  for (const each of [one.durations, other.durations]) if (each !== null) durations.add(each);
+  return {
+    requests: one.requests + other.requests,
+    errors: one.errors + other.errors,
+    jobs: one.jobs + other.jobs,
+    failedJobs: one.failedJobs + other.failedJobs,
+    refused: one.refused + other.refused,
+    durations: durations.count === 0 ? null : durations,
+  };
+}
+
+/** Returns the figures from this minute since the epoch on. */
 function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
   const at = timestamp(number * minuteMs);
   if (minute === undefined) return { at, requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };

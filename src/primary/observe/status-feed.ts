@@ -5,8 +5,9 @@ import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import type { Sections } from './status.js';
 
 const betweenUpdatesMs = 500;
-/** The last hour is sent less often, because it is large and every job changes its last row. */
+/** The figures over time are sent less often, because they are large and every job changes the last row. */
 const betweenHoursMs = 5000;
+const slowSections: readonly SectionName[] = ['last_hour', 'last_day'];
 
 interface Written {
   readonly text: string;
@@ -81,7 +82,7 @@ export class StatusFeed {
     const isHourDue = nowMs - this.#hourUpdatedMs >= betweenHoursMs;
     if (isHourDue) this.#hourUpdatedMs = nowMs;
     const names = Object.keys(this.#sections) as SectionName[];
-    const changed = names.filter((name) => (name !== 'last_hour' || isHourDue) && this.#write(name));
+    const changed = names.filter((name) => (isHourDue || !slowSections.includes(name)) && this.#write(name));
     if (changed.length === 0) return;
     this.#edition++;
     this.#takeNext().resolve();

@@ -29,7 +29,7 @@ import { renewalFaultsOf } from './renewal-faults.js';
 export interface StatusSources extends ReasonSources {
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
-  readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'totalRequests'>;
+  readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly clientJobs: Pick<ClientJobs, 'idOf'>;
@@ -141,6 +141,7 @@ export class Status {
       checks: () => this.#checks(null, withNames).slice(-maxChecks),
       totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
       last_hour: () => lastHour.body,
+      last_day: () => lastHour.day,
     };
   }
 

@@ -68,7 +68,7 @@ const backgroundBody = z.strictObject({
   }),
 });
 
-/** One minute of the last hour. */
+/** One minute of the last hour, or five minutes of the last day. */
 const minuteBody = z.strictObject({
   at: time.meta({ description: 'Start time.' }),
   requests: count.meta({
@@ -135,6 +135,10 @@ export const statusBody = z
     last_hour: z.array(minuteBody).meta({
       description:
         'At most the last 60 minutes since the start of the service, oldest first; the last entry is the current minute.',
+    }),
+    last_day: z.array(minuteBody).meta({
+      description:
+        'The same figures in steps of five minutes: the steps of the last 24 hours that have ended, oldest first. A step without any events is left out. A restart of the service begins anew.',
     }),
   })
   .meta({ id: 'Status' });

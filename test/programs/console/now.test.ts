@@ -119,8 +119,14 @@ describe('The page Now', () => {
     await now.page.getByText('As a table').click();
     await now.says(/1 job, p50 up to/);
     const table = now.page.getByRole('table', { name: 'The last hour, minute by minute' });
-    expect(await table.getByRole('row').nth(0).innerText()).toMatch(/Minute\s+Requests\s+Errors\s+Jobs/);
+    expect(await table.getByRole('row').nth(0).innerText()).toMatch(/From\s+Requests\s+Errors\s+Jobs/);
     await expectGoodLooks(now.page, 'now-table');
+    await now.page.getByRole('button', { name: 'Day', exact: true }).click();
+    await now.page.getByRole('heading', { name: 'The last day' }).waitFor();
+    const requests = now.page.getByRole('slider', { name: 'Requests in 5 minutes' });
+    await requests.focus();
+    expect(await requests.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d[05]: before the start$/);
+    await expectGoodLooks(now.page, 'now-day');
     expectClean(browser, service);
   });
 

@@ -48,6 +48,7 @@ describe('The last hour', () => {
   interface Figures {
     hourFigures(minutes: readonly object[]): Readonly<Record<string, number>>;
     minutesBefore(minutes: readonly object[]): number[];
+    dayPlaces(steps: readonly object[], startedAt: string, nowMs: number): { at: number; figures: object | null }[];
   }
   const parts = consolePart<Figures>('now/last-hour.mjs');
   const nothing = { at: at(0), requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0 };
@@ -73,6 +74,17 @@ describe('The last hour', () => {
     expect(missing).toEqual([start - 120_000, start - 60_000]);
     expect(minutesBefore(Array.from({ length: 60 }, () => minute({})))).toEqual([]);
     expect(minutesBefore([])).toEqual([]);
+  });
+
+  it('of the last day has a place for each five minutes, with no figures before the start of the service', async () => {
+    const { dayPlaces } = await parts;
+    const stepMs = 300_000;
+    const open = Math.floor(start / stepMs) * stepMs;
+    const step = minute({ at: new Date(open - stepMs).toISOString(), jobs: 3 });
+    const places = dayPlaces([step], new Date(open - 3 * stepMs + 1000).toISOString(), start);
+    expect(places).toHaveLength(288);
+    expect(places[0]).toEqual({ at: open - 288 * stepMs, figures: null });
+    expect(places.slice(-4).map(({ figures }) => figures)).toMatchObject([null, { jobs: 0 }, { jobs: 0 }, { jobs: 3 }]);
   });
 });
 

@@ -102,6 +102,59 @@ describe('The last hour', () => {
   });
 });
 
+describe('The last day', () => {
+  const stepMs = 5 * minuteMs;
+
+  it('has the sums of each five minutes that have ended, and leaves out steps without events', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    hour.countRequests(answers(['200', 3], ['500', 1]));
+    ended(hour, jobDone({ queueMs: 0, executionMs: 100 }));
+    await clock.advance(minuteMs);
+    hour.countRefusal();
+    ended(hour, jobFailed('timeout', { queueMs: 0, executionMs: 3000 }));
+    expect(hour.day).toEqual([]);
+    await clock.advance(2 * stepMs);
+    ended(hour, jobDone());
+    await clock.advance(stepMs);
+    const [first, second, ...others] = hour.day;
+    expect(first).toMatchObject({ at: '2026-01-01T00:00:00.000Z', requests: 4, errors: 1, jobs: 2, failed_jobs: 1 });
+    expect(first?.refused).toBe(1);
+    expect(Math.abs((first?.job_ms?.p95 ?? 0) - 3000)).toBeLessThanOrEqual(60);
+    expect(second).toMatchObject({ at: '2026-01-01T00:10:00.000Z', jobs: 1 });
+    expect(others).toEqual([]);
+    expect(hour.day).toHaveLength(2);
+  });
+
+  it('forgets steps after a day, also if no one looks, and none before', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    for (let step = 0; step < 300; step++) {
+      ended(hour, jobDone());
+      await clock.advance(stepMs);
+    }
+    expect(hour.day).toHaveLength(288);
+    expect(hour.day.every(({ jobs }) => jobs === 1)).toBe(true);
+    await clock.advance(23 * 12 * stepMs);
+    expect(hour.day).toHaveLength(12);
+    await clock.advance(12 * stepMs);
+    expect(hour.day).toEqual([]);
+  });
+
+  it('continues after the clock was set back', () => {
+    let nowMs = 100 * stepMs;
+    const hour = new LastHour({ now: () => nowMs });
+    ended(hour, jobDone());
+    nowMs += stepMs;
+    expect(hour.day).toHaveLength(1);
+    nowMs = 50 * stepMs;
+    expect(hour.day).toEqual([]);
+    ended(hour, jobDone());
+    nowMs += stepMs;
+    expect(hour.day).toMatchObject([{ jobs: 1 }]);
+  });
+});
+
 describe('The durations', () => {
   const bodyAfter = (durationsMs: readonly number[]) => {
     const hour = new LastHour(new FakeClock());

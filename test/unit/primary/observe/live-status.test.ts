@@ -51,7 +51,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
     background: { load: { max: 1000, waiting: 12, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
-    lastHour: { body: [], totalRequests: 9, recentlyRefused: 4 },
+    lastHour: { body: [], day: [], totalRequests: 9, recentlyRefused: 4 },
     metrics: { jobs: { totals: ofJobs } },
     ...sources,
   };
@@ -64,7 +64,12 @@ const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, jo
 describe('The live status', () => {
   it('shows which jobs run, which wait and since when, as its schema defines', () => {
     const status = statusWith(true, {
-      lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9, recentlyRefused: 4 },
+      lastHour: {
+        body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }],
+        day: [],
+        totalRequests: 9,
+        recentlyRefused: 4,
+      },
     });
     expect(statusBody.parse(status)).toEqual(status);
     expect(status.totals).toEqual({ requests: 9, ...ofJobs });

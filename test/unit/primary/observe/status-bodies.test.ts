@@ -46,7 +46,7 @@ function createStatus(clis: readonly object[], needsKey = true) {
   const sources = {
     supervisor: { phase: 'ready', drainEndsAt: null },
     room: { active: 2, waiting: 5, ...queue, waitingClients: [{ client: 'key bob', count: 1, oldestAt: at }] },
-    lastHour: { recentlyRefused: 7, body: [], totalRequests: 9 },
+    lastHour: { recentlyRefused: 7, body: [], day: [], totalRequests: 9 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1, totals: { jobs: 8 } } },
     runner: {
       running: [
