@@ -3,18 +3,20 @@ import { useRef, useState } from 'preact/hooks';
 import type { KeyView, NewKey } from '../../shared/api/keys.js';
 import { useAction, useLoad, useParts } from '../base/context.mjs';
 import type { PageProps } from '../base/router.mjs';
+import { isAdministrator, useCaller } from '../ui/caller.mjs';
 import { CodeBlock, Dialog, Field } from '../ui/controls.mjs';
-import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
+import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
 import { type Column, Table } from '../ui/tables.mjs';
+import { optionsIn, RightsFields } from './rights.mjs';
 
 interface Keys {
   readonly keys: readonly KeyView[];
 }
 
-/** Question that the page asks before it changes a key. */
+/** Change of a key for which the page opens a dialog. */
 interface Question {
-  readonly act: 'replace' | 'delete';
-  readonly name: string;
+  readonly act: 'change' | 'replace' | 'delete';
+  readonly listed: KeyView;
 }
 
 /** Shows the keys that the user may manage, and makes, replaces and deletes keys. */
@@ -22,6 +24,7 @@ export function KeysPage(_: PageProps) {
   const [loaded, reload] = useLoad<Keys>('/keys');
   const [made, setMade] = useState<NewKey | null>(null);
   const [question, setQuestion] = useState<Question | null>(null);
+  const isAdmin = isAdministrator(useCaller());
   const finish = (key: NewKey | null) => {
     setMade(key);
     setQuestion(null);
@@ -32,8 +35,8 @@ export function KeysPage(_: PageProps) {
     ${loaded.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the keys</p>`}
     ${loaded.state === 'failed' && html`<${ErrorNotice} error=${loaded.error} onRetry=${reload} />`}
     ${made !== null && html`<${MadeKeyNotice} made=${made} onClose=${() => setMade(null)} />`}
-    ${loaded.state === 'ready' && html`<${KeyForm} onMade=${finish} /><${KeyTable} keys=${loaded.value.keys} onAsk=${setQuestion} />`}
-    ${question !== null && html`<${Confirmation} key=${question.name} question=${question} onDone=${finish} onClose=${() => setQuestion(null)} />`}
+    ${loaded.state === 'ready' && html`<${KeyForm} isAdmin=${isAdmin} onMade=${finish} /><${KeyTable} keys=${loaded.value.keys} isAdmin=${isAdmin} onAsk=${setQuestion} />`}
+    ${question !== null && html`<${question.act === 'change' ? ChangeDialog : Confirmation} key=${question.listed.name} question=${question} onDone=${finish} onClose=${() => setQuestion(null)} />`}
   `;
 }
 
@@ -47,8 +50,13 @@ function MadeKeyNotice({ made, onClose }: { readonly made: NewKey; readonly onCl
   </section>`;
 }
 
-/** Form for a new key. Without further options, a person's key may do what the person may do. */
-function KeyForm({ onMade }: { readonly onMade: (key: NewKey) => void }) {
+interface KeyFormProps {
+  /** Whether the user may set rights and limits. The key of a person may do what the person may do. */
+  readonly isAdmin: boolean;
+  readonly onMade: (key: NewKey) => void;
+}
+
+function KeyForm({ isAdmin, onMade }: KeyFormProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const form = useRef<HTMLFormElement>(null);
@@ -56,8 +64,7 @@ function KeyForm({ onMade }: { readonly onMade: (key: NewKey) => void }) {
     event.preventDefault();
     const entered = new FormData(form.current as HTMLFormElement);
     const name = String(entered.get('name')).trim();
-    const expires = String(entered.get('expires') ?? '');
-    run(api.json<NewKey>('/keys', { method: 'POST', body: { name, ...(expires !== '' && { expires }) } }), (key) => {
+    run(api.json<NewKey>('/keys', { method: 'POST', body: { name, ...optionsIn(entered) } }), (key) => {
       form.current?.reset();
       onMade(key);
     });
@@ -68,9 +75,7 @@ function KeyForm({ onMade }: { readonly onMade: (key: NewKey) => void }) {
       <${Field} label="Name" hint="Letters, digits and . _ -">
         <input name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" autocomplete="off" spellcheck=${false} />
       <//>
-      <${Field} label="Expires" hint="Optional: the service refuses the key from this day on.">
-        <input name="expires" type="date" />
-      <//>
+      <${RightsFields} isAdmin=${isAdmin} />
       ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
       <button class="button primary" disabled=${isRunning}>Make a key</button>
     </form>
@@ -78,28 +83,49 @@ function KeyForm({ onMade }: { readonly onMade: (key: NewKey) => void }) {
 }
 
 interface KeyTableProps extends Keys {
+  readonly isAdmin: boolean;
   readonly onAsk: (question: Question) => void;
 }
 
-function KeyTable({ keys, onAsk }: KeyTableProps) {
+function KeyTable({ keys, isAdmin, onAsk }: KeyTableProps) {
+  const now = useParts().clock.now();
   if (keys.length === 0) return html`<${EmptyState} title="No keys"><p>Programs use the service with a key.</p><//>`;
   const columns: Column<KeyView>[] = [
     { title: 'Name', cell: ({ name }) => name },
     { title: 'Made by', cell: ({ source, owner }) => (source === 'operator' ? 'the operator' : owner) },
     { title: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
     { title: 'Limits', cell: limitsText },
-    { title: 'Expires', cell: ({ expires }) => expires ?? 'never' },
+    {
+      title: 'Expires',
+      cell: ({ expires }) =>
+        hasExpired(expires, now)
+          ? html`<${StatusDot} tone="bad" label=${`expired ${expires}`} />`
+          : (expires ?? 'never'),
+    },
     {
       title: 'Change',
-      cell: ({ source, name }) =>
-        source === 'http' &&
-        html`<div class="row">
-          <button type="button" class="button small" aria-label=${`Replace ${name}`} onClick=${() => onAsk({ act: 'replace', name })}>Replace</button>
-          <button type="button" class="button small danger" aria-label=${`Delete ${name}`} onClick=${() => onAsk({ act: 'delete', name })}>Delete</button>
-        </div>`,
+      cell: (listed) => listed.source === 'http' && html`<div class="row">${buttonsOf(listed)}</div>`,
     },
   ];
+  const buttonsOf = (listed: KeyView) =>
+    acts
+      .filter(({ act }) => isAdmin || act !== 'change')
+      .map(
+        ({ act, word, style }) =>
+          html`<button type="button" class="button small ${style}" aria-label=${`${word} ${listed.name}`} onClick=${() => onAsk({ act, listed })}>${word}</button>`,
+      );
   return html`<${Table} caption="Keys" columns=${columns} rows=${keys} keyOf=${({ name }: KeyView) => name} />`;
+}
+
+const acts = [
+  { act: 'change', word: 'Change', style: '' },
+  { act: 'replace', word: 'Replace', style: '' },
+  { act: 'delete', word: 'Delete', style: 'danger' },
+] as const;
+
+/** Whether the service refuses the key: it does so from the day on, which begins in UTC. */
+function hasExpired(expires: string | null, now: number): boolean {
+  return expires !== null && Date.parse(expires) <= now;
 }
 
 /** Returns the limits of a key, in the spelling of the keys file. */
@@ -117,10 +143,11 @@ interface ConfirmationProps {
 }
 
 /** Asks before a key stops working. */
-function Confirmation({ question: { act, name }, onDone, onClose }: ConfirmationProps) {
+function Confirmation({ question: { act, listed }, onDone, onClose }: ConfirmationProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
-  const path = `/keys/${encodeURIComponent(name)}`;
+  const { name } = listed;
+  const path = pathOf(name);
   const change = () => {
     if (act === 'replace') run(api.json<NewKey>(`${path}/rotate`, { method: 'POST', body: {} }), onDone);
     else run(api.json(path, { method: 'DELETE' }), () => onDone(null));
@@ -132,5 +159,31 @@ function Confirmation({ question: { act, name }, onDone, onClose }: Confirmation
       <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
       <button type="button" class="button ${act === 'delete' ? 'danger' : 'primary'}" disabled=${isRunning} onClick=${change}>${act === 'replace' ? 'Replace' : 'Delete'}</button>
     </div>
+  <//>`;
+}
+
+function pathOf(name: string): string {
+  return `/keys/${encodeURIComponent(name)}`;
+}
+
+/** Changes rights, limits and expiry of a key. Its programs continue with the same key. */
+function ChangeDialog({ question: { listed }, onDone, onClose }: ConfirmationProps) {
+  const { api } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const form = useRef<HTMLFormElement>(null);
+  const change = (event: Event) => {
+    event.preventDefault();
+    const body = optionsIn(new FormData(form.current as HTMLFormElement), listed);
+    run(api.json(pathOf(listed.name), { method: 'PATCH', body }), () => onDone(null));
+  };
+  return html`<${Dialog} title=${`Change the key ${listed.name}`} onClose=${onClose}>
+    <form ref=${form} onSubmit=${change}>
+      <${RightsFields} isAdmin listed=${listed} />
+      ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+      <div class="row end">
+        <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
+        <button class="button primary" disabled=${isRunning}>Change</button>
+      </div>
+    </form>
   <//>`;
 }

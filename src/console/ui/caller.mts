@@ -47,6 +47,11 @@ export function hasNoKeys(caller: UsageCaller | 'none' | null): boolean {
   return caller.kind !== 'sso' && caller.scopes !== null && !caller.scopes.includes('admin');
 }
 
+/** Whether the caller may set the rights of keys. Without keys in the configuration, every caller may. */
+export function isAdministrator(caller: UsageCaller | 'none' | null): boolean {
+  return caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
+}
+
 /** Shows who the user is to the service, and lets the user remove a stored key. */
 export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }) {
   const { keys, memory } = useParts();

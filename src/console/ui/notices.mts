@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useParts } from '../base/context.mjs';
 import { ApiError, isBudget, mayPass, sentenceOf, titleOf, withoutVariables } from '../base/failures.mjs';
-import { useCaller } from './caller.mjs';
+import { isAdministrator, useCaller } from './caller.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 
@@ -36,8 +36,7 @@ interface ErrorNoticeProps {
 /** Returns a function that removes the names of variables from a text. For an administrator, it removes nothing. */
 function useNaming(texts: readonly string[]): (text: string) => string {
   const caller = useCaller(texts.some((text) => withoutVariables(text) !== text));
-  const isAdmin = caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
-  return isAdmin ? (text) => text : withoutVariables;
+  return isAdministrator(caller) ? (text) => text : withoutVariables;
 }
 
 /** Shows an error, with the ID of the request in the log. */

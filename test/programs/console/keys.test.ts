@@ -1,8 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
+import { enterKey, keyOf } from '../../support/doors/named-keys.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 describe('The page Keys', () => {
@@ -60,6 +62,46 @@ describe('The page Keys', () => {
     await page.getByRole('heading', { name: 'No keys' }).waitFor();
     await page.getByRole('link', { name: 'Keys', exact: true }).waitFor();
     expectClean(browser, service);
+  });
+
+  it('lets an administrator set rights, limits and expiry of a key, and marks keys that have expired', async () => {
+    const lines = [`operator:sha256:${digestOf(keyOf('operator'))}:scopes=ask+admin`];
+    lines.push(`old:sha256:${digestOf(keyOf('old'))}:expires=2026-01-31`, '@biology tokens=1000000/day', '');
+    const path = join(folder.path, 'operator-keys');
+    await writeFile(path, lines.join('\n'), { mode: 0o600 });
+    const env = { MODEL_API_KEYS_FILE: path, MODEL_API_STATE_FOLDER: join(folder.path, 'other-state') };
+    await using other = await startService({ env });
+    const { page } = browser;
+    await page.setExtraHTTPHeaders({});
+    await openConsole(browser, other, '/keys');
+    await enterKey(page, keyOf('operator'));
+    await page.getByRole('row', { name: /^old .* expired 2026-01-31/ }).waitFor();
+    await page.getByLabel('Name').fill('lab');
+    await page.getByLabel('Group', { exact: true }).fill('biology');
+    await page.getByLabel('Budget of tokens').fill('5000/day');
+    await page.getByLabel('Rate', { exact: true }).fill('60/60');
+    await page.getByLabel('Expires').fill('2999-01-31');
+    await page.getByRole('checkbox', { name: /^chat/ }).uncheck();
+    await page.getByRole('button', { name: 'Make a key' }).click();
+    const limits = 'rate=60/60 tokens=5000/day group=biology';
+    await page.getByRole('row', { name: new RegExp(`^lab (key )?operator ask ${limits} 2999-01-31`) }).waitFor();
+    await expectGoodLooks(page, 'keys-admin');
+    await page.getByRole('button', { name: 'Change lab' }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByLabel('Group', { exact: true }).inputValue()).toBe('biology');
+    expect(await dialog.getByRole('checkbox', { name: /^chat/ }).isChecked()).toBe(false);
+    await dialog.getByRole('checkbox', { name: /^metrics/ }).check();
+    await dialog.getByLabel('Budget of tokens').fill('much');
+    await dialog.getByRole('button', { name: 'Change', exact: true }).click();
+    await dialog.getByRole('alert').waitFor();
+    await expectGoodLooks(page, 'keys-change');
+    await dialog.getByLabel('Budget of tokens').fill('');
+    await dialog.getByLabel('Rate', { exact: true }).fill('30/60');
+    await dialog.getByRole('button', { name: 'Change', exact: true }).click();
+    await page
+      .getByRole('row', { name: /^lab (key )?operator ask, metrics rate=30\/60 group=biology 2999-01-31/ })
+      .waitFor();
+    expectClean(browser, other, /status of 40[01]/);
   });
 
   it('says why another person can make none', async () => {
