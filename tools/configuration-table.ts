@@ -59,7 +59,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_KILL_GRACE_MS: ['longest time between SIGTERM and SIGKILL; 400 ms at most while a slot waits'],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client'],
   MODEL_API_RATE_LIMIT_MAX_REQUESTS: [
-    'requests of one client in a window on POST /ask, POST /chat and its forks; 0 is off',
+    'requests of one client in a window on POST /ask, POST /chat, its forks and imports; 0 is off',
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
@@ -86,7 +86,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_FILES_TTL_SECONDS: [
     'a file expires this long after its creation, a batch and its results this long after its end',
   ],
-  MODEL_API_READ_BACK: ['`false`: nobody can list, read, name or fork conversations over HTTP'],
+  MODEL_API_READ_BACK: ['`false`: nobody can list, read, name, fork or import conversations over HTTP'],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],

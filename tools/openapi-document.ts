@@ -28,6 +28,7 @@ import {
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
+import { importRequest } from '../src/shared/api/import.js';
 import {
   acceptedBody,
   allQuery,
@@ -158,6 +159,7 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/chat/{conversation_id}': 'The model',
   '/chat/{conversation_id}/messages': 'The model',
   '/chat/{conversation_id}/fork': 'The model',
+  '/chat/import': 'The model',
   '/jobs': 'The model',
   '/jobs/{job_id}': 'The model',
   '/jobs/{job_id}/events': 'The model',
@@ -289,6 +291,22 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The new conversation.',
     isStreamed: false,
   },
+  'POST /chat/import': {
+    id: 'importConversation',
+    summary: 'Import a conversation',
+    description:
+      'Makes a new conversation from messages as `GET /chat/{conversation_id}/messages` returns them. No model runs. If a turn cannot be stored, the whole import is undone.',
+    requestBody: json(importRequest, {
+      messages: [
+        { role: 'user', content: 'Hello, my name is Ada' },
+        { role: 'assistant', content: 'Hello, Ada.', model: 'eliza' },
+      ],
+    }),
+    security: keyNeededIfConfigured,
+    ok: conversationBody,
+    okText: 'The new conversation.',
+    isStreamed: false,
+  },
   'GET /jobs': {
     id: 'listJobs',
     summary: 'List your jobs',
@@ -410,7 +428,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
       'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A slow viewer receives a new snapshot. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
-    okText: 'The stream. `last_hour` comes at most every five seconds.',
+    okText: 'The stream. `last_hour` and `last_day` come at most every five seconds.',
   },
   'GET /setup': {
     id: 'getSetup',

@@ -9,6 +9,7 @@ import { storeUpkeep } from './api/purge-client.js';
 import { ownerWarnings } from './cli/accounts.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
+import { ImportedTurns } from './conversations/imported-turns.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
 import { portUrlsOf, Status, setupReportOf } from './observe/status.js';
@@ -172,6 +173,10 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     clock: host.clock,
     conversations: replica ?? conversations,
     journaledConversations: replica ?? journaledConversations,
+    importedTurns: new ImportedTurns({
+      ...{ conversations, turnGate: parts.turnGate, journal: parts.store.conversations },
+      countTokens: (texts, client) => parts.tokens.countTokens(texts, client),
+    }),
     connections: new UserConnections(),
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),

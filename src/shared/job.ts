@@ -74,7 +74,7 @@ export type FileDocument = z.infer<typeof fileDocument>;
 export type Attachment = Image | FileDocument;
 
 /** Images and documents of a message, in the field `images`, whose name stores have kept since before documents. */
-const attachments = z.array(z.union([image, fileDocument])).readonly();
+export const attachments = z.array(z.union([image, fileDocument])).readonly();
 
 export function isDocument(attachment: Attachment): attachment is FileDocument {
   return 'name' in attachment;

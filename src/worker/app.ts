@@ -14,6 +14,7 @@ import {
   getMessages,
   patchConversation,
   postFork,
+  postImport,
   readBackGuard,
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
@@ -150,9 +151,11 @@ function addBackgroundRoutes(app: Express, { primary, guards, clock, closing, fe
   addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ ...answers, clock }, closing)] });
 }
 
-function addConversationRoutes(app: Express, { primary, settings, authority, guards, bodies }: AppParts): void {
+function addConversationRoutes(app: Express, parts: AppParts): void {
+  const { primary, settings, authority, guards, bodies } = parts;
   const mayChat = authenticate(authority, 'chat');
   const mayRead = [mayChat, readBackGuard(settings)];
+  addRoute(app, '/chat/import', { post: [...mayRead, guards.needsService, guards.capped, postImport(parts)] });
   addRoute(app, '/chat/{conversation_id}', {
     get: [mayChat, getConversation(primary, settings)],
     patch: [...mayRead, patchConversation(primary, bodies)],

@@ -124,6 +124,7 @@ describe('As OpenAPI 3.1, it', () => {
     expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual([
       'post /ask',
       'post /chat',
+      'post /chat/import',
       'patch /chat/{conversation_id}',
       'post /chat/{conversation_id}/fork',
       'post /keys',

@@ -18,6 +18,7 @@ import {
   RenameForm,
   SaveDialog,
 } from './entry.mjs';
+import { ImportButton } from './import.mjs';
 import { firstVersions, rootOf } from './versions.mjs';
 
 /** List of the conversations, the most recently active first. */
@@ -180,7 +181,10 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
       ? 'Your conversations appear here.'
       : 'Nothing found in the titles and messages of your conversations.';
   return html`
-    <button type="button" class="button begin" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
+    <div class="row begin">
+      <button type="button" class="button" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
+      <${ImportButton} />
+    </div>
     <${SearchField} pages=${pages} />
     <${PagedList}
       pages=${pages}

@@ -37,23 +37,23 @@ export function minutesBefore(minutes: readonly HourMinute[]): number[] {
 }
 
 /** Place on the axis: a minute, or five minutes; `figures` are null before the start of the service. */
-interface Place {
+interface ChartPlace {
   readonly at: string | number;
   readonly figures: HourMinute | null;
 }
 
 /** Time that the charts show, in equal steps. */
-interface Span {
+interface ChartSpan {
   readonly title: string;
   readonly inStep: string;
   /** Name of the table. */
   readonly caption: string;
-  readonly places: readonly Place[];
+  readonly places: readonly ChartPlace[];
   /** Whether the axis names the step. */
   readonly isNamed: (column: ChartColumn) => boolean;
 }
 
-function hourSpan(minutes: readonly HourMinute[]): Span {
+function hourSpan(minutes: readonly HourMinute[]): ChartSpan {
   return {
     title: 'The last hour',
     inStep: 'a minute',
@@ -70,7 +70,7 @@ const stepMs = 5 * minuteMs;
 const stepsOfDay = 288;
 
 /** Returns all steps of the day before the current one. The service leaves out steps without any events. */
-export function dayPlaces(steps: readonly HourMinute[], startedAt: string, nowMs: number): Place[] {
+export function dayPlaces(steps: readonly HourMinute[], startedAt: string, nowMs: number): ChartPlace[] {
   const known = new Map(steps.map((step) => [Date.parse(step.at), step]));
   const open = Math.floor(nowMs / stepMs);
   return Array.from({ length: stepsOfDay }, (_, index) => {
@@ -89,7 +89,7 @@ export function dayPlaces(steps: readonly HourMinute[], startedAt: string, nowMs
   });
 }
 
-function daySpan(steps: readonly HourMinute[], startedAt: string, nowMs: number): Span {
+function daySpan(steps: readonly HourMinute[], startedAt: string, nowMs: number): ChartSpan {
   return {
     title: 'The last day',
     inStep: 'in 5 minutes',
@@ -149,18 +149,21 @@ type SpanChart = Pick<
   readonly legend?: readonly (readonly [style: string, name: string])[];
 };
 
-function figuresIn({ places }: Span): HourMinute[] {
+function figuresIn({ places }: ChartSpan): HourMinute[] {
   return places.flatMap(({ figures }) => figures ?? []);
 }
 
 /** Returns the columns of a chart. Steps before the start of the service have no value. */
-function chartColumns({ places }: Span, valuesOf: (figures: HourMinute) => readonly number[] | null): ChartColumn[] {
+function chartColumns(
+  { places }: ChartSpan,
+  valuesOf: (figures: HourMinute) => readonly number[] | null,
+): ChartColumn[] {
   return places.map(({ at, figures }) => ({ label: hourText(at), values: figures && valuesOf(figures) }));
 }
 
 const notThere = 'before the start';
 
-function requestChart(span: Span): SpanChart {
+function requestChart(span: ChartSpan): SpanChart {
   const { requests, maxRequests } = hourFigures(figuresIn(span));
   return {
     title: `Requests ${span.inStep}`,
@@ -175,7 +178,7 @@ function requestChart(span: Span): SpanChart {
   };
 }
 
-function errorChart(span: Span): SpanChart {
+function errorChart(span: ChartSpan): SpanChart {
   const { errors, failedJobs, refused, maxWrong } = hourFigures(figuresIn(span));
   return {
     title: `Errors ${span.inStep}`,
@@ -194,7 +197,7 @@ function errorChart(span: Span): SpanChart {
   };
 }
 
-function timeChart(span: Span): SpanChart {
+function timeChart(span: ChartSpan): SpanChart {
   const { jobs, maxP95, maxP50 } = hourFigures(figuresIn(span));
   return {
     title: 'Job duration',

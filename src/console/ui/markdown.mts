@@ -296,7 +296,7 @@ const footnoteMark = new RegExp(`^${label}`);
 
 /** Returns the extensions for the footnotes of a text. A mark without its footnote is not one: `[^a]` in a pattern. */
 function footnotesIn(text: string): readonly TokenizerExtension[] {
-  const labels = new Set(Array.from(text.matchAll(new RegExp(String.raw`^ {0,3}${label}:`, 'gm')), ([, name]) => name));
+  const labels = new Set(Array.from(text.matchAll(new RegExp(`^ {0,3}${label}:`, 'gm')), ([, name]) => name));
   if (labels.size === 0) return [];
   return [
     {

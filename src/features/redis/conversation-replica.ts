@@ -2,14 +2,13 @@ import { notFound, unusable } from '../../primary/conversations/conversation-lim
 import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../primary/conversations/conversation-turn.js';
 import type { ListedPage } from '../../primary/conversations/transcript.js';
-import { noLock, type TurnGate, type TurnLock } from '../../primary/conversations/turn-gate.js';
+import { noLock, type TurnGate, type TurnLock, type TurnRequest } from '../../primary/conversations/turn-gate.js';
 import type { StoredText } from '../../primary/store/contract/stored-text.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
-import type { JobRequest } from '../../shared/job.js';
 import type { SharedConversations, SharedState } from './redis-conversations.js';
 
 /** First wait and longest wait for a lock of another host. Each wait is 1.5 times as long as the last one. */
@@ -80,7 +79,7 @@ export class ConversationReplica implements TurnGate {
   }
 
   async admitting<T>(
-    { operation, conversationId, versionOf, client }: JobRequest,
+    { operation, conversationId, versionOf, client }: TurnRequest,
     admit: () => T | Promise<T>,
   ): Promise<T> {
     if (operation === 'ask') return admit();

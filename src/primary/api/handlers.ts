@@ -22,6 +22,7 @@ import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
 import { ConversationSearch } from '../conversations/conversation-search.js';
+import type { ImportedTurns } from '../conversations/imported-turns.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -103,6 +104,7 @@ export interface Services {
   readonly clock: Clock;
   readonly conversations: ReadableConversations;
   readonly journaledConversations: ConversationChanges;
+  readonly importedTurns: Pick<ImportedTurns, 'add'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
   readonly batches: Pick<Batches, 'checkInput' | 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
@@ -234,10 +236,11 @@ type ConversationCalls =
   | 'deleteConversation'
   | 'conversations'
   | 'transcript'
-  | 'forkConversation';
+  | 'forkConversation'
+  | 'importTurn';
 
 function conversationHandlers(
-  { conversations, journaledConversations, clientJobs, clock, noteActivity }: Services,
+  { conversations, journaledConversations, importedTurns, clientJobs, clock, noteActivity }: Services,
   yieldInOrder: () => Promise<void>,
 ): Pick<SharedHandlers, ConversationCalls> {
   const search = new ConversationSearch(conversations, clock, yieldInOrder);
@@ -262,6 +265,10 @@ function conversationHandlers(
       return conversations.read(order);
     },
     forkConversation: ({ id, client, messageCount }) => journaledConversations.fork(id, client, messageCount),
+    importTurn: (turn) => {
+      noteActivity();
+      return importedTurns.add(turn);
+    },
   };
 }
 

@@ -154,17 +154,20 @@ export interface TurnResources {
  */
 const maxShortLength = 4096;
 
+/** Fields of a job that its conversation stores. */
+type RecordedRequest = Pick<JobRequest, 'system' | 'text' | 'images' | 'client'>;
+
 /** Collects what a turn will add to its conversation, until the turn is committed or dropped. */
 export class TurnRecord {
   readonly #turn: ConversationTurn;
-  readonly #request: JobRequest;
+  readonly #request: RecordedRequest;
   readonly #resources: TurnResources;
   readonly #questionTexts: readonly string[];
   /** Tokens of a long question; null if the question is short enough to be counted with its answer. */
   readonly #questionTokens: Promise<number> | null;
   readonly #answerTexts: string[] = [];
 
-  constructor(turn: ConversationTurn, request: JobRequest, resources: TurnResources) {
+  constructor(turn: ConversationTurn, request: RecordedRequest, resources: TurnResources) {
     this.#turn = turn;
     this.#request = request;
     this.#resources = resources;

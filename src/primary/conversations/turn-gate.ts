@@ -12,10 +12,13 @@ export interface TurnLock {
   spent(): void;
 }
 
+/** Fields of a job that decide which conversation its turn belongs to. */
+export type TurnRequest = Pick<JobRequest, 'operation' | 'conversationId' | 'versionOf' | 'client'>;
+
 /** Coordination of turns between hosts. Turns on the same host are ordered by the store. */
 export interface TurnGate {
-  /** Calls `admit` when the job may be admitted. Rejects with the errors of an admission. */
-  admitting<T>(request: JobRequest, admit: () => T | Promise<T>): Promise<T>;
+  /** Calls `admit` when the turn may be admitted. Rejects with the errors of an admission. */
+  admitting<T>(request: TurnRequest, admit: () => T | Promise<T>): Promise<T>;
   /** Returns whether this turn may begin as soon as a slot is free. */
   mayBegin(turn: ConversationTurn): boolean;
   /** Called when a turn is admitted and no other turn on this host is before it. */

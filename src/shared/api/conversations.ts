@@ -61,8 +61,8 @@ export const conversationMessages = z
   .meta({ id: 'ConversationMessages' });
 export type ConversationMessages = z.infer<typeof conversationMessages>;
 
-const maxTitleLength = 200;
-const controlCharacter = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+export const maxTitleLength = 200;
+export const controlCharacter = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 
 export const titleRequest = z
   .strictObject({

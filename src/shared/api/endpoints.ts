@@ -55,6 +55,12 @@ const list = [
   { method: 'POST', route: '/ask', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'POST', route: '/chat', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'GET', route: '/chat', errors: keptErrors },
+  {
+    method: 'POST',
+    route: '/chat/import',
+    errors: [...readingErrors, 'shutting_down', 'store_unavailable'],
+    success: 201,
+  },
   { method: 'GET', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
   {
     method: 'PATCH',

@@ -22,6 +22,7 @@ import {
   lineResult,
   pageOrder,
 } from '../files.js';
+import { turnToImport } from '../imported-turn.js';
 import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
@@ -288,6 +289,7 @@ export const primaryCalls = {
     request: ownedKey.extend({ messageCount: z.int().nullable() }),
     answer: titledConversation,
   },
+  importTurn: { request: turnToImport, answer: titledConversation },
   /**
    * Stores a response. Rejects with `not_found` if the previous response was removed, and with `validation_error` if
    * the whole text is too large.

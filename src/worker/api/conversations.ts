@@ -12,6 +12,7 @@ import {
   usualPage,
   versionOfQuery,
 } from '../../shared/api/conversations.js';
+import { type ImportRequest, importRequest } from '../../shared/api/import.js';
 import { inLine } from '../../shared/async.js';
 import { timestamp } from '../../shared/clock.js';
 import {
@@ -20,12 +21,16 @@ import {
   decodeOrigins,
   type TitledConversation,
 } from '../../shared/conversation.js';
-import { RelayError } from '../../shared/errors.js';
+import { ignoreFailure, RelayError } from '../../shared/errors.js';
+import type { TurnToImport } from '../../shared/imported-turn.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { queryOf, readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson, untilGone } from '../http/responses.js';
+import type { DocumentInspector } from '../jobs/document-inspector.js';
+import { documentOf } from '../jobs/documents.js';
+import { messageOf } from '../jobs/message-parts.js';
 import {
   JsonTranscript,
   MarkdownTranscript,
@@ -148,6 +153,82 @@ export function postFork(primary: Primary, bodies: BodyMemory): AsyncHandler {
     const snapshot = await primary.call('forkConversation', { id: idOf(req.params), client, messageCount });
     sendJson(res, conversationBodyOf(snapshot, requestId), 201);
   };
+}
+
+/**
+ * Imports a conversation, turn by turn, so that no call is large. If a turn fails, the turns before it are deleted again.
+ */
+export function postImport({ primary, bodies, documents }: ImportRouteParts): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const { system = null, messages } = await readBody(req, res, bodies, importRequest);
+    const turns: ExportedTurn[] = [];
+    for (let at = 0; at < messages.length; at += 2)
+      turns.push(await documents.inspectJob(turnAt(messages, at), client));
+    using caller = untilGone(res);
+    const add = (turn: ExportedTurn, id: string | null) =>
+      primary.call('importTurn', { id, client, system: id === null ? system : null, ...turn });
+    const undo = (id: string) => primary.call('deleteConversation', { id, client }).catch(ignoreFailure);
+    sendJson(res, conversationBodyOf(await importAll(turns, add, undo, caller.signal), requestId), 201);
+  };
+}
+
+/** Adds the turns to a new conversation, in order. */
+async function importAll(
+  [first, ...others]: readonly ExportedTurn[],
+  add: (turn: ExportedTurn, id: string | null) => Promise<TitledConversation>,
+  undo: (id: string) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<TitledConversation> {
+  if (first === undefined) throw new Error('a conversation has a turn');
+  let imported = await add(first, null);
+  try {
+    for (const turn of others) {
+      signal.throwIfAborted();
+      imported = await add(turn, imported.id);
+    }
+    return imported;
+  } catch (error) {
+    await undo(imported.id);
+    throw error;
+  }
+}
+
+interface ImportRouteParts {
+  readonly primary: Primary;
+  readonly bodies: BodyMemory;
+  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+}
+
+type ExportedTurn = Pick<TurnToImport, 'text' | 'images' | 'answer' | 'figures'>;
+
+/** Returns the turn of a message of the user, and the answer after it. Throws `validation_error` for a document. */
+function turnAt(messages: ImportRequest['messages'], at: number): ExportedTurn {
+  const [question, answer] = messages.slice(at, at + 2);
+  if (question?.role !== 'user' || answer?.role !== 'assistant') throw new Error('the messages are not in turn');
+  const images = (question.images ?? []).map(({ media_type: mediaType, data }) => ({
+    type: 'image' as const,
+    mediaType,
+    data,
+  }));
+  const files = (question.files ?? []).map(({ name, media_type: mediaType, data }, index) => ({
+    type: 'document' as const,
+    ...documentOf(mediaType, data, `messages.${at}.files.${index}.data`, name),
+  }));
+  const attached = messageOf('user', [...images, ...files]).images ?? [];
+  return { text: question.content, images: attached, answer: answer.content, figures: turnFiguresOf(answer) };
+}
+
+type ExportedAnswer = Extract<ImportRequest['messages'][number], { role: 'assistant' }>;
+
+function turnFiguresOf({ model, usage }: ExportedAnswer): TurnToImport['figures'] {
+  if (model === undefined && usage === undefined) return null;
+  const {
+    input_tokens: inputTokens = null,
+    output_tokens: outputTokens = null,
+    cost_usd: costUsd = null,
+  } = usage ?? {};
+  return { model: model ?? null, usage: { inputTokens, outputTokens, costUsd } };
 }
 
 function listOf({ conversations, next }: ConversationPage, requestId: string): ConversationList {

@@ -215,6 +215,7 @@ describe('Conversations that clients read', () => {
       await service.get(`/chat/${id}/messages`),
       await service.get(`/chat/${'A'.repeat(24)}/messages`),
       await service.post(`/chat/${id}/fork`, {}),
+      await service.post('/chat/import', { messages: [] }),
       await service.patch(`/chat/${id}`, { title: 'Named' }),
     ];
     for (const { status, body } of refused) {

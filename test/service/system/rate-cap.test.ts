@@ -129,6 +129,22 @@ describe('The rate limit', () => {
     expect(await service.exited).toBe(1);
   });
 
+  it('counts imports of conversations too', async () => {
+    const service = await behindProxy();
+    const client = { 'x-forwarded-for': '198.51.100.2' };
+    const messages = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hi' },
+    ];
+    const statuses: number[] = [];
+    for (let count = 0; count < 4; count++)
+      statuses.push((await service.post('/chat/import', { messages }, client)).status);
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
+    expect((await service.get('/chat', client)).body.conversations).toHaveLength(
+      statuses.filter((status) => status === 201).length,
+    );
+  });
+
   it('counts forks of a conversation too', async () => {
     const service = await behindProxy();
     const client = { 'x-forwarded-for': '198.51.100.1' };

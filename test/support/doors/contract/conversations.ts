@@ -99,6 +99,23 @@ export function describeConversations(open: Open): void {
       expect([odd.status, odd.body.error]).toEqual([400, 'validation_error']);
     });
 
+    it('imports an exported one, which then goes on by itself', async () => {
+      const file = { name: 'a.txt', media_type: 'text/plain', data: Buffer.from('A file').toString('base64') };
+      const { body: origin } = await service.post('/chat', { message: 'My name is Ada', files: [file] }, alice);
+      const id = origin.conversation_id as string;
+      await service.post('/chat', { message: 'Hello', conversation_id: id }, alice);
+      const exported = (await service.get(`/chat/${id}/messages`, alice)).body;
+      await service.delete(`/chat/${id}`, alice);
+      const { status, body } = await service.post('/chat/import', exported, bob);
+      expect([status, body.message_count, body.title, body.origins]).toEqual([201, 4, 'My name is Ada', []]);
+      const imported = (await service.get(`/chat/${body.conversation_id}/messages`, bob)).body;
+      expect([imported.system, imported.messages]).toEqual([exported.system, exported.messages]);
+      const asked = { message: 'What is my name?', conversation_id: body.conversation_id };
+      const { body: next } = await service.post('/chat', asked, bob);
+      expect([next.response, next.message_count]).toEqual(['Your name is Ada.', 6]);
+      expect((await service.get(`/chat/${body.conversation_id}`, alice)).status).toBe(404);
+    });
+
     it('lists the versions of one: its forks, and conversations that replace its first message', async () => {
       const { body: root } = await service.post('/chat', { message: 'My name is Ada' }, alice);
       const id = root.conversation_id as string;

@@ -1,0 +1,46 @@
+import { inLines } from '../../shared/async.js';
+import type { TitledConversation } from '../../shared/conversation.js';
+import type { TurnToImport } from '../../shared/imported-turn.js';
+import { bytesOfImages } from '../../shared/text/turns.js';
+import { stored } from '../store/contract/stored-text.js';
+import type { ConversationStore } from './conversation-store.js';
+import { TurnRecord, type TurnResources } from './conversation-turn.js';
+import type { TurnGate } from './turn-gate.js';
+
+interface ImportParts extends TurnResources {
+  readonly conversations: Pick<ConversationStore, 'turn' | 'snapshot'>;
+  readonly turnGate: Pick<TurnGate, 'admitting'>;
+}
+
+/**
+ * Adds turns that a client has exported to a conversation, as if a model had just answered. A client has one at a time,
+ * because many small requests could otherwise delay the turns of others.
+ */
+export class ImportedTurns {
+  readonly #parts: ImportParts;
+  readonly #inLine = inLines();
+
+  constructor(parts: ImportParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds a turn; with `id` null, the first one of a new conversation. Rejects with the errors of a chat. */
+  add(turn: TurnToImport): Promise<TitledConversation> {
+    return this.#inLine(turn.client, () => this.#add(turn));
+  }
+
+  async #add({ id, client, system, text, images, answer, figures }: TurnToImport) {
+    const { conversations, turnGate } = this.#parts;
+    const bytes = Buffer.byteLength(text) + Buffer.byteLength(answer) + bytesOfImages(images);
+    using turn = await turnGate.admitting({ operation: 'chat', conversationId: id, client }, () => {
+      const added = conversations.turn(id, client, system, bytes);
+      added.open();
+      return added;
+    });
+    const { signal } = new AbortController(); // a turn that is being stored is not undone
+    await turn.ready(signal, () => {});
+    const record = new TurnRecord(turn, { system, text, images, client }, this.#parts);
+    await record.commit(answer, signal, figures === null ? null : stored(JSON.stringify(figures)));
+    return conversations.snapshot(turn.id, client);
+  }
+}

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { attachments, turnFigures } from './job.js';
+
+/** Turn that a client has exported, in the call that imports it. */
+export const turnToImport = z.object({
+  /** Conversation that the turn is added to; null for the first turn of a new one. */
+  id: z.string().nullable(),
+  client: z.string(),
+  system: z.string().nullable(),
+  text: z.string(),
+  images: attachments,
+  answer: z.string(),
+  figures: turnFigures.nullable(),
+});
+export type TurnToImport = z.infer<typeof turnToImport>;
