@@ -11,6 +11,7 @@ import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
 import { hrefOf, type PageProps, placeOf, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
+import { Theme, themes } from './base/theme.mjs';
 import { hasNoKeys, KeyDialog, useCaller, Who } from './ui/caller.mjs';
 import { EmptyState, ErrorNotice } from './ui/notices.mjs';
 
@@ -26,7 +27,9 @@ export function App() {
   const askAddress = useRef(hrefOf(pages[0].id));
   if (!current.staysDrawn && placeOf(before).page === pages[0].id) askAddress.current = before;
   useEffect(() => {
-    if (!current.staysDrawn) document.title = `${current.title} · prompt-relay`;
+    if (current.staysDrawn) return;
+    document.title = `${current.title} · prompt-relay`;
+    if (before !== '') scrollTo(0, 0); // the page before may have been scrolled
   }, [current]);
   const shown = visited.filter((entry) => entry === current || entry.staysDrawn);
   return html`
@@ -154,7 +157,20 @@ function Footer() {
     ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
     <a href=${hrefOf(documents.id)}>Documents</a>
     <a href="../docs/">API</a>
+    <${ThemeChoice} />
   </footer>`;
+}
+
+/** Select for the colours of all pages, which the browser stores. */
+function ThemeChoice() {
+  const { theme } = useParts();
+  const choice = useValue(theme.choice);
+  const choose = ({ currentTarget }: { currentTarget: HTMLSelectElement }) => theme.choose(currentTarget.value);
+  return html`<label>Colours
+    <select class="link" value=${choice} onChange=${choose}>
+      ${themes.map((name) => html`<option value=${name}>${name}</option>`)}
+    </select>
+  </label>`;
 }
 
 /** Notice in the header, visible at any scroll position, while the server does not answer. */
@@ -175,7 +191,14 @@ function consoleParts(): ConsoleParts {
     );
   const link = new Link(isThere, browserClock);
   const api = new Api((...request) => fetch(...request), keys, link);
-  return { api, keys, link, clock: browserClock, memory: new TabMemory(sessionStorage) };
+  return {
+    api,
+    keys,
+    link,
+    clock: browserClock,
+    memory: new TabMemory(sessionStorage),
+    theme: new Theme(localStorage),
+  };
 }
 
 const root = document.getElementById('console');

@@ -3,6 +3,7 @@ import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { useLeaving, useLoad, useParts } from '../base/context.mjs';
+import { mayHaveFocus } from '../base/focus.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { type ListedConversation, titleOf } from '../conversations/entry.mjs';
@@ -119,16 +120,31 @@ interface HistoryProps {
 function History({ chat, pages, versions, begin }: HistoryProps) {
   const view = useValue(chat.view);
   const { conversationId: id } = view;
-  const onNew = () => {
+  const focusMessage = useMessageFocus();
+  const clear = () => {
     begin();
     location.hash = hrefOf('ask');
   };
+  const onNew = () => {
+    clear();
+    focusMessage();
+  };
   const leave = (deleted: string) => {
-    if (deleted === id) onNew();
+    if (deleted === id) clear();
     chat.forget(deleted);
   };
   const entries = useValue(chat.talks).map((talk) => entryOf(talk, talk === view));
   return html`<${Conversations} pages=${pages} versions=${versions} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />`;
+}
+
+/** Returns a function that focuses the message after the next drawing, which may remove a dialog. */
+function useMessageFocus(): () => void {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    const field = document.querySelector<HTMLElement>('[data-field=text]');
+    if (count > 0 && field !== null && mayHaveFocus(field)) field.focus();
+  }, [count]);
+  return () => setCount((before) => before + 1);
 }
 
 /** Returns the message that is being written, and the model that it is sent to. */
@@ -295,6 +311,8 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
   const [isShownAtEnd, setAtEnd] = useState(true);
   const stays = useRef(isInPlace);
   stays.current = isInPlace;
+  const hasTurns = useRef(false); // a new conversation begins at the top of the page
+  hasTurns.current = newest !== undefined;
   useLayoutEffect(() => {
     if (newest !== undefined && !isInPlace) toEnd();
   }, [newest, isInPlace]);
@@ -302,15 +320,20 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
     if (element.current === null) return;
     let isAtEnd = true;
     let height = 0; // of the document, at its last change of size
+    let position = 0; // before another page was shown
     const isHidden = () => element.current?.offsetParent === null; // the scroll position belongs to another page
     const follow = () => {
       if (isHidden()) return;
+      position = scrollY;
       // The document may have grown since the page was scrolled to its end.
       isAtEnd = innerHeight + scrollY >= height - nearPx;
       setAtEnd(isAtEnd);
     };
+    let wasHidden = false;
     const growth = new ResizeObserver(() => {
-      if (isAtEnd && !stays.current && !isHidden()) toEnd();
+      if (isAtEnd && hasTurns.current && !stays.current && !isHidden()) toEnd();
+      else if (wasHidden && !isHidden()) scrollTo(0, position);
+      wasHidden = isHidden();
       height = document.documentElement.scrollHeight;
       follow();
     });
@@ -321,7 +344,7 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
       removeEventListener('scroll', follow);
     };
   }, [element]);
-  return isShownAtEnd;
+  return isShownAtEnd || newest === undefined;
 }
 
 function toEnd(): void {

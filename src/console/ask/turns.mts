@@ -111,7 +111,7 @@ function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
   const [version] = useLoad<VersionBody>('/version');
   const isDemo = version.state === 'ready' && version.value.model_cli.adapter === 'demo';
   return html`<${EmptyState} title="Ask the model">
-    <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer. ${takesImages ? 'Images, PDFs and texts' : 'PDFs and texts'} can be pasted or dropped.</p>
+    <p><span class="of-keyboard">Enter sends, Shift+Enter begins a new line, Escape stops an answer. </span>${takesImages ? 'Images, PDFs and texts' : 'PDFs and texts'} can be pasted or dropped.</p>
     ${isDemo && html`<p>The demo model answers here: a small program, not a language model.</p>`}
   <//>`;
 }

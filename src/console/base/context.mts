@@ -6,6 +6,7 @@ import { asError, isAbort } from './failures.mjs';
 import { useValue } from './observable.mjs';
 import type { PageClock } from './page-clock.mjs';
 import type { TabMemory } from './tab-memory.mjs';
+import type { Theme } from './theme.mjs';
 
 /** Objects that main.mts creates once, for all pages. */
 export interface ConsoleParts {
@@ -14,6 +15,7 @@ export interface ConsoleParts {
   readonly link: Link;
   readonly clock: PageClock;
   readonly memory: TabMemory;
+  readonly theme: Theme;
 }
 
 export const ConsoleContext = createContext<ConsoleParts | null>(null);

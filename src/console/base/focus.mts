@@ -64,7 +64,7 @@ function nearest(parent: Element, index: number): HTMLElement | undefined {
 /**
  * Whether the element is visible and a script may focus it. A text field may not on a phone: the keyboard would open.
  */
-function mayHaveFocus(element: HTMLElement): boolean {
+export function mayHaveFocus(element: HTMLElement): boolean {
   const isShown = element.checkVisibility?.() ?? true;
   return isShown && (matchMedia('(pointer: fine)').matches || !element.matches('input, textarea'));
 }

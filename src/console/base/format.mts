@@ -43,6 +43,8 @@ export function timeText(time: string | number): string {
   return new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
 
+const shortDay = { day: 'numeric', month: 'short' } as const;
+
 const recentDays = [
   [0, 'Today'],
   [1, 'Yesterday'],
@@ -60,6 +62,12 @@ export function dayGroupText(time: string | number, now: number): string {
   const days = (midnight(new Date(now)) - midnight(date)) / (1000 * day);
   const [, recent = null] = recentDays.find(([most]) => days <= most) ?? [];
   return recent ?? date.toLocaleDateString('en-GB', { month: 'long', year: 'numeric' });
+}
+
+/** Formats a time in a row below the heading of `dayGroupText`: `14:03` if the heading is a day, else `27 Nov, 14:03`. */
+export function rowTimeText(time: string | number, now: number): string {
+  const isOneDay = ['Today', 'Yesterday'].includes(dayGroupText(time, now));
+  return isOneDay ? hourText(time) : `${new Date(time).toLocaleDateString('en-GB', shortDay)}, ${hourText(time)}`;
 }
 
 /** Formats a count with its noun: `1 job`, `2 jobs`. */
@@ -83,7 +91,7 @@ export function momentText(time: string | number, now: number): string {
   const date = new Date(time);
   const clock = date.toLocaleTimeString('en-GB');
   const isToday = date.toDateString() === new Date(now).toDateString();
-  return isToday ? clock : `${date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${clock}`;
+  return isToday ? clock : `${date.toLocaleDateString('en-GB', shortDay)}, ${clock}`;
 }
 
 /** Quotes a text for a POSIX shell in single quotes. A quote in the text becomes `'\''`. */

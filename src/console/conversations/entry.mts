@@ -6,9 +6,10 @@ import type { ConversationList } from '../../shared/api/conversations.js';
 import type { Api } from '../base/api.mjs';
 import { useAction, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
-import { plural, timeText } from '../base/format.mjs';
+import { plural, rowTimeText } from '../base/format.mjs';
+import { hrefOf } from '../base/router.mjs';
 import { saveFile } from '../base/save-file.mjs';
-import { Dialog, Icon } from '../ui/controls.mjs';
+import { CopyButton, Dialog, Icon } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
 import { readVersions } from './versions.mjs';
 
@@ -31,12 +32,13 @@ interface EntryProps extends ItemProps {
 
 /** Shows a conversation. If a search has found it, shows the place of the words. */
 export function Entry({ item, status, search }: EntryProps) {
+  const { clock } = useParts();
   const { match, last_activity_at: at, message_count: count } = item;
   const isInMessage = match !== undefined && match.message !== null;
   return html`
     <span class="cut">${marked(titleOf(item), search)}</span>
     ${isInMessage && html`<small class="place">${marked(match.text, search)}</small>`}
-    <small class="muted figure">${status || `${timeText(at)} · ${plural(count, 'message')}`}</small>
+    <small class="muted figure">${status || `${rowTimeText(at, clock.now())} · ${plural(count, 'message')}`}</small>
   `;
 }
 
@@ -52,7 +54,7 @@ function marked(text: string, search: string): ComponentChildren {
 /** Actions on a listed conversation, in addition to opening it. */
 const acts = [
   { kind: 'rename', word: 'Rename', icon: 'pencil' },
-  { kind: 'save', word: 'Save', icon: 'save' },
+  { kind: 'save', word: 'Save or share', icon: 'save' },
   { kind: 'delete', word: 'Delete', icon: 'bin' },
 ] as const;
 export type ActKind = (typeof acts)[number]['kind'];
@@ -170,7 +172,7 @@ const formats = [
   { name: 'JSON', format: 'json', type: 'application/json', ending: 'json' },
 ] as const;
 
-/** Dialog that saves a stored conversation as a file. */
+/** Dialog that saves a stored conversation as a file, or copies its address. */
 export function SaveDialog({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const { api, clock } = useParts();
   const { run, failure } = useAction();
@@ -180,10 +182,13 @@ export function SaveDialog({ id, onClose }: { readonly id: string; readonly onCl
       onClose();
     });
   };
-  return html`<${Dialog} title="Save this conversation" onClose=${onClose}>
-    <p>Contains all finished answers. Markdown omits images.</p>
+  const address = () => new URL(hrefOf('ask', { conversation: id }), location.href).href;
+  return html`<${Dialog} title="Save or share this conversation" onClose=${onClose}>
+    <p>A file contains all finished answers. Markdown omits images. <em>Import</em> reads a file of JSON.</p>
+    <p>The link opens the conversation for you alone: with the same key, or signed on as the same person.</p>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
     <div class="row end">
+      <${CopyButton} text=${address} label="Copy link" />
       ${formats.map((one) => html`<button type="button" class="button" onClick=${() => save(one)}>Save as ${one.name}</button>`)}
     </div>
   <//>`;

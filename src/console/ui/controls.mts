@@ -14,6 +14,7 @@ const paths = {
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
   pencil: 'M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9 4.7 11.3 7',
   bin: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.6 9h5.8l.6-9M7 7v4M9 7v4',
+  open: 'M8 9.5v-7M5 5l3-3 3 3M2.5 12.5h11',
   save: 'M8 2.5v7M5 7l3 3 3-3M2.5 12.5h11',
   clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 1 1 8 2M8 4.5V8l2.5 1.5',
   down: 'M8 3v10M3.5 8.5 8 13l4.5-4.5',
@@ -178,7 +179,9 @@ export function Dialog({ title, isWide = false, onClose, children }: DialogProps
     const opened = dialog.current;
     opened?.showModal();
     // The browser would begin on the cross, which is the first button.
-    opened?.querySelector<HTMLElement>(':scope > :not(:first-child) :is(input, textarea, select, button, a)')?.focus();
+    const controls = ':is(input, textarea, select, button, a):not(:disabled, [hidden])';
+    const first = opened?.querySelector<HTMLElement>(`:scope > :not(:first-child) ${controls}`);
+    (first ?? opened?.querySelector('h2'))?.focus();
     return () => opened?.close();
   }, []);
   const cancel = (event: Event) => {
@@ -187,7 +190,7 @@ export function Dialog({ title, isWide = false, onClose, children }: DialogProps
   };
   return html`<dialog ref=${dialog} class=${isWide ? 'wide' : undefined} aria-labelledby=${titleId} onCancel=${cancel}>
     <div class="row between">
-      <h2 id=${titleId}>${title}</h2>
+      <h2 id=${titleId} tabindex="-1">${title}</h2>
       <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>
     </div>
     ${children}

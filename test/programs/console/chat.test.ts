@@ -182,7 +182,7 @@ describe('A chat in the console', () => {
       await keyboard.press('Enter');
       await browser.page.getByRole('dialog').waitFor();
       await keyboard.press('Escape');
-      await has(focused, /^Save “Second to go/);
+      await has(focused, /^Save or share “Second to go/);
       await button('Rename').focus();
       await keyboard.press('Enter');
       await has(focused, 'Title');

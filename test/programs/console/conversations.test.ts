@@ -50,6 +50,50 @@ describe('Conversations', () => {
     const json = await saved('JSON');
     expect(json.name).toBe(`conversation-${id}.json`);
     expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
+    await expectImported(id, json.text);
+  }
+
+  /** Imports a saved conversation, and removes it again. */
+  async function expectImported(id: string, text: string): Promise<void> {
+    const { page } = browser;
+    const importFile = (content: string) =>
+      page
+        .getByLabel('File of a conversation')
+        .setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(content) });
+    await importFile('Hello');
+    await page.getByText('this file is no conversation that was saved as JSON').waitFor();
+    await importFile('{"messages":[]}');
+    await page.getByText('must have a message of the user and an answer').waitFor();
+    await expectGoodLooks(page, 'conversations-import', ['wide']);
+    await importFile(text);
+    await page.waitForURL((url) => /conversation=/.test(url.hash) && !url.hash.includes(id));
+    await page.locator('.turn').nth(2).waitFor();
+    await untilCount(row('# First'), 2);
+    await current('# First').waitFor();
+    await row('# First')
+      .filter({ has: page.locator('[aria-current=true]') })
+      .getByRole('button', { name: /^Delete/ })
+      .click();
+    await press('Delete it');
+    await untilCount(row('# First'), 1);
+    await row('# First').getByRole('link').click();
+  }
+
+  /** Copies the address of the conversation. It opens the same conversation. */
+  async function expectLink(id: string): Promise<void> {
+    const { page } = browser;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await row('# First')
+      .getByRole('button', { name: /^Save or share/ })
+      .click();
+    await press('Copy link');
+    await press('Copied');
+    const address = String(await page.evaluate('navigator.clipboard.readText()'));
+    await page.keyboard.press('Escape');
+    expect(address).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+/console/#/ask\\?conversation=${id}$`));
+    await page.goto('about:blank');
+    await page.goto(address);
+    await page.locator('.turn').nth(2).waitFor();
   }
 
   const current = (title: string) => list().locator('[aria-current=true]', { hasText: title });
@@ -142,6 +186,7 @@ describe('Conversations', () => {
     await field.press('Enter');
     await row('# First').waitFor();
     if (!isFirefox) await expectSaved(id);
+    if (!isFirefox) await expectLink(id);
     await row('# First')
       .getByRole('button', { name: /^Delete/ })
       .click();

@@ -2,6 +2,7 @@ import { consoleParts } from '../../support/clients/console-parts.js';
 
 interface Parts {
   dayGroupText(time: string | number, now: number): string;
+  rowTimeText(time: string | number, now: number): string;
   splitThoughts(text: string): { readonly thoughts: string; readonly answer: string } | null;
 }
 
@@ -19,6 +20,18 @@ describe('The heading of a day in a list', () => {
   ])('for %s is %s on 27 November 2026', async (time, group) => {
     const { dayGroupText } = await parts;
     expect(dayGroupText(time.getTime(), new Date(2026, 10, 27, 12).getTime())).toBe(group);
+  });
+});
+
+describe('The time in a row of a list', () => {
+  it.each([
+    [new Date(2026, 10, 27, 0, 1), '00:01'],
+    [new Date(2026, 10, 26, 23, 59), '23:59'],
+    [new Date(2026, 10, 25, 9, 5), '25 Nov, 09:05'],
+    [new Date(2026, 8, 3, 9, 5), '3 Sept, 09:05'],
+  ])('for %s is %s on 27 November 2026, because a heading names the rest', async (time, text) => {
+    const { rowTimeText } = await parts;
+    expect(rowTimeText(time.getTime(), new Date(2026, 10, 27, 12).getTime())).toBe(text);
   });
 });
 
