@@ -1,4 +1,11 @@
-import type { BreakerBody, HealthBody, ReadinessBody, ReasonBody, RenewalFaultBody } from '../../shared/api/health.js';
+import type {
+  BreakerBody,
+  FileBody,
+  HealthBody,
+  ReadinessBody,
+  ReasonBody,
+  RenewalFaultBody,
+} from '../../shared/api/health.js';
 import {
   formatCount,
   formatDuration,
@@ -35,6 +42,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
     ],
     ['refused', refusedText(runtime, paint)],
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
+    ['files', (health.files ?? []).map((file) => fileText(file, takenAt, paint)).join('   ')],
     ...renewals.map((fault): [string, string] => ['renewals', renewalLine(fault, takenAt, paint)]),
     ['workers', workers.map((worker) => workerLabel(worker, paint)).join('   ')],
     ['total', snapshot.totals === null ? '' : totalsLine(snapshot.totals, paint)],
@@ -64,6 +72,13 @@ function statusLabel(status: HealthBody['status'], paint: Paint): string {
 function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): string {
   const next = until === undefined ? '' : `; no job is started for ${untilText(until, now)}`;
   return paint.red(`${escaped(message)}${next}`);
+}
+
+/** Formats the faults of a file that the service reads again, and the age of the version in use. */
+function fileText({ name, modified_at: at, faults }: FileBody, now: number, paint: Paint): string {
+  const verdict = faults === 0 ? paint.green('no faults') : paint.red(formatCount(faults, 'fault'));
+  const age = at === null ? '' : paint.dim(` (changed ${formatDuration(Math.max(0, now - Date.parse(at)))} ago)`);
+  return `${name.replaceAll('_', ' ')}: ${verdict}${age}`;
 }
 
 /** Formats why renewals or rewindings fail, and when the last pause ends. */

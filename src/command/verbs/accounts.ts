@@ -24,6 +24,7 @@ import {
   show,
 } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { printUse } from '../base/file-in-use.js';
 import { editLines, type LineFile, withLines } from '../keys-file/keys-file-edit.js';
 import { loginPrograms } from './model-clis.js';
 
@@ -70,7 +71,7 @@ export const accounts: Command = {
   words: ['list', 'check', 'add', 'login', 'remove'],
   notes: [
     '"list" shows the state of each account, its quota, its owners and its last use; without the scope admin, only of your own accounts. "check" first checks all accounts, which needs the scope admin, and fails if one cannot be used.',
-    '"add" adds a line to the accounts file and creates the HOME. "login" runs the login of the model CLI in this terminal, with the HOME of the account and as the user to whom it belongs. "remove" removes the line; the login stays in its HOME. A running service reads a changed file within a second.',
+    '"add" adds a line to the accounts file and creates the HOME. "login" runs the login of the model CLI in this terminal, with the HOME of the account and as the user to whom it belongs. "remove" removes the line; the login stays in its HOME. A running service reads a changed file within a second; the last line says whether it uses the file.',
   ],
   examples: [
     'prompt-relay accounts',
@@ -124,7 +125,8 @@ const actions: Readonly<Record<string, AccountAction>> = {
     if (args.has('json')) await context.terminal.writeJson({ name, cli, home });
     const next = home === null ? '' : ` Log in with "prompt-relay accounts login ${name}".`;
     const owner = isRoots ? ` ${ownerHint(home)}` : '';
-    context.terminal.sentences(`The account ${name} is in ${path}.${owner}${next} ${noRestart}`);
+    context.terminal.sentences(`The account ${name} is in ${path}.${owner}${next}`);
+    await printUse(reloadedAccounts, path, args, context);
     return exitCodes.ok;
   },
   login: async (args, context, [name]) => {
@@ -153,7 +155,8 @@ const actions: Readonly<Record<string, AccountAction>> = {
     if (args.has('json')) await context.terminal.writeJson({ name, removed: true });
     const home = homeOf(removed);
     const hint = home === null ? '' : ` Its login is still in ${home}.`;
-    context.terminal.sentences(`The account ${name} was removed from ${path}.${hint} ${noRestart}`);
+    context.terminal.sentences(`The account ${name} was removed from ${path}.${hint}`);
+    await printUse(reloadedAccounts, path, args, context);
     return exitCodes.ok;
   },
 };
@@ -164,7 +167,11 @@ const accountsFile: LineFile = {
   mode: 0o644,
   faultsOf: (text) => readAccountsFile(text).faults,
 };
-const noRestart = 'A running service reads the file within a second.';
+const reloadedAccounts = {
+  name: 'accounts_file',
+  variable: 'MODEL_API_ACCOUNTS_FILE',
+  event: 'accounts_rejected',
+} as const;
 /**
  * Folder for the homes of accounts. It is outside the service's HOME, because a model CLI may read and write everything
  * in that HOME.

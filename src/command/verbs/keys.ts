@@ -15,8 +15,16 @@ import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
-import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  type CommandContext,
+  type Flag,
+  jsonFlag,
+} from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { printUse } from '../base/file-in-use.js';
 import type { Terminal } from '../base/terminal.js';
 import { keyOptions } from '../keys-file/key-options.js';
 import {
@@ -46,11 +54,11 @@ export const keys: Command = {
   synopsis:
     'add <name> | revoke <name> | rotate <name> | budget <name> | import <from> | list | check | new <name> [file]',
   summary: 'create API keys, and edit, list or check a keys file',
-  flags: { ...optionFlags, ...rotateFlags, ...jsonFlag },
+  flags: { ...optionFlags, ...rotateFlags, ...jsonFlag, url: addressFlags.url },
   maxPositionals: 3,
   words: ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new'],
   notes: [
-    'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
+    'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second. After an edit and after "check", the last line says whether the service uses the file.',
     '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "budget" sets the tokens or the cost of a key, of a group (@biology) or of all clients (@*); "off" removes a limit. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
     'An edit replaces the file atomically and preserves its owner, mode and comments. An edit never adds a fault; the faults of other lines are printed. A new key is printed once, to stdout; all other output goes to stderr.',
   ],
@@ -61,7 +69,7 @@ export const keys: Command = {
     'prompt-relay keys budget @biology --cost 200/month /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
   ],
-  run: (args, context) => {
+  run: async (args, context) => {
     const [action = '', ...rest] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
     if (act === undefined)
@@ -73,9 +81,15 @@ export const keys: Command = {
     const used = optionsFor[action] ?? [];
     const unused = Object.keys(optionFlags).find((name) => !used.includes(name) && isGiven(name, args));
     if (unused !== undefined) throw usageError('keys', `${action}: --${unused} has no meaning here`);
-    return act(rest[0], args, context);
+    const code = await act(rest[0], args, context);
+    const isEditor = editors.includes(action);
+    if (isEditor || action === 'check')
+      await printUse(keysFile, context.keysFilePath(rest[isEditor ? 1 : 0]), args, context);
+    return code;
   },
 };
+
+const keysFile = { name: 'keys_file', variable: 'MODEL_API_KEYS_FILE', event: 'keys_rejected' } as const;
 
 /** Options of a line that an action has a use for; none for the other actions. */
 const optionsFor: Readonly<Record<string, readonly string[]>> = {
@@ -116,7 +130,7 @@ const actions: Readonly<Record<string, Action>> = {
       return after;
     });
     if (args.has('json')) await context.terminal.writeJson({ name, revoked: true });
-    context.terminal.sentences(`The key of ${name} was removed from ${path}. ${noRestart}`);
+    context.terminal.sentences(`The key of ${name} was removed from ${path}.`);
     context.terminal.sentences(
       `The data of ${name} remain, for the next key with this name: prompt-relay store purge --client 'key ${name}' removes them.`,
     );
@@ -146,7 +160,7 @@ const actions: Readonly<Record<string, Action>> = {
       value === null ? `no limit of ${name}` : `${name}=${value}`,
     );
     if (args.has('json')) await context.terminal.writeJson({ subject, ...change });
-    context.terminal.sentences(`${subject} has ${texts.join(' and ')} in ${path}. ${noRestart}`);
+    context.terminal.sentences(`${subject} has ${texts.join(' and ')} in ${path}.`);
     return exitCodes.ok;
   },
   import: async (from, args, context) => {
@@ -154,7 +168,7 @@ const actions: Readonly<Record<string, Action>> = {
     const lines = await linesFrom(from, args, context);
     const path = await edit(args, context, (text) => withLines(text, lines));
     if (args.has('json')) await context.terminal.writeJson({ imported: lines.length });
-    context.terminal.sentences(`${formatCount(lines.length, 'key')} added to ${path}. ${noRestart}`);
+    context.terminal.sentences(`${formatCount(lines.length, 'key')} added to ${path}.`);
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
@@ -177,7 +191,7 @@ const actions: Readonly<Record<string, Action>> = {
       await context.terminal.writeLine(
         `no faults, ${formatCount(found.length, 'key')}${valid.length > 0 ? `, ${formatCount(valid.length, 'line')} for people` : ''}`,
       );
-    for (const warning of warnings) context.terminal.message(`warning  ${warning}`);
+    showWarnings(warnings, context.terminal);
     return showFaults(faults, context.terminal);
   },
 };
@@ -195,7 +209,6 @@ function isValid(options: KeyOptions): boolean {
 }
 
 const editors = ['add', 'revoke', 'rotate', 'budget', 'import'];
-const noRestart = 'A running service reads the file within a second.';
 
 function randomKey(): string {
   return `pr_${randomBytes(24).toString('base64url')}`;
@@ -219,7 +232,7 @@ function newKey(action: string, name: string | undefined, args: CommandArguments
  * ends the command, although the keys file already has the key.
  */
 async function showKey(name: string, key: string, message: string, args: CommandArguments, terminal: Terminal) {
-  terminal.sentences(`${message} Save the key: it will not be shown again. ${noRestart}`);
+  terminal.sentences(`${message} Save the key: it will not be shown again.`);
   if (args.has('json')) await terminal.writeJson({ name, key });
   else await terminal.writeLine(key);
   return exitCodes.ok;
@@ -229,9 +242,18 @@ async function showKey(name: string, key: string, message: string, args: Command
 async function edit(args: CommandArguments, context: CommandContext, change: (text: string) => string) {
   const [action = '', , file] = args.positionals;
   const path = context.keysFilePath(file);
-  const faults = await editKeysFile(path, context.clock, action === 'add' || action === 'import', change);
+  let edited = '';
+  const faults = await editKeysFile(path, context.clock, action === 'add' || action === 'import', (text) => {
+    edited = change(text);
+    return edited;
+  });
+  showWarnings(groupWarnings(readKeysFile(edited, keyOptions)), context.terminal);
   showFaults(faults, context.terminal);
   return path;
+}
+
+function showWarnings(warnings: readonly string[], terminal: Terminal): void {
+  for (const warning of warnings) terminal.message(`${terminal.messagePaint.yellow('warning')}  ${warning}`);
 }
 
 async function linesFrom(from: string, args: CommandArguments, { terminal, files }: CommandContext): Promise<string[]> {

@@ -3,7 +3,7 @@ import type { AccountList } from '../../shared/api/accounts.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad, useParts } from '../base/context.mjs';
 import { ApiError, sentenceOf } from '../base/failures.mjs';
-import { countText, durationText, shellWord } from '../base/format.mjs';
+import { countText, durationText, plural, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { CodeBlock } from '../ui/controls.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
@@ -97,7 +97,25 @@ function Access({ setup }: SetupProps) {
     <${Fact} name="API keys" page="clients#keys">${accessText(setup)}<//>
     ${keys.length > 0 && html`<${Fact} name="Key names" page="clients#keys">${listOf(keys)}<//>`}
     ${!needsKey && html`<${Fact} name="Local users" page="clients#local-users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
+    ${setup.files?.map(
+      (file) => html`<${Fact} key=${file.name} name=${fileNames[file.name]} page="operations#promptrelayfilefaults">
+      <${StatusDot} tone=${file.faults === 0 ? 'good' : 'bad'} label=${faultsText(file)} />
+    <//>`,
+    )}
   <//>`;
+}
+
+type FileState = NonNullable<SetupReport['files']>[number];
+
+const fileNames: Readonly<Record<FileState['name'], string>> = {
+  keys_file: 'Keys file',
+  made_keys: 'Keys made over HTTP',
+  accounts_file: 'Accounts file',
+};
+
+/** Describes the faults of a file that the service reads again when it changes. */
+export function faultsText({ faults }: Pick<FileState, 'faults'>): string {
+  return faults === 0 ? 'no faults' : `${plural(faults, 'fault')}: refused, and named in the log`;
 }
 
 function listOf(words: readonly string[]) {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { isRefused } from '../../shared/config/api-keys.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
+import { keysFileWarnings } from '../../shared/config/group-warnings.js';
 import { readKeysFileInSlices, refuseCosts } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Clients, sameKeys } from './clients.js';
@@ -28,12 +29,12 @@ export function watchKeysFile(path: string | null, parts: KeysFileParts, clock: 
 /** Applies the lines of the keys file. A line with a fault is refused, and does not change what the others mean. */
 export function keysListener(parts: KeysFileParts): FileListener {
   const { clients, keyOptions, onChange, fileFaults, log, reportsCosts } = parts;
-  const report = (faults: readonly string[]) => {
-    if (fileFaults.replace('keys', faults) && faults.length > 0)
+  const report = (faults: readonly string[], modifiedAt: number | null) => {
+    if (fileFaults.replace('keys', faults, modifiedAt) && faults.length > 0)
       log.error('keys_rejected', { error: shownFaults(faults) });
   };
   return {
-    read: async (text): Promise<boolean> => {
+    read: async (text, modifiedAt = null): Promise<boolean> => {
       const lines = await readKeysFileInSlices(text, keyOptions, clients.fixedKeys, yieldToEventLoop);
       const content = reportsCosts ? lines : refuseCosts(lines);
       const { keys, budgets, personLines, faults } = content;
@@ -43,14 +44,15 @@ export function keysListener(parts: KeysFileParts): FileListener {
       if (hasChanged) {
         clients.replaceNamedKeys(content);
         await onChange();
-        for (const warning of nameWarnings(clients)) log.warn('config_warning', { warning });
+        const warnings = [...nameWarnings(clients), ...keysFileWarnings(content)];
+        for (const warning of warnings) log.warn('config_warning', { warning });
       }
       const isRepaired = faults.length === 0 && fileFaults.counts.keys > 0;
-      report(faults);
+      report(faults, modifiedAt);
       if (hasChanged || isRepaired) log.info('keys_loaded', { keys: clients.keyCount - keys.filter(isRefused).length });
       return faults.length === 0;
     },
-    unreadable: ({ message }) => report([message]),
+    unreadable: ({ message }) => report([message], null),
   };
 }
 

@@ -14,9 +14,9 @@ const retryMs = 10_000;
 export interface FileListener {
   /**
    * Called with the text of the file at the start and after each change. Calls never overlap. Resolves with whether the
-   * text has no fault.
+   * text has no fault. `modifiedAt`: last change of the file in milliseconds since the epoch; null if it is unknown.
    */
-  read(text: string): Promise<boolean>;
+  read(text: string, modifiedAt?: number | null): Promise<boolean>;
   /** Called for each failed attempt to read the file. */
   unreadable(error: Error): void;
 }
@@ -77,23 +77,24 @@ export class WatchedFile {
     await this.look();
   }
 
-  async #looks(): Promise<string> {
-    const looks = await Promise.all([this.#path, ...this.#namedFiles()].map(looksOf));
-    return looks.join('\n');
+  async #looks(): Promise<Looks> {
+    const [own, ...named] = await Promise.all([looksOf(this.#path), ...this.#namedFiles().map(looksOf)]);
+    return { text: [own, ...named].map(({ text }) => text).join('\n'), modifiedAt: own.modifiedAt };
   }
 
   async #look(): Promise<void> {
     let looks = await this.#looks();
-    if (looks === this.#known && this.#clock.monotonicMs() < this.#retryAtMs) return;
+    if (looks.text === this.#known && this.#clock.monotonicMs() < this.#retryAtMs) return;
     for (let settles = 0; settles < maxSettles; settles++) {
       await delay(this.#clock, settleMs);
       const before = looks;
       looks = await this.#looks();
-      if (looks === before) break;
+      if (looks.text === before.text) break;
     }
-    this.#known = looks;
+    this.#known = looks.text;
+    const { modifiedAt } = looks;
     const isRight = await this.#read(this.#path)
-      .then((text) => this.#listener.read(text))
+      .then((text) => this.#listener.read(text, modifiedAt))
       .catch((error: Error) => {
         this.#listener.unreadable(error);
         return false;
@@ -115,12 +116,19 @@ export class WatchedFile {
   }
 }
 
-/** Returns metadata that change with the content of the file, or the code of the error. */
-async function looksOf(path: string): Promise<string> {
+/** Metadata of files. */
+interface Looks {
+  /** Metadata that change with the content of the files, or the codes of errors. */
+  readonly text: string;
+  /** Last change of the first file in milliseconds since the epoch; null without this file. */
+  readonly modifiedAt: number | null;
+}
+
+async function looksOf(path: string): Promise<Looks> {
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+    const { dev, ino, size, mtimeMs, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return { text: [dev, ino, size, mtimeNs, ctimeNs].join(' '), modifiedAt: Number(mtimeMs) };
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+    return { text: (error as NodeJS.ErrnoException).code ?? 'unknown', modifiedAt: null };
   }
 }

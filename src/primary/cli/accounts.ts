@@ -357,12 +357,12 @@ export function accountsListener(
   log: Logger,
 ): FileListener {
   let known = signatureOf(first);
-  const report = (faults: readonly string[]) => {
-    if (fileFaults.replace('accounts', faults) && faults.length > 0)
+  const report = (faults: readonly string[], modifiedAt: number | null) => {
+    if (fileFaults.replace('accounts', faults, modifiedAt) && faults.length > 0)
       log.error('accounts_rejected', { error: shownFaults(faults) });
   };
   return {
-    read: async (text) => {
+    read: async (text, modifiedAt = null) => {
       const prepared = await prepare(text);
       const { faults, isCutOff } = prepared;
       const signature = isCutOff ? known : signatureOf(prepared);
@@ -373,12 +373,12 @@ export function accountsListener(
         onChange(before.filter((cli) => !accounts.named.includes(cli)));
       }
       const isRepaired = faults.length === 0 && fileFaults.counts.accounts > 0;
-      report(faults);
+      report(faults, isCutOff ? null : modifiedAt);
       if (hasChanged || isRepaired) log.info('accounts_loaded', { accounts: prepared.accounts.length });
       known = signature;
       return faults.length === 0;
     },
-    unreadable: (error) => report([fileFault(path, error)]),
+    unreadable: (error) => report([fileFault(path, error)], null),
   };
 }
 

@@ -2,7 +2,7 @@ import type { ReasonBody } from '../../shared/api/health.js';
 import { timestamp } from '../../shared/clock.js';
 import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
 import { formatCount } from '../../shared/text/format.js';
-import { type FileFaults, type ReloadedFile, reloadedFiles } from '../access/file-faults.js';
+import { type FileFaults, publicFileNames, type ReloadedFile, reloadedFiles } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelNames } from '../cli/route.js';
@@ -39,22 +39,18 @@ export function degradedReasons({ clis, names, store, fileFaults, host }: Reason
 }
 
 /** Words about the faults of each file. The log has the faults: not everybody may see the names in them. */
-const fileWords: Readonly<Record<ReloadedFile, readonly [part: ReasonBody['part'], name: string, words: string]>> = {
-  keys: ['keys', 'keys_file', 'in MODEL_API_KEYS_FILE, whose lines are refused: the log has it as keys_rejected'],
+const fileWords: Readonly<Record<ReloadedFile, readonly [part: ReasonBody['part'], words: string]>> = {
+  keys: ['keys', 'in MODEL_API_KEYS_FILE, whose lines are refused: the log has it as keys_rejected'],
   made_keys: [
     'keys',
-    'made_keys',
     'in the keys made over HTTP: damaged ones are refused, and unreadable ones stay as they were: the log has it as keys_rejected',
   ],
-  accounts: [
-    ...(['accounts', 'accounts_file'] as const),
-    'in MODEL_API_ACCOUNTS_FILE, whose lines are refused: the log has it as accounts_rejected',
-  ],
+  accounts: ['accounts', 'in MODEL_API_ACCOUNTS_FILE, whose lines are refused: the log has it as accounts_rejected'],
 };
 
 function reasonOfFile(file: ReloadedFile, count: number): ReasonBody[] {
-  const [part, name, words] = fileWords[file];
-  return count === 0 ? [] : [{ part, name, message: `${formatCount(count, 'fault')} ${words}` }];
+  const [part, words] = fileWords[file];
+  return count === 0 ? [] : [{ part, name: publicFileNames[file], message: `${formatCount(count, 'fault')} ${words}` }];
 }
 
 function reasonOfDefect(lastAt: number | null): ReasonBody[] {

@@ -8,6 +8,7 @@ import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ReadinessEntry } from '../../shared/health.js';
+import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { CircuitStatus } from '../health/circuit.js';
@@ -27,6 +28,7 @@ import { renewalFaultsOf } from './renewal-faults.js';
 
 /** Parts of the service whose state is shown. */
 export interface StatusSources extends ReasonSources {
+  readonly fileFaults: Pick<FileFaults, 'counts' | 'files'>;
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
@@ -59,8 +61,9 @@ export class Status {
 
   /** Returns the body of GET /health. `withPids`: whether to include process ids of workers. */
   health(withPids: boolean): HealthBody {
-    const { config, store, supervisor } = this.#sources;
+    const { config, store, supervisor, fileFaults } = this.#sources;
     const { drainEndsAt } = supervisor;
+    const { files } = fileFaults;
     const clis = this.#visible(withPids);
     const [first, ...others] = clis.map(({ health }) => readinessBodyOf(health.checks.current)) as [ReadinessBody];
     return {
@@ -69,6 +72,7 @@ export class Status {
       strict_mode: config.strictHealth,
       readiness: { model_cli: first, ...(others.length > 0 && { model_clis: [first, ...others] }) },
       store: { kind: store.kind, up: store.isUp },
+      ...(files.length > 0 && { files }),
       observability: this.#observability(withPids),
     };
   }
@@ -236,6 +240,8 @@ export interface SetupSources {
   readonly clis: AtLeastOne<ModelCli>;
   readonly commandOf: (cli: ModelCli) => readonly string[];
   readonly models: ModelList;
+  /** Files that a running service reads again. */
+  readonly fileFaults?: Pick<FileFaults, 'files'>;
   readonly warnings: readonly string[];
 }
 
@@ -272,6 +278,7 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
     })),
     termination: { means: containments.means, no_cgroup: fault },
     store: { kind: config.store.kind, place: config.store.shown },
+    ...(found.fileFaults !== undefined && { files: found.fileFaults.files }),
     warnings: found.warnings,
   };
 }

@@ -81,6 +81,17 @@ export const reasonBody = z
   .meta({ id: 'Reason' });
 export type ReasonBody = z.infer<typeof reasonBody>;
 
+export const fileBody = z
+  .strictObject({
+    name: z.enum(['keys_file', 'made_keys', 'accounts_file']),
+    modified_at: time.nullable().meta({
+      description: 'Last change of the text that the service uses; null if the file has not been read.',
+    }),
+    faults: count.meta({ description: 'Number of faults. What they are about is refused.' }),
+  })
+  .meta({ id: 'ReloadedFile' });
+export type FileBody = z.infer<typeof fileBody>;
+
 export const renewalFaultBody = z
   .strictObject({
     cli: z.string().meta({ description: 'The name of the CLI.' }),
@@ -185,6 +196,10 @@ export const healthBody = z
         .optional(),
     }),
     store: storeBody.optional(),
+    files: z
+      .array(fileBody)
+      .meta({ description: 'Files with keys and accounts, which the service reads again when they change.' })
+      .optional(),
     observability: observabilityBody,
   })
   .meta({ id: 'Health' });

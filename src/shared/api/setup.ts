@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storeKind } from './health.js';
+import { fileBody, storeKind } from './health.js';
 
 const count = z.int().nonnegative();
 const names = z.array(z.string()).readonly();
@@ -50,6 +50,11 @@ export const setupFields = z.strictObject({
     .strictObject({ kind: storeKind, place: z.string().nullable() })
     .readonly()
     .meta({ description: 'Location of the store: the path of a file; null for memory. Without passwords.' }),
+  files: z
+    .array(fileBody)
+    .readonly()
+    .meta({ description: 'Files with keys and accounts, which the service reads again when they change.' })
+    .optional(),
   warnings: names.meta({ description: 'Of the start.' }),
 });
 export const setupReport = setupFields.readonly();

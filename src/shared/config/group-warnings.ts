@@ -30,3 +30,8 @@ export function groupWarnings({ keys, personLines, budgets }: GroupLines): strin
     return `the group ${group} of ${who} has no budget: ${advice}`;
   });
 }
+
+/** Returns the warnings about the lines of the keys file of a service. */
+export function keysFileWarnings(lines: GroupLines): string[] {
+  return groupWarnings(lines).map((warning) => `MODEL_API_KEYS_FILE: ${warning}`);
+}

@@ -13,7 +13,7 @@ import {
   type SharedBudget,
 } from './api-keys.js';
 import type { Environment } from './config.js';
-import { groupWarnings } from './group-warnings.js';
+import { keysFileWarnings } from './group-warnings.js';
 import type { OptionTable } from './key-options.js';
 import { readKeysFile } from './keys-file.js';
 import { readMadeKeysAt } from './made-keys.js';
@@ -178,8 +178,7 @@ async function loadNamed(
   const name = 'MODEL_API_KEYS_FILE';
   try {
     const { faults: lineFaults, ...content } = readKeysFile(await files.read(path), table, otherKeys);
-    const groups = groupWarnings(content).map((warning) => `${name}: ${warning}`);
-    const warnings = [...(await openOnes(name, path, files)), ...groups];
+    const warnings = [...(await openOnes(name, path, files)), ...keysFileWarnings(content)];
     return { ...nothing, ...content, lineFaults, warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };

@@ -1,3 +1,4 @@
+import { appendFile } from 'node:fs/promises';
 import { until } from '../../support/basics/until.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/clients/console.js';
@@ -78,6 +79,20 @@ describe('The page Set-up', () => {
       expect(await section(name).innerText()).toContain(service.url);
     }
     expectClean(browser, service, /status of 40[13]/);
+  });
+
+  it('shows a fault of the keys file, as the page Now does', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: keys.env });
+    await appendFile(keys.env.MODEL_API_KEYS_FILE ?? '', 'nonsense\n');
+    await service.log('keys_rejected');
+    await openConsole(browser, service, '/setup');
+    await enterKey(browser.page, keyOf('operator'));
+    await section('Access').getByText('1 fault: refused, and named in the log').waitFor();
+    await expectGoodLooks(browser.page, 'setup-fault');
+    await openConsole(browser, service, '/now');
+    await browser.page.getByText('1 fault in MODEL_API_KEYS_FILE, whose lines are refused').waitFor();
+    expectClean(browser, service, /status of 401/);
   });
 
   it('shows all accounts to operators, and to others their own, with what to do if one needs a login', async () => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
-import type { ReasonBody } from '../../../src/shared/api/health.js';
+import type { FileBody, ReasonBody } from '../../../src/shared/api/health.js';
 import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { setupReport } from '../../support/agents/setup-report.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
@@ -56,6 +56,7 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
       strict_mode: false,
       readiness: { model_cli: ready },
       store: { kind: 'memory', up: true },
+      ...(isTroubled && { files: filesNow() }),
       observability,
     },
     '/version': { ...version, model_cli: { adapter: 'claude', version: '2.1.328' }, uptime_seconds: 97_200 },
@@ -91,6 +92,13 @@ function reasonsNow(): readonly ReasonBody[] {
       name: 'redis',
       message: 'the store (redis) is down: conversations and background jobs are refused',
     },
+  ];
+}
+
+function filesNow(): readonly FileBody[] {
+  return [
+    { name: 'keys_file', modified_at: ago(95), faults: 2 },
+    { name: 'accounts_file', modified_at: ago(40_000), faults: 0 },
   ];
 }
 

@@ -1,9 +1,21 @@
 import { createHash } from 'node:crypto';
-import { chmod, chown, link, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  link,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
-import { runCommand } from '../../support/clients/command.js';
+import { envFor, runCommand } from '../../support/clients/command.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
@@ -134,7 +146,7 @@ describe('keys list and keys check', () => {
     const path = join(folder.path, 'keys');
     await writeFile(path, '@biology tokens=100/day\n', { mode: 0o600 });
     const added = await runCommand(['keys', 'add', 'ada', '--group', 'biolgy', path]);
-    expect(added.code).toBe(0);
+    expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('did you mean biology?')]);
     const late = await runCommand(['keys', 'add', 'bob', '--expires', '2020-01-01', path]);
     expect([late.code, late.stderr]).toEqual([64, expect.stringContaining('add: --expires 2020-01-01 is over')]);
     const warning = 'the group biolgy of ada has no budget: did you mean biology?';
@@ -339,6 +351,44 @@ it('A running service applies an edited keys file at once: a new key, a rotated 
   await until(async () => (await client(ada)) === null && (await client(next)) === null, 'old keys to be refused');
   await runCommand(['keys', 'revoke', 'root', path]);
   await until(async () => (await client(root)) === null, 'the revoked key to be refused');
+});
+
+it('The last line of an edit and of a check says whether the running service uses the file', async () => {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, 'keys');
+  const lastLine = async (words: readonly string[], env: Readonly<Record<string, string>>) => {
+    const { code, stderr } = await runCommand(['keys', ...words], { env });
+    return [code, stderr.trimEnd().split('\n').at(-1)];
+  };
+  const nowhere = { MODEL_API_PORT: '9' };
+  const answer = 'No service answers at http://127.0.0.1:9: it reads the file when it starts.';
+  expect(await lastLine(['add', 'root', path], nowhere)).toEqual([0, answer]);
+  await using service = await startService({ env: { MODEL_API_KEYS_FILE: path } });
+  const env = envFor(service);
+  const subject = `The service at http://127.0.0.1:${service.port}`;
+  const isUsed = `${subject} uses this file.`;
+  for (const words of [
+    ['add', 'ada'],
+    ['rotate', 'ada'],
+    ['budget', 'ada', '--tokens', '9/day'],
+    ['revoke', 'ada'],
+  ])
+    expect(await lastLine([...words, path], env)).toEqual([0, isUsed]);
+  expect(await lastLine(['check', path], env)).toEqual([0, isUsed]);
+  await writeFile(path, `${await readFile(path, 'utf8')}nonsense\n`);
+  const hasFault = `${subject} uses this file except for 1 fault, which its log names (keys_rejected).`;
+  expect(await lastLine(['add', 'bob', path], env)).toEqual([0, hasFault]);
+  expect(await lastLine(['check', path], env)).toEqual([78, hasFault]);
+  const health = await service.get('/health');
+  expect(health.body.files).toEqual([expect.objectContaining({ name: 'keys_file', faults: 1 })]);
+  const other = join(folder.path, 'other');
+  await writeFile(other, `eve:sha256:${digestOf('eve')}\n`);
+  await utimes(other, 1, 1);
+  const isOther = `${subject} does not use this file: it has another MODEL_API_KEYS_FILE, or cannot read it`;
+  expect(await lastLine(['check', other], env)).toEqual([0, expect.stringContaining(isOther)]);
+  await using without = await startService();
+  const reads = 'reads no such file: name this one in MODEL_API_KEYS_FILE, and start the service again.';
+  expect(await lastLine(['check', other], envFor(without))).toEqual([0, expect.stringContaining(reads)]);
 });
 
 /** Returns the name of the key's client; null if the key is refused. */

@@ -79,6 +79,7 @@ describe('Usage', () => {
 describe('The texts of the set-up', () => {
   interface Texts {
     accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
+    faultsText(file: { faults: number }): string;
     mcpCommand(url: string, needsKey: boolean): string;
     ollamaVariable(url: string): string;
     terminationText(termination: { means: string; no_cgroup: string | null }): string;
@@ -91,6 +92,15 @@ describe('The texts of the set-up', () => {
     expect(accessText({ keys: [], needs_key: true })).toContain('every request is refused');
     expect(accessText({ keys: ['a'], needs_key: true })).toBe('one key; every request needs it');
     expect(accessText({ keys: ['a', 'b'], needs_key: true })).toBe('2 keys; every request needs one');
+  });
+
+  it('show whether a file with keys or accounts has faults', async () => {
+    const { faultsText } = await texts;
+    expect([0, 1, 2].map((faults) => faultsText({ faults }))).toEqual([
+      'no faults',
+      '1 fault: refused, and named in the log',
+      '2 faults: refused, and named in the log',
+    ]);
   });
 
   it('show how Claude Code uses the service as a tool, without any key', async () => {

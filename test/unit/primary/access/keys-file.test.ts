@@ -40,6 +40,24 @@ describe('The reload of the keys file', () => {
     ]);
   });
 
+  it('warns of a group without a budget, each time that the lines change', async () => {
+    const { listener, log } = createListener();
+    const lines = `${lineOf('ada').trim()}:group=biolgy\n@biology tokens=5/day\n`;
+    for (const text of [lines, lines, `${lines}${lineOf('bob')}`]) await listener.read(text);
+    const warning = 'MODEL_API_KEYS_FILE: the group biolgy of ada has no budget: did you mean biology?';
+    const warnings = log.entries.filter(({ event }) => event === 'config_warning');
+    expect(warnings.map(({ fields }) => fields)).toEqual([{ warning }, { warning }]);
+  });
+
+  it('says which version of the file is in use, as soon as the workers have its keys', async () => {
+    const { listener, fileFaults } = createListener();
+    await listener.read(lineOf('bob'), 1000);
+    expect(fileFaults.files).toEqual([{ name: 'keys_file', modified_at: '1970-01-01T00:00:01.000Z', faults: 0 }]);
+    await listener.read(`${lineOf('bob')}joe`, 2000);
+    listener.unreadable(new Error('no right'));
+    expect(fileFaults.files).toEqual([{ name: 'keys_file', modified_at: '1970-01-01T00:00:02.000Z', faults: 1 }]);
+  });
+
   it('activates its lines for people, and does not repeat that for the same ones', async () => {
     const { listener, log, told } = createListener();
     for (const weight of [2, 2, 3]) await listener.read(`${lineOf('ada')}sso:*:weight=${weight}\n`);

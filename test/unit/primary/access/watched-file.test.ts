@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, unlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WatchedFile } from '../../../../src/primary/access/watched-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
@@ -43,6 +43,19 @@ describe('A watched file', () => {
     await watched.sees('one', 'two', 'six', 'unreadable: ENOENT');
     await writeFile(watched.path, 'ten');
     await watched.sees('one', 'two', 'six', 'unreadable: ENOENT', 'ten');
+  });
+
+  it('comes with the time of its last change', async () => {
+    const path = join(folder.path, 'keys');
+    await writeFile(path, 'one');
+    await utimes(path, 5, 5);
+    const times: unknown[] = [];
+    const read = async (_: string, modifiedAt?: number | null) => times.push(modifiedAt) > 0;
+    const file = new WatchedFile(path, { read, unreadable: () => {} }, systemClock);
+    file.start();
+    await until(() => times.length > 0, 'the file to be read');
+    file.stop();
+    expect(times[0]).toBe(5000);
   });
 
   it('is read within a second if its folder is replaced, which a watch on the folder does not report', async () => {
