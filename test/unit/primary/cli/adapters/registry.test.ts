@@ -97,6 +97,27 @@ describe('The configured model CLI', () => {
   });
 });
 
+describe('Configured models of one CLI', () => {
+  const program = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
+
+  it.each<[Variables, string]>([
+    [{ MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'gpt' }, 'DEFAULT_MODEL: gpt must be one of eliza, echo'],
+    [{ MODEL_API_CLI: 'demo', MODEL_API_ALLOWED_MODELS: 'echo,gpt' }, 'ALLOWED_MODELS: gpt must be one of eliza, echo'],
+  ])('are configuration faults if its program lacks them: %j', async (models, fault) => {
+    const chosen = choose(await configOf(models), nowhere);
+    await expect(chosen).rejects.toMatchObject({ faults: [`MODEL_API_${fault}`] });
+  });
+
+  it.each<Variables>([
+    { MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'demo/echo', MODEL_API_ALLOWED_MODELS: 'demo/echo' },
+    { MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'small', MODEL_API_MODEL_ALIASES: 'small=echo' },
+    { MODEL_API_CLI: 'claude', MODEL_API_DEFAULT_MODEL: 'any' },
+    { ...program, MODEL_API_DEFAULT_MODEL: 'gpt' },
+  ])('are accepted if it has them, or may have them: %j', async (models) => {
+    expect((await choose(await configOf(models), nowhere)).names.clis).toHaveLength(1);
+  });
+});
+
 describe('Configured models of several CLIs', () => {
   const clis = { MODEL_API_CLIS: 'a=command:cat,b=command:sh -c {model}' };
 
