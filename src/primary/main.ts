@@ -111,12 +111,7 @@ export async function inspectSetup(
   asks = false,
   other: OtherSettings | null = null,
 ): Promise<CheckReport> {
-  const started = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
-  const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
-  const startEnvironment = { ...started, env };
-  const config = await (other === null ? readConfig(env, features) : readConfig(env, features, other.files));
-  checkKind(config.store, storeProviders);
-  if (config.socketPath !== null) await checkSocketPath(config.socketPath);
+  const { config, startEnvironment } = await readOtherConfig(settings, other);
   const end = new ProcessEnd(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
@@ -127,6 +122,31 @@ export async function inspectSetup(
   } finally {
     await end.files.remove();
   }
+}
+
+/**
+ * Resolves with the warnings of a service started with the current or the given settings, and runs no program. Rejects
+ * with a ConfigFault if it would not start.
+ */
+export async function inspectSettings(
+  settings: Environment = {},
+  other: OtherSettings | null = null,
+): Promise<readonly string[]> {
+  const { config, startEnvironment } = await readOtherConfig(settings, other);
+  const { warnings, lineFaults } = await chooseAdapters(config, startEnvironment.env, { clock: systemClock, features });
+  return [...config.warnings, ...warnings, ...lineFaults];
+}
+
+async function readOtherConfig(
+  settings: Environment,
+  other: OtherSettings | null,
+): Promise<{ readonly config: Config; readonly startEnvironment: StartEnvironment }> {
+  const started = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
+  const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
+  const config = await (other === null ? readConfig(env, features) : readConfig(env, features, other.files));
+  checkKind(config.store, storeProviders);
+  if (config.socketPath !== null) await checkSocketPath(config.socketPath);
+  return { config, startEnvironment: { ...started, env } };
 }
 
 /** Resolves with whether each model CLI of these settings reports what a job costs. Rejects with a ConfigFault. */

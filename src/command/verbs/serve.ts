@@ -30,7 +30,8 @@ const settingFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-const askFlag = {
+const depthFlags = {
+  settings: { type: 'boolean', description: 'check the settings alone, and run no model CLI' },
   ask: { type: 'boolean', description: 'also ask the model one question, which uses tokens' },
 } as const satisfies Record<string, Flag>;
 
@@ -105,11 +106,11 @@ export const check: Command = {
   name: 'check',
   synopsis: '[--unit [unit]]',
   summary: 'show the configuration and test the model CLI, without starting the service',
-  flags: { ...settingFlags, ...sourceFlags, ...askFlag, ...jsonFlag },
+  flags: { ...settingFlags, ...sourceFlags, ...depthFlags, ...jsonFlag },
   maxPositionals: 1,
   notes: [
     ...settingNotes,
-    'With --unit, the command reads Environment=, EnvironmentFile= and LoadCredential= from systemd, and tests the model CLI as the user of the unit, which usually needs root.',
+    'With --settings, the exit code is 78 if the service would not start with the settings. With --unit, the command reads Environment=, EnvironmentFile= and LoadCredential= from systemd, and tests the model CLI as the user of the unit, which usually needs root.',
   ],
   examples: [
     'prompt-relay check',
@@ -122,7 +123,8 @@ export const check: Command = {
     try {
       const other = await otherSettings(args);
       for (const note of other?.notes ?? []) showWarning(note, terminal);
-      const { inspectSetup } = await import('../../primary/main.js');
+      const { inspectSetup, inspectSettings } = await import('../../primary/main.js');
+      if (args.has('settings')) return await showSettings(await inspectSettings(settings, other), args, terminal);
       return await show(await inspectSetup(settings, args.has('ask'), other), args.has('json'), terminal);
     } catch (error) {
       if (!(error instanceof ConfigFault)) throw error;
@@ -134,6 +136,15 @@ export const check: Command = {
     }
   },
 };
+
+/** Prints the result of a check of the settings alone. */
+async function showSettings(warnings: readonly string[], args: CommandArguments, terminal: Terminal): Promise<number> {
+  if (args.has('ask')) throw usageError('check', 'use --settings or --ask');
+  if (args.has('json')) await terminal.writeJson({ faults: [], warnings });
+  else await terminal.writeLine('The service can start with these settings.');
+  for (const warning of warnings) showWarning(warning, terminal);
+  return exitCodes.ok;
+}
 
 function showWarning(warning: string, terminal: Terminal): void {
   terminal.message(`${terminal.messagePaint.yellow('warning')}  ${warning}`);

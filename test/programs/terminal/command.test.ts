@@ -195,6 +195,24 @@ describe('check', () => {
     expect(stdout).toMatch(/^warning {4}MODEL_API_CLI_COMMAND: \| \$LOG mean nothing without a shell: /m);
   });
 
+  it('checks the settings alone with --settings, and runs no program', async () => {
+    await using folder = await temporaryFolder();
+    const keys = join(folder.path, 'keys');
+    await writeFile(keys, 'nonsense\n');
+    const check = (env: Readonly<Record<string, string>>, ...flags: readonly string[]) =>
+      runCommand(['check', '--settings', ...flags], { env });
+    const missing = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/nonexistent/llm' };
+    expect(await check({ ...missing, MODEL_API_KEYS_FILE: keys })).toEqual({
+      ...{ code: 0, stdout: 'The service can start with these settings.\n' },
+      stderr: expect.stringContaining('warning  MODEL_API_KEYS_FILE: line 1: must begin with name:sha256:\n'),
+    });
+    const wrong = { MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'gpt' };
+    const stderr = 'fault  MODEL_API_DEFAULT_MODEL: gpt must be one of eliza, echo\n';
+    expect(await check(wrong)).toEqual({ code: 78, stdout: '', stderr });
+    expect(JSON.parse((await check(missing, '--json')).stdout)).toEqual({ faults: [], warnings: [] });
+    expect((await check(missing, '--ask')).stderr).toContain('use --settings or --ask');
+  });
+
   it('asks one question with --ask, and shows the answer with its times', async () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: "sh -c 'cat; echo; echo Hello.'" };
     const { code, stdout } = await runCommand(['check', '--ask'], { env });
