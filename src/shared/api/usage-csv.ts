@@ -11,9 +11,13 @@ export function jobCounts({ jobs }: Pick<UsageRow, 'jobs'>) {
 /** Writes a report about usage as CSV, with the names of the columns in the first line. */
 export function usageCsv(rows: readonly UsageRow[], groups: readonly UsageGroup[]): string {
   const names = groups.flatMap((group) => (group === 'client' ? (['client', 'kind'] as const) : [group]));
-  const lines = rows.map((row) => [...names.map((name) => textCell(row[name] ?? '')), ...figuresOf(row)]);
+  const textOf = (row: UsageRow, name: (typeof names)[number]) => row[name] ?? (name === 'model' ? noModel : '');
+  const lines = rows.map((row) => [...names.map((name) => textCell(textOf(row, name))), ...figuresOf(row)]);
   return [[...names, ...figureNames], ...lines].map((cells) => `${cells.join(',')}\n`).join('');
 }
+
+/** Model of refused jobs, and of jobs without an answer. An empty cell would look like an error of the export. */
+const noModel = '(none)';
 
 const figureNames = ['jobs', 'failed', 'cancelled', ...usageFigureNames.map(columnOf)];
 

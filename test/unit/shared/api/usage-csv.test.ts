@@ -17,7 +17,7 @@ describe('Usage as CSV', () => {
       [
         'month,client,kind,model,jobs,failed,cancelled,refused,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,web_searches,cost_usd,model_seconds',
         '2026-01,ada,key,opus,8,2,1,4,30,20,5,7,6,0.000000,1.5',
-        '2026-01,ada,key,,8,2,1,4,30,20,5,7,6,,1.5',
+        '2026-01,ada,key,(none),8,2,1,4,30,20,5,7,6,,1.5',
         '',
       ].join('\n'),
     );
