@@ -225,7 +225,7 @@ class Display {
 
   start(answers: AnswersFile | null): void {
     const { repaired = 0, answered = 0, failed = 0 } = answers ?? {};
-    if (repaired > 0) this.say(`Removed an unfinished line of ${repaired} bytes from the output.`);
+    if (repaired > 0) this.say(`Removed an unfinished line of ${formatCount(repaired, 'byte')} from the output.`);
     this.say(startLine(this.#job, { answered, failed }));
     this.#stopTicks = this.#clock.every(tickMs, () => this.#tick());
     this.#tick();

@@ -18,6 +18,7 @@ import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
 import { ignoreFailure, invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/log/logger.js';
+import { formatCount } from '../../shared/text/format.js';
 import type { MadeKeyStore } from '../store/contract/made-keys.js';
 import type { Clients } from './clients.js';
 import { type FileFaults, shownFaults } from './file-faults.js';
@@ -91,7 +92,10 @@ export class MadeKeys {
       const maker = this.#makerOf(by);
       const ownCount = madeKeys.filter(({ owner }) => owner === by.client).length;
       if (maker !== null && ownCount >= (maker.maxOwnKeys ?? 0))
-        throw new RelayError('forbidden', `you may have ${maker.maxOwnKeys} keys (own_keys): delete one first`);
+        throw new RelayError(
+          'forbidden',
+          `you may have ${formatCount(maker.maxOwnKeys ?? 0, 'key')} (own_keys): delete one first`,
+        );
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
       const key = randomKey();
       const client = madeKeyClient(maker === null ? null : by.client, { name, id });

@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { BatchApi, BatchCaller, BatchView, FileView, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
+import { formatCount } from '../../shared/text/format.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { FileStore, StoredBatch } from '../store/contract/files.js';
 import { isOpenBatch } from '../store/contract/files.js';
@@ -156,8 +157,11 @@ export class Batches {
     const sum = open.reduce((total, batch) => total + batch.total, lines);
     const { maxLines } = this.#limits;
     if (sum > maxLines) {
-      const limit = `${maxLines} lines in unfinished batches (MODEL_API_MAX_BATCH_LINES)`;
-      throw invalid(field, `has ${lines} lines, and all unfinished batches of a client may have ${limit}`);
+      const limit = `${formatCount(maxLines, 'line')} in unfinished batches (MODEL_API_MAX_BATCH_LINES)`;
+      throw invalid(
+        field,
+        `has ${formatCount(lines, 'line')}, and all unfinished batches of a client may have ${limit}`,
+      );
     }
     if (open.length >= maxOpenBatches)
       throw invalid(field, `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);

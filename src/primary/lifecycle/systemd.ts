@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import type { Clock } from '../../shared/clock.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import type { Phase } from '../../shared/phase.js';
+import { formatCount } from '../../shared/text/format.js';
 import type { WorkerState } from '../workers/worker-handle.js';
 
 /** Data that systemd passed to this process. */
@@ -131,7 +132,7 @@ export class Systemd {
 }
 
 function sentenceOf({ phase, slots, workers }: Vitals): string {
-  return `${phase()}: ${slots.active} running, ${slots.waiting} waiting, ${workers.counts().ready} workers`;
+  return `${phase()}: ${slots.active} running, ${slots.waiting} waiting, ${formatCount(workers.counts().ready, 'worker')}`;
 }
 
 /** Runs `systemd-notify`. Never rejects: if notifications fail, the watchdog acts. */

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { invalid, RelayError, retryAfter, shuttingDown } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
+import { formatCount } from '../../shared/text/format.js';
 import type { AsyncHandler, Handler, Primary, Reply } from './exchange.js';
 
 /** Checks before a route, in the order of the API contract: host, (key,) drain, rate. */
@@ -169,7 +170,7 @@ export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings,
     const source = key !== null && 'digest' in key ? 'API key' : 'line in the keys file';
     const owner = key?.isCapped ? ` of this ${source}` : '';
     const variable = key?.isCapped ? '' : ' (MODEL_API_RATE_LIMIT_MAX_REQUESTS)';
-    const message = `rate limit${owner} reached: ${maxRequests} requests in ${windowSeconds} s${variable}`;
+    const message = `rate limit${owner} reached: ${formatCount(maxRequests, 'request')} in ${windowSeconds} s${variable}`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: retryAfter('rate', resetSeconds * 1000) });
   };
 }

@@ -233,5 +233,7 @@ describe('The rate limit', () => {
         retry_after_seconds: 2,
       },
     });
+    const { body } = await limited({ isAllowed: false, remaining: 0, resetSeconds: 2, ...cap, maxRequests: 1 });
+    expect(body).toMatchObject({ message: expect.stringContaining('rate limit reached: 1 request in 1.5 s') });
   });
 });
