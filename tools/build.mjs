@@ -18,8 +18,10 @@ const stamp = 'dist/.sources';
 const kind = process.argv[2] ?? 'all';
 const digest = digestOf([...sources, ...settings]);
 const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
-if (kind === 'all') await build('dist', 'tsconfig.json');
-else if (!isCurrent) {
+if (kind === 'all') {
+  process.stderr.write('Building prompt-relay with its tests and tools …\n');
+  await build('dist', 'tsconfig.json');
+} else if (!isCurrent) {
   process.stdout.write(
     'Building prompt-relay; this takes some seconds, and is done again only when its files change.\n',
   );
