@@ -1,89 +1,204 @@
-import { constants } from 'node:fs';
-import { copyFile, mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { mkdir, readFile, realpath, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { modelList } from '../../shared/api/models.js';
+import { defaultModelName } from '../../shared/config/values.js';
+import { alignColumns } from '../../shared/text/format.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import { type ClientProgram, clientPrograms, SettingsError, type SetupTarget } from '../base/client-programs.js';
-import { addressFlags, type Command, clientFor, modelFlag } from '../base/command.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  type CommandContext,
+  clientFor,
+  modelFlag,
+} from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { handPrograms } from '../base/hand-programs.js';
 import type { Terminal } from '../base/terminal.js';
 import { writeUserFile } from '../base/user-file.js';
 import { callerAt } from './login.js';
 
-const names = Object.keys(clientPrograms);
+const programs = new Map<string, ClientProgram>(Object.entries(clientPrograms));
+const names = [...programs.keys(), ...handPrograms.keys()];
 
 export const setup: Command = {
   name: 'setup',
-  synopsis: '<program>',
+  synopsis: '<program> | --list',
   summary: 'make a coding agent use the service',
   flags: {
     ...modelFlag,
     print: { type: 'boolean', description: 'print the settings, and change no file' },
     yes: { type: 'boolean', short: 'y', description: 'change the file without a question' },
+    undo: { type: 'boolean', description: 'remove the service from the settings' },
+    list: { type: 'boolean', short: 'l', description: 'show the programs, and which of them use the service' },
     ...addressFlags,
   },
   maxPositionals: 1,
   words: names,
   notes: [
-    `The programs are ${names.join(', ')}. The command adds the service to the settings of the program, and keeps a copy of the old file. It asks first. Without --model, the program uses the default model of the service.`,
-    'Except for codex, the settings contain your API key: a new file can be read only by you.',
+    `The programs are ${names.join(', ')}. The command adds the service to the settings of the program, and keeps a copy of the old file. It asks first. For ${[...handPrograms.keys()].join(', ')}, it prints what to do. Without --model, the program uses the default model of the service. The key comes from --key, MODEL_API_KEY or "prompt-relay login".`,
+    'Except for codex, the settings contain your API key: then only you can read the file and its copy. --undo removes the entries of the command alone, and restores the values that they have replaced.',
   ],
-  examples: ['prompt-relay setup claude-code', 'prompt-relay setup codex --print', 'prompt-relay setup aider -m opus'],
+  examples: [
+    'prompt-relay setup claude-code',
+    'prompt-relay setup codex --print',
+    'prompt-relay setup aider -m opus',
+    'prompt-relay setup claude-code --undo',
+  ],
   run: async (args, context) => {
     const [name = ''] = args.positionals;
-    const program = Object.entries<ClientProgram>(clientPrograms).find(([known]) => known === name)?.[1];
-    if (program === undefined) throw usageError('setup', `name one of ${names.join(', ')}`);
-    const client = await clientFor(args, context);
-    if (client.url.startsWith('unix:')) throw usageError('setup', 'the programs cannot use a Unix socket: name a URL');
-    await callerAt(client); // `GET /models` needs no key
-    const { url, key } = client;
-    const target = { url, key, model: await modelOf(client, args.value('model')) };
-    const path = program.path(context.settingsFolders());
-    if (args.has('print')) await context.terminal.write(program.addService('', target));
-    else await change(path, program, target, args.has('yes'), context.terminal);
-    if (args.has('print')) context.terminal.message(`Add these settings to ${path}.`);
-    context.terminal.message(program.nextStep(target));
+    const [program, byHand] = [programs.get(name), handPrograms.get(name)];
+    if (args.has('list')) return list(args, context);
+    if (program === undefined && (byHand === undefined || args.has('undo')))
+      throw usageError('setup', `name one of ${[...(args.has('undo') ? programs.keys() : names)].join(', ')}`);
+    if (program !== undefined && args.has('undo')) return undo(program, args, context);
+    const target = await targetOf(args, context);
+    if (program !== undefined) return add(program, target, args, context);
+    await context.terminal.writeLines(byHand?.(target) ?? []);
     return exitCodes.ok;
   },
 };
 
-/** Returns a model that the service has: the named one, or else the default. */
+/** Returns what the settings must contain. Rejects if the service does not answer, or refuses the key. */
+async function targetOf(args: CommandArguments, context: CommandContext): Promise<SetupTarget> {
+  const client = await clientFor(args, context);
+  if (client.url.startsWith('unix:')) throw usageError('setup', 'the programs cannot use a Unix socket: name a URL');
+  await callerAt(client); // `GET /models` needs no key
+  const { url, key } = client;
+  return { url, key, model: await modelOf(client, args.value('model')) };
+}
+
+/**
+ * Returns a model that the service has: the named one, or else the default. Programs assume wrong sizes for a model with
+ * the name `default`, so another model replaces it.
+ */
 async function modelOf(client: Client, named: string | undefined): Promise<string> {
   const { models } = await client.get('/models', modelList);
-  if (named !== undefined && models.some(({ id }) => id === named)) return named;
+  const real = models.filter(({ id }) => id !== defaultModelName);
+  if (named !== undefined && (real.length === 0 || models.some(({ id }) => id === named))) return named;
   if (named !== undefined) {
     throw usageError('setup', `the service has no model ${named}: "prompt-relay models" lists its models`);
   }
-  return models.find((model) => model.default)?.id ?? 'default';
+  const chosen = real.find((model) => model.default) ?? real.find((model) => model.alias_of === undefined);
+  if (chosen !== undefined) return chosen.id;
+  throw usageError('setup', 'the service does not list its models now: name one with --model, or try again later');
 }
 
-async function change(
+async function add(
+  program: ClientProgram,
+  target: SetupTarget,
+  args: CommandArguments,
+  { terminal, settingsFolders }: CommandContext,
+): Promise<number> {
+  const path = program.path(settingsFolders());
+  if (args.has('print')) {
+    await terminal.write(program.addService('', target));
+    terminal.message(`Add these settings to ${path}.`);
+  } else await change(path, program, target, args.has('yes'), terminal);
+  if (args.value('model') === undefined) terminal.message(`The model is ${target.model}; --model names another one.`);
+  if (program.warning !== null) terminal.sentences(program.warning);
+  terminal.message(program.nextStep(target));
+  return exitCodes.ok;
+}
+
+function change(
   path: string,
   program: ClientProgram,
   target: SetupTarget,
   isSure: boolean,
   terminal: Terminal,
 ): Promise<void> {
-  try {
-    const file = await realpath(path).catch(ifMissing(path)); // a symbolic link stays one
-    const before = await readFile(file, 'utf8').catch(ifMissing(''));
+  return withReasons(path, async () => {
+    const { file, text: before, mode } = await readSettings(path);
     const after = program.addService(before, target);
-    if (after === before) return void (await terminal.writeLine(`${path} already has these settings.`));
+    const keepsSecret = program.hasKey && target.key !== null;
+    const ownMode = keepsSecret ? mode & ownerMode : mode;
+    if (after === before && mode === ownMode)
+      return void (await terminal.writeLine(`${path} already has these settings.`));
     if (!isSure) await ask(path, before === '' ? 'Create' : 'Change', terminal);
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    const copy = before === '' ? null : await keepCopy(file);
-    await writeUserFile(file, after, copy === null ? undefined : (await stat(file)).mode & 0o777);
+    const copy = before === '' || after === before ? null : await keepCopy(file);
+    await writeUserFile(file, after, ownMode);
     await terminal.writeLine(`The settings are in ${path}.`);
     if (copy !== null) terminal.message(`A copy of the old file is in ${copy}.`);
+    if (mode !== ownMode) terminal.message('Now only you can read the file, because it contains your API key.');
+  });
+}
+
+async function undo(program: ClientProgram, args: CommandArguments, context: CommandContext): Promise<number> {
+  const { terminal, settingsFolders } = context;
+  const { url } = await clientFor(args, context);
+  const path = program.path(settingsFolders());
+  await withReasons(path, async () => {
+    const { file, text, mode } = await readSettings(path);
+    if (!program.usesService(text, url))
+      throw new CommandError(exitCodes.config, `setup: ${path} does not name ${url}: --url names another service`);
+    const rest = program.removeService(text, await copyBefore(file, program, url), url);
+    if (!args.has('yes')) await ask(path, rest === '' ? 'Remove' : 'Change', terminal);
+    if (rest === '') await unlink(file);
+    else await writeUserFile(file, rest, mode);
+    await terminal.writeLine(
+      rest === '' ? `${path} contained nothing else and was removed.` : `${path} no longer has the service.`,
+    );
+  });
+  return exitCodes.ok;
+}
+
+async function list(args: CommandArguments, context: CommandContext): Promise<number> {
+  const { url } = await clientFor(args, context);
+  const folders = context.settingsFolders();
+  const rows = [...programs].map(async ([name, program]) => {
+    const path = program.path(folders);
+    const state = await readSettings(path)
+      .then(({ text }) => (text !== '' && program.usesService(text, url) ? `uses ${url}` : 'does not use it'))
+      .catch((error: Error) => {
+        const isKnown = error instanceof SettingsError || error instanceof CommandError;
+        return `unknown: ${isKnown ? error.message : fileFault(path, error)}`;
+      });
+    return [name, state, path];
+  });
+  const byHand = [...handPrograms.keys()].map((name) => [name, 'by hand', `"prompt-relay setup ${name}" says how`]);
+  await context.terminal.writeLines(alignColumns([...(await Promise.all(rows)), ...byHand]));
+  return exitCodes.ok;
+}
+
+/** Calls `act`. Its errors become CommandErrors that name the path. */
+async function withReasons(path: string, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
   } catch (error) {
     if (error instanceof CommandError) throw error;
     if (!(error instanceof SettingsError)) {
       throw new CommandError(exitCodes.output, `setup: ${fileFault(path, error as NodeJS.ErrnoException)}`);
     }
-    const wayOut = 'add the settings of "--print" yourself';
+    const wayOut = 'add or remove the settings of "--print" yourself';
     throw new CommandError(exitCodes.config, `setup: ${path} was not changed, because ${error.message}: ${wayOut}`);
   }
+}
+
+const ownerMode = 0o700;
+
+interface SettingsFile {
+  /** Path of the file without symbolic links. */
+  readonly file: string;
+  /** Empty if the file does not exist. */
+  readonly text: string;
+  readonly mode: number;
+}
+
+/** Reads the settings. Throws a CommandError if they belong to another user, whose file a new one would replace. */
+async function readSettings(path: string): Promise<SettingsFile> {
+  const file = await realpath(path).catch(ifMissing(path)); // a symbolic link stays one
+  const stats = await stat(file).catch(ifMissing(null));
+  if (stats === null) return { file, text: '', mode: 0o600 };
+  if (stats.uid !== process.geteuid?.())
+    throw new CommandError(
+      exitCodes.notAllowed,
+      `setup: ${path} belongs to another user: run the command as that user`,
+    );
+  return { file, text: await readFile(file, 'utf8'), mode: stats.mode & 0o777 };
 }
 
 function ifMissing<T>(value: T) {
@@ -94,17 +209,22 @@ function ifMissing<T>(value: T) {
 }
 
 /** Throws a CommandError unless the user says yes. */
-async function ask(path: string, verb: 'Create' | 'Change', terminal: Terminal): Promise<void> {
+async function ask(path: string, verb: 'Create' | 'Change' | 'Remove', terminal: Terminal): Promise<void> {
   if (!terminal.isStdinTty) throw usageError('setup', 'without a terminal, use --yes or --print');
   const answer = await terminal.readAnswer(`${verb} ${path}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError(exitCodes.interrupted, 'setup: nothing was changed');
 }
 
-/** Copies the file beside itself under the first free name. Resolves with the path of the copy. */
+function copyPath(file: string, number: number): string {
+  return `${file}.before-relay-${number}`;
+}
+
+/** Copies the file beside itself under the first free name. Only its owner can read the copy. Resolves with its path. */
 async function keepCopy(file: string): Promise<string> {
+  const content = await readFile(file);
   for (let number = 1; ; number++) {
-    const copy = `${file}.before-relay-${number}`;
-    const isCopied = await copyFile(file, copy, constants.COPYFILE_EXCL).then(
+    const copy = copyPath(file, number);
+    const isCopied = await writeFile(copy, content, { flag: 'wx', mode: 0o600 }).then(
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'EEXIST') return false;
@@ -112,5 +232,15 @@ async function keepCopy(file: string): Promise<string> {
       },
     );
     if (isCopied) return copy;
+  }
+}
+
+/** Returns the text of the newest copy without the service; empty if there is none. */
+async function copyBefore(file: string, program: ClientProgram, url: string): Promise<string> {
+  let found = '';
+  for (let number = 1; ; number++) {
+    const text = await readFile(copyPath(file, number), 'utf8').catch(ifMissing(null));
+    if (text === null) return found;
+    if (!program.usesService(text, url)) found = text;
   }
 }

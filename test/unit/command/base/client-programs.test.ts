@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { clientPrograms, SettingsError } from '../../../../src/command/base/client-programs.js';
+import { type ClientProgram, clientPrograms, SettingsError } from '../../../../src/command/base/client-programs.js';
 import { root } from '../../../support/documents/sources.js';
 
 const documented = { url: 'http://127.0.0.1:5051', key: null, model: 'default' };
@@ -53,6 +53,49 @@ describe.each(Object.entries(clientPrograms))('The settings of %s', (_, program)
     const changed = program.addService(once, { ...target, model: 'other' });
     expect(changed).toContain('other');
     if (program !== clientPrograms.opencode) expect(changed).not.toContain('claude/opus'); // it can offer both
+  });
+});
+
+describe('The removal of the service', () => {
+  const { url } = target;
+  const programs: Readonly<Record<keyof typeof clientPrograms, ClientProgram>> = clientPrograms;
+  const { codex, opencode, continue: cn, aider, 'claude-code': claude } = programs;
+
+  it.each(Object.entries(programs))(
+    'leaves what the user has changed since, in the settings of %s',
+    (_, program) => {
+      const others: Readonly<Record<string, string>> = {
+        json: '{"theme": "dark"}',
+        toml: '[tui]\na = 1\n',
+        yml: 'dark-mode: true\n',
+        yaml: 'name: mine\nmodels:\n- name: first\n  provider: ollama\n',
+      };
+      const kind = program.path({ home: '', config: '' }).split('.').at(-1) ?? '';
+      const before = others[kind] ?? '';
+      const added = program.addService(before, target);
+      expect([program.usesService(added, url), program.usesService(before, url)]).toEqual([true, false]);
+      expect(program.usesService(added, 'http://other')).toBe(false);
+      const changed = kind === 'json' ? added.replace('dark', 'light') : `${added}# later\n`;
+      const rest = program.removeService(changed, before, url);
+      expect(rest).not.toContain('relay.example.org');
+      if (kind === 'json') expect(JSON.parse(rest)).toEqual({ theme: 'light' });
+      if (kind === 'yml' || kind === 'yaml') expect(rest).toBe(`${before}# later\n`);
+    },
+  );
+
+  it('brings back the values that the service has replaced', () => {
+    const old = { env: { ANTHROPIC_MODEL: 'old' }, b: 1 };
+    const text = claude.addService(JSON.stringify(old), target).replace('"b": 1', '"b": 2');
+    expect(JSON.parse(claude.removeService(text, JSON.stringify(old), url))).toEqual({ ...old, b: 2 });
+    const chosen = opencode.addService('{"model": "a/b"}', target).replace('relay/claude/opus', 'c/d');
+    expect(JSON.parse(opencode.removeService(chosen, '{"model": "a/b"}', url))).toEqual({ model: 'c/d' });
+    const toml = 'model = "gpt-5"\n';
+    expect(codex.removeService(`${codex.addService(toml, target)}[tui]\na = 1\n`, toml, url)).toBe(
+      'model = "gpt-5"\n\n[tui]\na = 1\n',
+    );
+    const yml = 'model: gpt-5\n';
+    expect(aider.removeService(`a: b\n${aider.addService(yml, target)}`, yml, url)).toBe('a: b\nmodel: gpt-5\n');
+    expect(cn.removeService(cn.addService('name: mine\n', target), 'name: mine\n', url)).toBe('name: mine\n');
   });
 });
 
