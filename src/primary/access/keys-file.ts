@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { isRefused } from '../../shared/config/api-keys.js';
-import type { OptionTable } from '../../shared/config/key-options.js';
 import { keysFileWarnings } from '../../shared/config/group-warnings.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
 import { readKeysFileInSlices, refuseCosts } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Clients, sameKeys } from './clients.js';

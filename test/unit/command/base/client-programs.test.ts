@@ -61,27 +61,24 @@ describe('The removal of the service', () => {
   const programs: Readonly<Record<keyof typeof clientPrograms, ClientProgram>> = clientPrograms;
   const { codex, opencode, continue: cn, aider, 'claude-code': claude } = programs;
 
-  it.each(Object.entries(programs))(
-    'leaves what the user has changed since, in the settings of %s',
-    (_, program) => {
-      const others: Readonly<Record<string, string>> = {
-        json: '{"theme": "dark"}',
-        toml: '[tui]\na = 1\n',
-        yml: 'dark-mode: true\n',
-        yaml: 'name: mine\nmodels:\n- name: first\n  provider: ollama\n',
-      };
-      const kind = program.path({ home: '', config: '' }).split('.').at(-1) ?? '';
-      const before = others[kind] ?? '';
-      const added = program.addService(before, target);
-      expect([program.usesService(added, url), program.usesService(before, url)]).toEqual([true, false]);
-      expect(program.usesService(added, 'http://other')).toBe(false);
-      const changed = kind === 'json' ? added.replace('dark', 'light') : `${added}# later\n`;
-      const rest = program.removeService(changed, before, url);
-      expect(rest).not.toContain('relay.example.org');
-      if (kind === 'json') expect(JSON.parse(rest)).toEqual({ theme: 'light' });
-      if (kind === 'yml' || kind === 'yaml') expect(rest).toBe(`${before}# later\n`);
-    },
-  );
+  it.each(Object.entries(programs))('leaves what the user has changed since, in the settings of %s', (_, program) => {
+    const others: Readonly<Record<string, string>> = {
+      json: '{"theme": "dark"}',
+      toml: '[tui]\na = 1\n',
+      yml: 'dark-mode: true\n',
+      yaml: 'name: mine\nmodels:\n- name: first\n  provider: ollama\n',
+    };
+    const kind = program.path({ home: '', config: '' }).split('.').at(-1) ?? '';
+    const before = others[kind] ?? '';
+    const added = program.addService(before, target);
+    expect([program.usesService(added, url), program.usesService(before, url)]).toEqual([true, false]);
+    expect(program.usesService(added, 'http://other')).toBe(false);
+    const changed = kind === 'json' ? added.replace('dark', 'light') : `${added}# later\n`;
+    const rest = program.removeService(changed, before, url);
+    expect(rest).not.toContain('relay.example.org');
+    if (kind === 'json') expect(JSON.parse(rest)).toEqual({ theme: 'light' });
+    if (kind === 'yml' || kind === 'yaml') expect(rest).toBe(`${before}# later\n`);
+  });
 
   it('brings back the values that the service has replaced', () => {
     const old = { env: { ANTHROPIC_MODEL: 'old' }, b: 1 };
