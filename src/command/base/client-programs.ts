@@ -29,8 +29,8 @@ export interface ClientProgram {
   /** Whether this text contains the entries of `addService` for the service at this address. */
   usesService(text: string, url: string): boolean;
   /**
-   * Returns the text without the entries of `addService`; empty if nothing else remains. What they have replaced in
-   * `copy`, the text before, is in its place again.
+   * Returns the text without the entries of `addService`; empty if nothing else remains. The fields that they have
+   * replaced get the values of `copy`, the text before.
    */
   removeService(text: string, copy: string, url: string): string;
   /** Whether the settings contain the API key. */
@@ -134,8 +134,8 @@ export const clientPrograms = {
     usesService: (text, url) => text.split('\n').includes(`openai-api-base: ${yaml(`${url}/v1`)}`),
     removeService: (text, copy) => {
       const isOwn = (line: string) => aiderFields.some((name) => line.startsWith(`${name}:`));
-      const rest = text.split('\n').filter((line) => !isOwn(line));
-      return copyIfEqual(joinBlocks([rest, copy.split('\n').filter(isOwn)], '\n'), copy);
+      const foreignLines = text.split('\n').filter((line) => !isOwn(line));
+      return copyIfEqual(joinBlocks([foreignLines, copy.split('\n').filter(isOwn)], '\n'), copy);
     },
     hasKey: true,
     nextStep: () => 'Start "aider".',
@@ -180,9 +180,9 @@ function fieldAt(value: unknown, path: readonly string[]): unknown {
 /** Removes fields from JSON, or gives them the values that they have in `copy`. */
 function removeFields(text: string, copy: string, paths: readonly (readonly string[])[]): string {
   const old = parseObject(copy);
-  const rest = paths.reduce((object, path) => withField(object, path, fieldAt(old, path)), parseObject(text));
-  if (isDeepStrictEqual(rest, old)) return copy;
-  return Object.keys(rest).length === 0 ? '' : `${JSON.stringify(rest, null, 2)}\n`;
+  const remaining = paths.reduce((object, path) => withField(object, path, fieldAt(old, path)), parseObject(text));
+  if (isDeepStrictEqual(remaining, old)) return copy;
+  return Object.keys(remaining).length === 0 ? '' : `${JSON.stringify(remaining, null, 2)}\n`;
 }
 
 /** Sets a field; undefined removes it, with the objects around it that become empty. */
@@ -229,9 +229,9 @@ function addToCodex(before: string, { url, key, model }: SetupTarget): string {
 function removeFromCodex(text: string, copy: string): string {
   const [{ fields, tables }, before] = [codexParts(text), codexParts(copy)];
   const isChosen = fields.some((line) => /^\s*model_provider\s*=\s*["']relay["']/.test(line));
-  const others = fields.filter((line) => !isCodexField(line));
-  const rest = isChosen ? [...before.fields.filter(isCodexField), ...others] : fields;
-  return copyIfEqual(joinBlocks([rest, tables, before.own]), copy);
+  const otherFields = fields.filter((line) => !isCodexField(line));
+  const newFields = isChosen ? [...before.fields.filter(isCodexField), ...otherFields] : fields;
+  return copyIfEqual(joinBlocks([newFields, tables, before.own]), copy);
 }
 
 /** Splits TOML into the fields before the first table, the table of the service (`own`) and the other tables. */
@@ -285,15 +285,15 @@ const continueHead = ['name: relay', 'version: 0.0.1', 'schema: v1', 'models:'];
 function removeFromContinue(text: string, copy: string, url: string): string {
   const lines = text.split('\n');
   const { begin, end } = findContinueItem(lines, url) ?? { begin: 0, end: 0 };
-  const rest = lines.toSpliced(begin, end - begin);
-  const list = rest.findIndex((line) => /^models\s*:/.test(line));
-  const isEmptied = !/^\s*-/.test(rest[list + 1] ?? '') && !/^models\s*:/m.test(copy);
-  const others = isEmptied ? rest.filter((_, index) => index !== list) : rest;
-  const isOnlyHead = copy === '' && others.every((line) => line.trim() === '' || continueHead.includes(line));
-  return isOnlyHead ? '' : copyIfEqual(others.join('\n'), copy);
+  const remaining = lines.toSpliced(begin, end - begin);
+  const list = remaining.findIndex((line) => /^models\s*:/.test(line));
+  const isEmptied = !/^\s*-/.test(remaining[list + 1] ?? '') && !/^models\s*:/m.test(copy);
+  const keptLines = isEmptied ? remaining.filter((_, index) => index !== list) : remaining;
+  const isOnlyHead = copy === '' && keptLines.every((line) => line.trim() === '' || continueHead.includes(line));
+  return isOnlyHead ? '' : copyIfEqual(keptLines.join('\n'), copy);
 }
 
-/** Returns the lines of the model with the address of the service; null if there is none. */
+/** Returns the lines of the model with the address of the service; null if no model has it. */
 function findContinueItem(
   lines: readonly string[],
   url: string,

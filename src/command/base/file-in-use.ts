@@ -6,7 +6,7 @@ import type { Client } from './client.js';
 import { type CommandArguments, type CommandContext, clientFor } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 
-/** Limit of the wait for a service to read a change. It usually takes a tenth of a second. */
+/** Limit of the wait for a service to read a change, which usually takes a tenth of a second. */
 const limitMs = 5000;
 const pauseMs = 100;
 

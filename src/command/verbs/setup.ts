@@ -135,12 +135,12 @@ async function undo(program: ClientProgram, args: CommandArguments, context: Com
     const { file, text, mode } = await readSettings(path);
     if (!program.usesService(text, url))
       throw new CommandError(exitCodes.config, `setup: ${path} does not name ${url}: --url names another service`);
-    const rest = program.removeService(text, await copyBefore(file, program, url), url);
-    if (!args.has('yes')) await ask(path, rest === '' ? 'Remove' : 'Change', terminal);
-    if (rest === '') await unlink(file);
-    else await writeUserFile(file, rest, mode);
+    const remaining = program.removeService(text, await copyBefore(file, program, url), url);
+    if (!args.has('yes')) await ask(path, remaining === '' ? 'Remove' : 'Change', terminal);
+    if (remaining === '') await unlink(file);
+    else await writeUserFile(file, remaining, mode);
     await terminal.writeLine(
-      rest === '' ? `${path} contained nothing else and was removed.` : `${path} no longer has the service.`,
+      remaining === '' ? `${path} contained nothing else and was removed.` : `${path} no longer has the service.`,
     );
   });
   return exitCodes.ok;
@@ -164,7 +164,7 @@ async function list(args: CommandArguments, context: CommandContext): Promise<nu
   return exitCodes.ok;
 }
 
-/** Calls `act`. Its errors become CommandErrors that name the path. */
+/** Calls `act`, and turns its errors into CommandErrors that name the path. */
 async function withReasons(path: string, act: () => Promise<void>): Promise<void> {
   try {
     await act();
@@ -235,7 +235,7 @@ async function keepCopy(file: string): Promise<string> {
   }
 }
 
-/** Returns the text of the newest copy without the service; empty if there is none. */
+/** Returns the text of the newest copy without the service; empty if no copy exists. */
 async function copyBefore(file: string, program: ClientProgram, url: string): Promise<string> {
   let found = '';
   for (let number = 1; ; number++) {
