@@ -209,9 +209,9 @@ async function integrityOf(file: string): Promise<string> {
 async function addUnits(build: Build): Promise<void> {
   const deployed = (name: string) => readFile(join(root, 'deploy/systemd', name), 'utf8');
   const { folder, architecture } = build;
-  const start = `ExecStart=${flavours[architecture].node(folder)} ${folder}/dist/src/primary/main.js`;
+  const programs = `${flavours[architecture].node(folder)} ${folder}/dist/src/`;
   const service = replaced(await deployed('prompt-relay.service'), [
-    ['ExecStart=/usr/bin/node /usr/local/lib/node_modules/prompt-relay/dist/src/primary/main.js', start],
+    [/(?<=^Exec\w+=\+?)\/usr\/bin\/node \/usr\/local\/lib\/node_modules\/prompt-relay\/dist\/src\//gm, programs],
     [
       'Environment=NODE_ENV=production\n',
       'Environment=NODE_ENV=production\n# Conversations outlive a restart, and so an upgrade.\nEnvironment=MODEL_API_STORE=sqlite:/var/lib/prompt-relay/store.db\n',

@@ -1,5 +1,6 @@
 import { close } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../shared/config/config.js';
 import type { ConfiguredFeature } from '../../shared/config/feature-variables.js';
@@ -63,20 +64,22 @@ export function takeSettings(env: Record<string, string | undefined>): Environme
 }
 
 /**
- * Reads the configuration, including the files that the settings name. Texts in `known` replace files. Rejects with a
- * ConfigFault.
+ * Reads the configuration, including the files that the settings name. Texts in `known` replace files; their folders
+ * have no other files, because this process may not be able to read the real ones. Rejects with a ConfigFault.
  */
 export function readConfig(
   env: Environment,
   features: readonly ConfiguredFeature[],
   known: ReadonlyMap<string, string> = new Map(),
 ): Promise<Config> {
-  return loadConfig(
-    env,
-    async (path) => known.get(path) ?? readFile(path, 'utf8'),
-    async (path) => (await stat(path)).mode,
-    features,
-  );
+  const folders = new Set([...known.keys()].map(dirname));
+  const read = async (path: string) => {
+    if (!folders.has(dirname(path))) return readFile(path, 'utf8');
+    const text = known.get(path);
+    if (text === undefined) throw Object.assign(new Error(`${path} does not exist`), { code: 'ENOENT' });
+    return text;
+  };
+  return loadConfig(env, read, async (path) => (await stat(path)).mode, features);
 }
 
 function isSetting(name: string): boolean {

@@ -26,7 +26,8 @@ let folder: TemporaryFolder;
 async function build(name: string, options: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const output = join(folder.path, name);
   const args = ['dist/tools/deb.js', '--compression', 'none', '--output', output, ...options];
-  const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...env } });
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...env } });
+  expect(stderr).toMatch(/(?:^[A-Z].* …\n){3,}/m);
   return join(output, /prompt-relay_\S+\.deb/.exec(stdout)?.[0] ?? 'nothing');
 }
 
@@ -55,7 +56,9 @@ describe('The package for all architectures', () => {
       '-c',
       `dpkg-deb --fsys-tarfile ${file} | tar -xO ./lib/systemd/system/prompt-relay.service`,
     ]);
-    expect(unit).toContain(`\nExecStart=/usr/bin/node /usr/lib/prompt-relay/${version}/dist/src/primary/main.js\n`);
+    const program = `/usr/bin/node /usr/lib/prompt-relay/${version}/dist/src`;
+    expect(unit).toContain(`\nExecStart=${program}/primary/main.js\n`);
+    expect(unit).toContain(`\nExecReload=+${program}/command/main.js check --settings --unit %n\n`);
   });
 
   it('is identical to the byte when it is built again elsewhere', async () => {

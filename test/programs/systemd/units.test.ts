@@ -316,6 +316,20 @@ describeInLab()('Under a real systemd, the service', () => {
     expect(await lab.show('NRestarts')).toBe('0');
   });
 
+  it('goes on with its settings if a reload finds that it could not start with the new ones', async () => {
+    await lab.restartWith(demo);
+    await lab.untilServing();
+    const [pid, workers] = [await lab.mainPid(), await lab.workers()];
+    await lab.configure({ ...demo, MODEL_API_DEFAULT_MODEL: 'gpt' });
+    expect(await lab.attempt('systemctl', 'reload', unit)).toBeNull();
+    expect(await lab.journal('MODEL_API_DEFAULT_MODEL: gpt must be one of eliza, echo')).toHaveLength(1);
+    expect([await lab.mainPid(), await lab.workers()]).toEqual([pid, workers]);
+    await lab.configure(demo);
+    await lab.systemctl('reload', unit);
+    await until(async () => (await lab.workers()).some((each) => !workers.includes(each)), 'a new worker');
+    expect(await lab.mainPid()).toBe(pid);
+  });
+
   it('finishes jobs when it is stopped, and leaves no process', async () => {
     await lab.restartWith(gated());
     await lab.run('rm', '-f', gate);
