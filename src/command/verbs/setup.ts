@@ -180,7 +180,7 @@ async function withReasons(path: string, act: () => Promise<void>): Promise<void
 
 const ownerMode = 0o700;
 
-interface SettingsFile {
+interface ProgramFile {
   /** Path of the file without symbolic links. */
   readonly file: string;
   /** Empty if the file does not exist. */
@@ -189,7 +189,7 @@ interface SettingsFile {
 }
 
 /** Reads the settings. Throws a CommandError if they belong to another user, whose file a new one would replace. */
-async function readSettings(path: string): Promise<SettingsFile> {
+async function readSettings(path: string): Promise<ProgramFile> {
   const file = await realpath(path).catch(ifMissing(path)); // a symbolic link stays one
   const stats = await stat(file).catch(ifMissing(null));
   if (stats === null) return { file, text: '', mode: 0o600 };

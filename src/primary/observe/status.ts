@@ -256,6 +256,7 @@ export function portUrlsOf<P extends { readonly name: string }>(
 /** Returns the body of GET /setup, also for `check` without a running service. */
 export function setupReportOf({ config, host, clis, commandOf, models, ...found }: SetupSources): SetupReport {
   const { containments, fault } = host.termination;
+  const { files = [] } = found.fileFaults ?? {};
   const setupOf = (cli: ModelCli) => ({ command: commandOf(cli), ...foundBy(cli.health.checks.current) });
   return {
     url: found.url,
@@ -278,7 +279,7 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
     })),
     termination: { means: containments.means, no_cgroup: fault },
     store: { kind: config.store.kind, place: config.store.shown },
-    ...(found.fileFaults !== undefined && { files: found.fileFaults.files }),
+    ...(files.length > 0 && { files }),
     warnings: found.warnings,
   };
 }

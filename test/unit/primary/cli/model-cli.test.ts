@@ -50,7 +50,7 @@ describe('A model CLI in the service', () => {
     const program = await cli.program.findProgram();
     cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
     expect(cli.history.records.map(({ launch }) => launch)).toEqual([plainLaunch('b')]);
-    expect(cli.models).toEqual({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });
+    expect(cli.models).toMatchObject({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });
   });
 });
 
