@@ -108,7 +108,7 @@ describe('The page Keys', () => {
     const { page } = browser;
     await page.setExtraHTTPHeaders({ 'X-User': 'eve@example.org' });
     await openConsole(browser, service, '/keys');
-    await page.getByText('This needs the scope admin, or a person signed on with the option own_keys.').waitFor();
+    await page.getByText('This needs the scope admin, or a person signed on').waitFor();
     expectClean(browser, service, /403/);
   });
 });
