@@ -94,8 +94,10 @@ function latin1(content: ArrayBuffer): string {
   return new TextDecoder('latin1').decode(content);
 }
 
+/** Whether a file is a PDF. Other bytes may stand before its header; a text that only mentions the header is none. */
 function isPdf(content: ArrayBuffer): boolean {
-  return latin1(content.slice(0, pdfHeadBytes)).includes('%PDF-');
+  const at = latin1(content.slice(0, pdfHeadBytes)).indexOf('%PDF-');
+  return at === 0 || (at > 0 && textFault(content) !== null);
 }
 
 /** Returns the type of a document by its first bytes. */

@@ -6,7 +6,7 @@ type ThemeName = (typeof themes)[number];
 
 const entry = 'prompt-relay-theme';
 
-/** Owns the colours that the user has chosen, for all tabs and later visits. */
+/** Owns the colours that the user has chosen, for this tab and those that are opened later. */
 export class Theme {
   readonly choice: Observable<ThemeName>;
   readonly #storage: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;

@@ -185,7 +185,7 @@ export function SaveDialog({ id, onClose }: { readonly id: string; readonly onCl
   const address = () => new URL(hrefOf('ask', { conversation: id }), location.href).href;
   return html`<${Dialog} title="Save or share this conversation" onClose=${onClose}>
     <p>A file contains all finished answers. Markdown omits images. <em>Import</em> reads a file of JSON.</p>
-    <p>The link opens the conversation for you alone: with the same key, or signed on as the same person.</p>
+    <p>The link opens the conversation for the same client only: the same key, person, local user or address.</p>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
     <div class="row end">
       <${CopyButton} text=${address} label="Copy link" />

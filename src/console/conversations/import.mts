@@ -21,8 +21,8 @@ async function importOf(file: Pick<Blob, 'size' | 'text'>): Promise<object> {
   return saved;
 }
 
-/** Button that makes a conversation from a saved file, and opens it. */
-export function ImportButton() {
+/** Button that makes a conversation from a saved file, and opens it. `onImported` closes what is above the page. */
+export function ImportButton({ onImported }: { readonly onImported: () => void }) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const input = useRef<HTMLInputElement>(null);
@@ -34,6 +34,7 @@ export function ImportButton() {
     if (file === undefined) return;
     run(read(file), ({ conversation_id: conversation }) => {
       location.hash = hrefOf('ask', { conversation });
+      onImported();
     });
   };
   return html`

@@ -111,8 +111,8 @@ export function Conversations(props: ConversationsProps) {
   return html`
     ${
       useIsWide()
-        ? html`<div class="history"><${HistoryList} ...${props} act=${act} onAct=${setAct} /></div>`
-        : html`<${Drawer} onNew=${onNew} list=${(begin: () => void) => html`<${HistoryList} ...${props} onNew=${begin} act=${act} onAct=${setAct} />`} />`
+        ? html`<div class="history"><${HistoryList} ...${props} act=${act} onAct=${setAct} onLeave=${() => {}} /></div>`
+        : html`<${Drawer} onNew=${onNew} list=${(begin: () => void, close: () => void) => html`<${HistoryList} ...${props} onNew=${begin} act=${act} onAct=${setAct} onLeave=${close} />`} />`
     }
     ${act?.kind === 'save' && html`<${SaveDialog} id=${openVersionOf(act.item, props)} onClose=${() => setAct(null)} />`}
     ${act?.kind === 'delete' && html`<${DeleteDialog} item=${act.item} onDeleted=${finish} onClose=${() => setAct(null)} />`}
@@ -120,8 +120,8 @@ export function Conversations(props: ConversationsProps) {
 }
 
 interface DrawerProps {
-  /** Draws the list. `begin` starts a new conversation. */
-  readonly list: (begin: () => void) => ComponentChildren;
+  /** Draws the list. `begin` starts a new conversation, `close` closes the drawer. */
+  readonly list: (begin: () => void, close: () => void) => ComponentChildren;
   readonly onNew: () => void;
 }
 
@@ -139,7 +139,7 @@ function Drawer({ list, onNew }: DrawerProps) {
       <button type="button" class="button small" aria-haspopup="dialog" onClick=${() => setOpen(true)}>Conversations</button>
       <button type="button" class="button small" onClick=${begin}>New conversation</button>
     </div>
-    ${isOpen && html`<${Dialog} title="Conversations" onClose=${() => setOpen(false)}><div class="history" onClick=${follow}>${list(begin)}</div><//>`}
+    ${isOpen && html`<${Dialog} title="Conversations" onClose=${() => setOpen(false)}><div class="history" onClick=${follow}>${list(begin, () => setOpen(false))}</div><//>`}
   `;
 }
 
@@ -150,9 +150,11 @@ const openStatuses = { queued: 'In the queue', running: 'Answering' } as const;
 interface HistoryListProps extends ConversationsProps {
   readonly act: Act;
   readonly onAct: (act: Act) => void;
+  /** Called when the page shows another conversation, without a click on a link. */
+  readonly onLeave: () => void;
 }
 
-function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: HistoryListProps) {
+function HistoryList({ pages, openId, versions, onNew, talks, act, onAct, onLeave }: HistoryListProps) {
   const { clock } = useParts();
   const view = useValue(pages.view);
   const [typed, setTyped] = useState<TypedTitle | null>(null);
@@ -183,7 +185,7 @@ function HistoryList({ pages, openId, versions, onNew, talks, act, onAct }: Hist
   return html`
     <div class="row begin">
       <button type="button" class="button" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
-      <${ImportButton} />
+      <${ImportButton} onImported=${onLeave} />
     </div>
     <${SearchField} pages=${pages} />
     <${PagedList}

@@ -26,7 +26,7 @@ export function KeysPage(_: PageProps) {
   const [question, setQuestion] = useState<Question | null>(null);
   const isAdmin = isAdministrator(useCaller());
   const finish = (key: NewKey | null) => {
-    setMade(key);
+    if (key !== null || question?.listed.name === made?.name) setMade(key);
     setQuestion(null);
     reload();
   };

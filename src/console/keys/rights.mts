@@ -45,15 +45,17 @@ export function RightsFields({ isAdmin, listed }: RightsFieldsProps) {
 
 /**
  * Returns the options of a form in the shape of a request: those that the form has, without empty ones. For a key to
- * change, null removes an option.
+ * change, only those that the user has changed; null removes an option.
  */
 export function optionsIn(entered: FormData, listed?: KeyView): Readonly<Record<string, unknown>> {
   const names = [...limits.map(({ name }) => name), 'expires'] as const;
   const texts = names.flatMap((name): [string, string | null][] => {
     const text = entered.get(name);
     if (typeof text !== 'string') return [];
-    if (text.trim() !== '') return [[name, text.trim()]];
-    return listed === undefined || listed[name] === null ? [] : [[name, null]];
+    const value = text.trim() || null;
+    return value === (listed?.[name] ?? null) ? [] : [[name, value]];
   });
-  return { ...Object.fromEntries(texts), ...(entered.has('group') && { scopes: entered.getAll('scopes') }) };
+  const chosen = entered.getAll('scopes').map(String);
+  const isSame = listed !== undefined && chosen.toSorted().join() === listed.scopes.toSorted().join();
+  return { ...Object.fromEntries(texts), ...(entered.has('group') && !isSame && { scopes: chosen }) };
 }

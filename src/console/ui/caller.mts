@@ -47,7 +47,7 @@ export function hasNoKeys(caller: UsageCaller | 'none' | null): boolean {
   return caller.kind !== 'sso' && caller.scopes !== null && !caller.scopes.includes('admin');
 }
 
-/** Whether the caller may set the rights of keys. Without keys in the configuration, every caller may. */
+/** Whether the caller may set the rights of keys, if the service has keys. */
 export function isAdministrator(caller: UsageCaller | 'none' | null): boolean {
   return caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
 }

@@ -221,13 +221,10 @@ export function Markdown({ text, isWhole }: { readonly text: string; readonly is
   return html`<div class="markdown">${blocks.map((block, index) => html`<${Block} key=${index} block=${block} level=${levels[index]} />`)}</div>`;
 }
 
-/** Redraws a block only if its source has changed: Preact skips a node that is identical to the previous one. */
+/** Redraws a block only if it was parsed again: Preact skips a node that is identical to the previous one. */
 function Block({ block, level }: { readonly block: MarkdownBlock; readonly level: number }) {
-  const { token, raw } = block;
-  return useMemo(
-    () => blockNode(level === 0 ? token : ({ ...token, depth: level - 2 } as Token), 0),
-    [raw, token.type, level],
-  );
+  const { token } = block;
+  return useMemo(() => blockNode(level === 0 ? token : ({ ...token, depth: level - 2 } as Token), 0), [token, level]);
 }
 
 /** Allows line breaks after an underscore or a slash in code. */

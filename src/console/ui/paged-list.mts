@@ -46,6 +46,8 @@ export class ListPages<Page extends Paged, Item> {
   /** Cursor of the last request; null for the first page. */
   #requestedCursor: string | null = null;
   #search = '';
+  /** Request for a page. Another one replaces it. */
+  #request = new AbortController();
 
   constructor(api: Pick<Api, 'json'>, listing: Listing<Page, Item>) {
     this.#api = api;
@@ -90,9 +92,12 @@ export class ListPages<Page extends Paged, Item> {
     this.view.set({ ...this.view.value, items });
   }
 
-  /** Reads a page. Ignores the response if another request has started since. */
+  /** Reads a page. Cancels the request before, so that the service does not search for words that nobody waits for. */
   async #read(cursor: string | null): Promise<void> {
     const round = ++this.#rounds;
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
     this.#requestedCursor = cursor;
     if (this.view.value.items === null || cursor !== null) this.view.set({ ...this.view.value, state: 'reading' });
     const { path, query: fixed, asksForKey = true } = this.listing;
@@ -103,7 +108,7 @@ export class ListPages<Page extends Paged, Item> {
       ...(this.#search !== '' && { search: this.#search }),
     });
     try {
-      const page = await this.#api.json<Page>(`${path}?${query}`, { asksForKey });
+      const page = await this.#api.json<Page>(`${path}?${query}`, { asksForKey, signal });
       if (round === this.#rounds) this.view.set(this.#with(page, cursor === null));
     } catch (error) {
       if (round === this.#rounds) this.view.set({ ...this.view.value, state: { failure: asError(error) } });

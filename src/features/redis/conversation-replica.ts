@@ -57,7 +57,7 @@ export class ConversationReplica implements TurnGate {
   texts(conversation: ConversationSnapshot, client: string): readonly StoredText[] | AsyncIterable<StoredText> {
     const { id, messageCount } = conversation;
     const isCopied = this.#copies.messagesOf(id) === messageCount;
-    return isCopied ? this.#copies.texts(conversation, client) : this.#store.texts(id);
+    return isCopied ? this.#copies.texts(conversation, client) : this.#store.texts(id, messageCount);
   }
 
   /**

@@ -197,10 +197,10 @@ export class RedisConversations implements ConversationJournal {
     return versionPage(found, next, { limit, root });
   }
 
-  /** Yields the messages of a conversation, oldest first; none if it does not exist. */
-  async *texts(id: string): AsyncGenerator<StoredText> {
-    for await (const turns of turnPieces(this.#redis, this.#redis.key('turns', id), 0, Infinity)) {
-      for (const { texts } of turns) yield* texts;
+  /** Yields this many messages of a conversation, oldest first; fewer if it has fewer. */
+  async *texts(id: string, messageCount: number): AsyncGenerator<StoredText> {
+    for await (const turns of turnPieces(this.#redis, this.#redis.key('turns', id), 0, messageCount / 2)) {
+      for (const turn of turns) yield* textsIn(turn, placesIn(turn));
     }
   }
 
@@ -317,7 +317,7 @@ async function readConversation(redis: RedisConnection, id: string, from: number
 /** Reads turns; null if the conversation was removed during the read. */
 async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
   const read: StoredTurn[] = [];
-  for await (const turns of turnPieces(redis, key, from, to)) read.push(...turns);
+  for await (const turns of turnPieces(redis, key, from, to)) read.push(...turns.map(decodeTurn));
   return read.length === to - from ? read : null;
 }
 
@@ -327,7 +327,7 @@ async function* turnPieces(
   key: string,
   from: number,
   to: number,
-): AsyncGenerator<readonly StoredTurn[]> {
+): AsyncGenerator<readonly Buffer[]> {
   let bytes = 0;
   for (let next = from; next < to; ) {
     const usualBytes = Math.max(1, bytes / Math.max(1, next - from));
@@ -337,7 +337,7 @@ async function* turnPieces(
     if (piece.length === 0) return;
     bytes += piece.reduce((sum, turn) => sum + turn.length, 0);
     next += piece.length;
-    yield piece.map(decodeTurn);
+    yield piece;
   }
 }
 
@@ -353,15 +353,27 @@ function encodeTurn({ user, assistant, images, figures, totalTokens }: TurnChang
   return Buffer.concat([line, shown, question, Buffer.from(assistant)]);
 }
 
-function decodeTurn(turn: Buffer): StoredTurn {
+/** Parses the first line of a stored turn. Returns its words, and the places of the images and texts after it. */
+function placesIn(turn: Buffer) {
   const start = turn.indexOf(lineEnd) + 1;
   const words = turn.toString('latin1', 0, start - 1).split(' ');
   const [totalTokens = 0, imageBytes = 0, questionBytes = 0] = words.slice(0, 3).map(Number);
   const question = start + imageBytes;
-  const answer = question + questionBytes;
-  const images = imageBytes === 0 ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Attachment[]);
+  return { words, totalTokens, start, question, answer: question + questionBytes };
+}
+
+/** Returns the question and the answer of a stored turn. */
+function textsIn(turn: Buffer, { question, answer }: ReturnType<typeof placesIn>): StoredTurn['texts'] {
+  return [storedText(turn.subarray(question, answer)), storedText(turn.subarray(answer))];
+}
+
+function decodeTurn(turn: Buffer): StoredTurn {
+  const places = placesIn(turn);
+  const { words, totalTokens, start, question } = places;
+  const images =
+    question === start ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Attachment[]);
   return {
-    texts: [storedText(turn.subarray(question, answer)), storedText(turn.subarray(answer))],
+    texts: textsIn(turn, places),
     images,
     figures: words.length > 3 ? words.slice(3).join(' ') : null,
     totalTokens,

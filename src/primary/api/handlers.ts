@@ -255,10 +255,10 @@ function conversationHandlers(
     }),
     renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
     deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
-    conversations: async (order) => {
+    conversations: async function* (order, caller) {
       noteActivity();
-      const page = await search.page(order);
-      return { ...page, conversations: withOpenTurns(page.conversations, order.client) };
+      const page = await search.page(order, caller);
+      yield { ...page, conversations: withOpenTurns(page.conversations, order.client) };
     },
     transcript: (order) => {
       noteActivity();

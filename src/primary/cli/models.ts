@@ -50,16 +50,17 @@ export const mustBeOneOf = 'must be one of';
 /** Returns the choice of models for a single CLI. */
 export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
-  const { models } = adapter;
   return {
     fallback,
-    allowed: allowedModels.length > 0 ? allowedModels : models,
+    allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
     limitedBy: allowedModels.length > 0 ? 'MODEL_API_ALLOWED_MODELS' : undefined,
-    label: fallback ?? models?.[0] ?? null,
-    ...(models !== null && {
-      fault: (name: string) => (models.includes(name) ? null : `${mustBeOneOf} ${models.join(', ')}`),
-    }),
+    label: fallback ?? adapter.models?.[0] ?? null,
   };
+}
+
+/** Adds the default model, which a request may also name explicitly. */
+function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
+  return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }
 
 /**

@@ -32,16 +32,16 @@ const maxBytes = 8 * 1024 ** 2;
 const maxMs = 1000;
 /** Conversations that are listed at once. */
 const listedAtOnce = 100;
-/** Bytes that are searched at once: about 0.1 ms. */
+/** Bytes that are searched at once for one word: about 0.1 ms. */
 const sliceBytes = 16 * 1024;
-/** Bytes after which other calls have their turn. */
+/** Bytes, counted for each word, after which other calls have their turn. */
 const bytesPerTurn = 4 * sliceBytes;
 /** Counted for each message in addition to its bytes, because short messages take time, too. */
 const bytesPerMessage = 100;
 
 /**
  * Searches titles and messages. A client has one search at a time, and the text is read in slices, between which other
- * calls have their turn.
+ * calls have their turn. A search ends when its caller has disconnected.
  */
 export class ConversationSearch {
   readonly #conversations: SearchableConversations;
@@ -56,15 +56,16 @@ export class ConversationSearch {
   }
 
   /** Returns a page of conversations that contain all words, each with the place of the words. */
-  page(order: SearchOrder): ConversationPage | Promise<ConversationPage> {
+  page(order: SearchOrder, caller: AbortSignal): ConversationPage | Promise<ConversationPage> {
     const { client, before, limit, search, versionOf } = order;
     if (search === null) return this.#conversations.list(client, before, limit, versionOf);
-    return this.#searches(holderOf(client), () => this.#search(order, wordsOf(search)));
+    return this.#searches(holderOf(client), () => this.#search(order, wordsOf(search), caller));
   }
 
-  async #search(order: SearchOrder, words: readonly string[]): Promise<ConversationPage> {
+  async #search(order: SearchOrder, words: readonly string[], caller: AbortSignal): Promise<ConversationPage> {
     const { client, before, limit, versionOf } = order;
-    const work = new SearchWork(this.#clock, this.#yieldInOrder);
+    caller.throwIfAborted(); // it may have waited for an earlier search
+    const work = new SearchWork(this.#clock, this.#yieldInOrder, caller);
     const conversations: TitledConversation[] = [];
     let next = before;
     do {
@@ -77,7 +78,7 @@ export class ConversationSearch {
         if (conversations.length === limit || work.isEnough) return { conversations, next };
       }
       next = page.next;
-    } while (next !== null && !work.isEnough);
+    } while (next !== null && versionOf === null && !work.isEnough); // a list of versions has read enough
     return { conversations, next };
   }
 }
@@ -86,14 +87,16 @@ export class ConversationSearch {
 class SearchWork {
   readonly #clock: Clock;
   readonly #yieldInOrder: () => Promise<void>;
+  readonly #caller: AbortSignal;
   readonly #startedMs: number;
   #conversations = 0;
   #bytes = 0;
   #bytesInTurn = 0;
 
-  constructor(clock: Clock, yieldInOrder: () => Promise<void>) {
+  constructor(clock: Clock, yieldInOrder: () => Promise<void>, caller: AbortSignal) {
     this.#clock = clock;
     this.#yieldInOrder = yieldInOrder;
+    this.#caller = caller;
     this.#startedMs = clock.monotonicMs();
   }
 
@@ -106,13 +109,14 @@ class SearchWork {
     this.#conversations++;
   }
 
-  /** Counts the bytes of a slice. */
-  async countSlice(bytes: number): Promise<void> {
+  /** Counts the bytes of a slice, in which `words` words are searched. Rejects if the caller has disconnected. */
+  async countSlice(bytes: number, words: number): Promise<void> {
     this.#bytes += bytes;
-    this.#bytesInTurn += bytes;
+    this.#bytesInTurn += bytes * words;
     if (this.#bytesInTurn < bytesPerTurn) return;
     this.#bytesInTurn = 0;
     await this.#yieldInOrder();
+    this.#caller.throwIfAborted();
   }
 }
 
@@ -149,7 +153,7 @@ async function wordsIn(message: StoredText, words: readonly string[], work: Sear
   const found = new Set<string>();
   let excerpt = '';
   let tail = ''; // a word may begin in one slice and end in the next one
-  await work.countSlice(bytesPerMessage);
+  await work.countSlice(bytesPerMessage, words.length);
   for (let at = 0; at < message.length && found.size < words.length; ) {
     const { text, end } = pieceOf(message, at, sliceBytes);
     const slice = tail + text;
@@ -160,7 +164,7 @@ async function wordsIn(message: StoredText, words: readonly string[], work: Sear
     const [first] = here;
     if (first !== undefined && excerpt === '') excerpt = excerptOf(slice, first.from, first.from + first.word.length);
     tail = slice.slice(-overlap);
-    await work.countSlice(end - at);
+    await work.countSlice(end - at, places.length);
     at = end;
   }
   return { found, excerpt };

@@ -289,7 +289,7 @@ export class JobRunner {
     const { route } = choice;
     try {
       const { clock, traceJob } = this.#resources;
-      const trace = traceJob(request, route); // may throw, so no slot is held yet
+      const trace = traceJob(request, route);
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);

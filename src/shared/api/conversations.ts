@@ -103,14 +103,17 @@ export const cursorQuery = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the next_cursor of an earlier page')
   .meta({ description: 'The `next_cursor` of the previous page.' });
+/** Words of a search. Each is searched separately. */
+const maxWords = 20;
+
 export const searchQuery = z
   .string()
   .trim()
   .min(1, 'must not be empty')
   .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
+  .refine((text) => text.split(/\s+/).length <= maxWords, `must have at most ${maxWords} words`)
   .meta({
-    description:
-      'Only conversations whose title and messages together contain all of these words, in any order and regardless of case. A page searches for a second at most, so it may have fewer than `limit` entries, or none, although more pages follow.',
+    description: `Only conversations whose title and messages together contain all of these words (${maxWords} at most), in any order and regardless of case. A page ends after about a second, so it may have fewer than \`limit\` entries, or none, although more pages follow.`,
   });
 export const versionOfQuery = z
   .string()

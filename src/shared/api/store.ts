@@ -33,8 +33,8 @@ export const verifyRequest = z.strictObject({}).meta({ id: 'VerifyRequest' });
 export const storeReport = z
   .strictObject({
     kind: storeKind,
-    path: z.string().nullable(),
-    version: z.int().nullable().meta({ description: 'Path of the file; null for memory and Redis.' }),
+    path: z.string().nullable().meta({ description: 'Path of the file; null for memory and Redis.' }),
+    version: z.int().nullable(),
     bytes: count.meta({ description: 'Size of the file; 0 for memory and Redis.' }),
     faults: z.array(z.string()).meta({
       description: 'Faults: damage, files that other users can read, settings of Redis. Empty if there are none.',

@@ -280,7 +280,7 @@ export const primaryCalls = {
       search: z.string().nullable(),
       versionOf: z.string().nullable(),
     }),
-    answer: conversationPage,
+    item: conversationPage,
   },
   /** Reads the next part. The reader has its position; the primary stores none. */
   transcript: { request: transcriptOrder, answer: transcriptItem },

@@ -123,8 +123,10 @@ export function getConversations(primary: Primary): AsyncHandler {
     const before = cursor === undefined ? null : Number(cursor);
     const search = queryOf(req, 'search', searchQuery) ?? null;
     const versionOf = queryOf(req, 'version_of', versionOfQuery) ?? null;
-    const page = await primary.call('conversations', { client, before, limit, search, versionOf });
-    sendJson(res, listOf(page, requestId));
+    const order = { client, before, limit, search, versionOf };
+    using caller = untilGone(res);
+    for await (const page of primary.stream('conversations', order, caller.signal))
+      sendJson(res, listOf(page, requestId));
   };
 }
 

@@ -52,6 +52,7 @@ describe('The package for all architectures', () => {
     expect(files).toMatch(/^-rwxr-xr-x root\/root .* \.\/usr\/bin\/prompt-relay$/m);
     expect(files).toMatch(/^-rw------- root\/root .* \.\/etc\/prompt-relay\/environment$/m);
     expect(files).toContain(' ./usr/share/doc/prompt-relay/docs/operations.md\n'); // alerts link to this page
+    expect(files).toMatch(/\/features\/redis\/scripts\/\w[\w-]*\.lua$/m);
     const { stdout: unit } = await run('sh', [
       '-c',
       `dpkg-deb --fsys-tarfile ${file} | tar -xO ./lib/systemd/system/prompt-relay.service`,

@@ -92,7 +92,7 @@ export class KeptRun {
   async found(search: string): Promise<(readonly [title: string, place: FoundPlace | undefined])[]> {
     const searching = new ConversationSearch(this.#read, systemClock, async () => {});
     const order = { client: 'alice', before: null, limit: 10, search, versionOf: null };
-    const { conversations } = await searching.page(order);
+    const { conversations } = await searching.page(order, new AbortController().signal);
     return conversations.map(({ title, match }) => [title, match]);
   }
 

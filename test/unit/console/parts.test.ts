@@ -125,7 +125,8 @@ describe('An image', () => {
     ['an empty text', ' \n', 'is empty'],
     ['a program', '\u0000\u0001', 'is neither an image nor a PDF or a text'],
     ['a PDF', '%PDF-1.7 … /Encrypted startxref', null],
-    ['a PDF after other bytes', `${'x'.repeat(500)}%PDF-1.7 startxref`, null],
+    ['a PDF after other bytes', `${'\u0000'.repeat(500)}%PDF-1.7 startxref`, null],
+    ['a text about PDFs', 'if head.startswith("%PDF-"):', null],
     ['a cut PDF', '%PDF-1.7 …', 'is not a whole PDF: its end is missing'],
     ['an encrypted PDF', '%PDF-1.7 /Encrypt 5 0 R startxref', 'is encrypted: remove its password, or its protection'],
   ])('or another file is checked before it is sent: %s', async (_kind, content, fault) => {
@@ -173,5 +174,43 @@ describe('A pause of the page', () => {
     await expect(paused).rejects.toThrow('the user has left');
     await expect((await part).delay(clock, 100, leaving.signal)).rejects.toThrow('the user has left');
     expect(clock.pending).toBe(0);
+  });
+});
+
+describe('The form of a key', () => {
+  interface Rights {
+    optionsIn(entered: FormData, listed?: object): object;
+  }
+  const rights = consolePart<Rights>('keys/rights.mjs');
+  const listed = {
+    scopes: ['chat', 'ask'],
+    group: null,
+    tokens: '9/day',
+    cost: null,
+    rate: '6/60',
+    expires: '2030-01-01',
+  };
+
+  function formOf(fields: Readonly<Record<string, string>>, ...scopes: readonly string[]): FormData {
+    const form = new FormData();
+    for (const [name, text] of Object.entries(fields)) form.append(name, text);
+    for (const scope of scopes) form.append('scopes', scope);
+    return form;
+  }
+
+  it('changes only what the user has changed', async () => {
+    const { optionsIn } = await rights;
+    const fields = { group: '', tokens: '9/day', cost: '', rate: '7/60', expires: '' };
+    expect(optionsIn(formOf(fields, 'ask', 'chat'), listed)).toEqual({ rate: '7/60', expires: null });
+    expect(optionsIn(formOf({ ...fields, rate: '6/60', expires: '2030-01-01' }, 'ask'), listed)).toEqual({
+      scopes: ['ask'],
+    });
+  });
+
+  it('sets what is not empty for a new key', async () => {
+    const { optionsIn } = await rights;
+    const fields = { group: ' lab ', tokens: '', cost: '', rate: '', expires: '' };
+    expect(optionsIn(formOf(fields, 'ask', 'chat'))).toEqual({ group: 'lab', scopes: ['ask', 'chat'] });
+    expect(optionsIn(formOf({ expires: '2030-01-01' }))).toEqual({ expires: '2030-01-01' });
   });
 });

@@ -9,7 +9,7 @@ import { type AccountsSource, noAccounts, type PreparedAccounts } from '../accou
 import type { Adapter } from '../contract/adapter.js';
 import type { AdapterFamily, CliChoice } from '../contract/adapter-family.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
-import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
+import { type AtLeastOne, modelFor, mustBeOneOf, type NamedAdapter } from '../models.js';
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
 import { ModelNames } from '../route.js';
@@ -73,7 +73,7 @@ export async function chooseAdapters(
   const source = await accountsSource(config, env, clis, createFor);
   const ruleFaults = fallbackFaults(config, names, source?.first ?? noAccounts);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults];
-  if (faults.length > 0) throw new ConfigFault(faults);
+  if (faults.length > 0) throw new ConfigFault(faults, warnings);
   const shared = await sharedLoginWarnings(names.clis, env);
   const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
   const lineFaults = [
@@ -144,22 +144,29 @@ function otherProgram(path: string, families: readonly AdapterFamily[]): string[
   return [`${program} is run as claude${advice}.`];
 }
 
-/** Returns faults of configured models that no request could use, or of a required model that is missing. */
+/**
+ * Returns faults of configured models that no request could use, or of a required model that is missing. A single CLI may
+ * have more models than it lists, so only its default is checked, and only if the operator has named the CLI.
+ */
 function modelFaults(config: Config, names: ModelNames): string[] {
   const { fallback, fault } = names.choice;
   const { allowedModels } = config;
   const [{ name: first, adapter }] = names.clis;
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no default model`];
+  const isChosen = config.clis.length > 0 || config.cli !== 'auto';
+  const listed = isChosen ? adapter.models : null;
+  const unlisted = (name: string) =>
+    listed === null || listed.includes(name) ? null : `${mustBeOneOf} ${listed.join(', ')}`;
   const faultOf = (variable: string, name: string) => {
-    const wrong = fault?.(names.resolveConfigured(name)) ?? null;
+    const wrong = (fault ?? unlisted)(names.resolveConfigured(name));
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
   // The default may come from MODEL_API_ALLOWED_MODELS; its fault is then reported under that name only.
   const isAllowedOne = config.defaultModel === null && allowedModels.length > 0;
   return [
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
-    ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
+    ...(fault === undefined ? [] : allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name))),
   ];
 }
 

@@ -97,16 +97,20 @@ function describeLimits(open: Open): void {
       for (const viewer of viewers) viewer.leave();
     });
 
-    it('forks nothing while every conversation is in use', async () => {
+    it('forks and imports nothing while every conversation is in use', async () => {
       await using service = await open('answers', { MODEL_API_MAX_CONVERSATIONS: '1', MODEL_API_WORKERS: '1' });
       let id = (await service.post('/chat', { message: 'Hello' })).body.conversation_id;
-      await until(async () => {
-        const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
-        const fork = await service.post(`/chat/${id}/fork`, {});
-        await turn;
-        id = fork.body.conversation_id ?? id; // the fork was too early, and has evicted the other
-        return fork.body.error === 'concurrency_limited';
-      }, 'a fork that is refused');
+      const fork = () => service.post(`/chat/${id}/fork`, {});
+      const add = () => service.post('/chat/import', { messages: savedTurn });
+      for (const begin of [fork, add]) {
+        await until(async () => {
+          const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
+          const { body } = await begin();
+          await turn;
+          id = body.conversation_id ?? id; // it was too early, and has evicted the other
+          return body.error === 'concurrency_limited';
+        }, 'a refusal');
+      }
     });
 
     it('takes no jobs when it drains, says so, and exits when the last job has ended', async () => {
@@ -116,7 +120,12 @@ function describeLimits(open: Open): void {
       await untilJobs(service, 1, 0);
       service.process.kill('SIGTERM');
       await until(async () => (await service.get('/health')).status === 503, 'the drain');
-      for (const [path, body] of [['/ask', { prompt: 'Hello' }] as const, ['/chat', { message: 'Hello' }] as const]) {
+      const refused = [
+        ['/ask', { prompt: 'Hello' }],
+        ['/chat', { message: 'Hello' }],
+        ['/chat/import', { messages: savedTurn }],
+      ] as const;
+      for (const [path, body] of refused) {
         const { status, headers, body: error } = await service.post(path, body, alice);
         expect([status, error.error, headers.get('connection')]).toEqual([503, 'shutting_down', 'close']);
       }
@@ -131,6 +140,10 @@ function describeLimits(open: Open): void {
   });
 }
 
+const savedTurn = [
+  { role: 'user', content: 'Hello' },
+  { role: 'assistant', content: 'Hello' },
+];
 const ask = { path: '/ask', body: { prompt: 'Hello' } } as const;
 const chat = { path: '/chat', body: { message: 'Hello' } } as const;
 

@@ -115,15 +115,14 @@ describe('The list of models', () => {
 describe('The choice of a model', () => {
   async function choiceOf(env: Readonly<Record<string, string>>, models: readonly string[] | null) {
     const config = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
-    const { fault: _, ...choice } = modelChoice(config, { models } as Adapter);
-    return choice;
+    return modelChoice(config, { models } as Adapter);
   }
 
   it.each<[Readonly<Record<string, string>>, readonly string[] | null, ModelChoice]>([
     [{}, null, { fallback: null, allowed: null, label: null }],
     [{}, ['a', 'b'], { fallback: null, allowed: ['a', 'b'], label: 'a' }],
     [{ MODEL_API_DEFAULT_MODEL: 'c' }, null, { fallback: 'c', allowed: null, label: 'c' }],
-    [{ MODEL_API_DEFAULT_MODEL: 'c' }, ['a', 'b'], { fallback: 'c', allowed: ['a', 'b'], label: 'c' }],
+    [{ MODEL_API_DEFAULT_MODEL: 'c' }, ['a', 'b'], { fallback: 'c', allowed: ['a', 'b', 'c'], label: 'c' }],
     [{ MODEL_API_DEFAULT_MODEL: 'b' }, ['a', 'b'], { fallback: 'b', allowed: ['a', 'b'], label: 'b' }],
     [
       { MODEL_API_ALLOWED_MODELS: 'x,y' },

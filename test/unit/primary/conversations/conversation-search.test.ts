@@ -5,8 +5,11 @@ import { StoreHarness } from '../../../support/stores/conversations.js';
 /** Searches the conversations of a store. */
 function searchIn({ store }: StoreHarness, clock = new FakeClock(), yieldInOrder = async () => {}) {
   const searching = new ConversationSearch(store, clock, yieldInOrder);
-  return async (search: string | null, { client = 'alice', limit = 10, before = null as number | null } = {}) =>
-    searching.page({ client, before, limit, search, versionOf: null });
+  return async (
+    search: string | null,
+    { client = 'alice', limit = 10, before = null as number | null, versionOf = null as string | null } = {},
+    caller = new AbortController().signal,
+  ) => searching.page({ client, before, limit, search, versionOf }, caller);
 }
 
 /** Stores one conversation with these messages of its client; each has the answer `Hello`. Returns the ID. */
@@ -118,6 +121,50 @@ describe('A search in conversations', () => {
       before = next;
     }
     expect(pages).toEqual([0, 0, 1]);
+  });
+
+  it('gives other calls more turns if it has more words to search', async () => {
+    const harness = new StoreHarness({ maxBytes: 100_000_000, maxBytesEach: 8_000_000 });
+    talk(harness, 'hay', 'x'.repeat(1_000_000));
+    const turnsOf = async (search: string) => {
+      let turns = 0;
+      await searchIn(harness, harness.clock, async () => void turns++)(search);
+      return turns;
+    };
+    const [one, ten] = [await turnsOf('0'), await turnsOf('0 1 2 3 4 5 6 7 8 9')];
+    expect(ten).toBeGreaterThan(3 * one);
+  });
+
+  it('ends when its caller disconnects, also while it waits for an earlier one', async () => {
+    const harness = new StoreHarness({ maxBytes: 100_000_000, maxBytesEach: 8_000_000 });
+    talk(harness, 'hay', 'x'.repeat(1_000_000));
+    const [first, second] = [new AbortController(), new AbortController()];
+    let turns = 0;
+    const find = searchIn(harness, harness.clock, async () => {
+      turns++;
+      for (const controller of [first, second]) controller.abort(new Error('the client has disconnected'));
+    });
+    const searches = [first, second].map(({ signal }) => find('needle', {}, signal));
+    for (const search of searches) await expect(search).rejects.toThrow('the client has disconnected');
+    expect(turns).toBe(1);
+  });
+
+  it('reads one list of versions for a page', async () => {
+    const harness = new StoreHarness({ maxConversations: 10_000 });
+    const id = talk(harness, 'needle');
+    for (let count = 0; count < 2500; count++) talk(harness, 'hay');
+    let lists = 0;
+    const { store } = harness;
+    const counted = {
+      list: (...order: Parameters<typeof store.list>) => {
+        lists++;
+        return store.list(...order);
+      },
+      texts: (...of: Parameters<typeof store.texts>) => store.texts(...of),
+    };
+    const find = searchIn({ store: counted } as unknown as StoreHarness);
+    const first = await find('needle', { versionOf: id });
+    expect([first, lists]).toEqual([{ conversations: [], next: expect.any(Number) }, 1]);
   });
 
   it('makes the searches of one client one after the other, and those of two clients together', async () => {

@@ -30,7 +30,9 @@ async function serveMessages(read: (order: PieceOrder) => Promise<TranscriptItem
 
 /** Requests the list of conversations, of which the primary returns this page. */
 async function list(query: string, page: object | null, ...headers: string[]) {
-  const primary = new FakePrimary(page === null ? {} : { conversations: page });
+  const primary = new FakePrimary({}, async function* () {
+    yield page as never;
+  });
   const answer = await answerOf([getConversations(primary.asPrimary)], request(`GET /${query}`, headers));
   return { ...answer, calls: primary.calls };
 }

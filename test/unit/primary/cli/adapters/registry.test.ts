@@ -102,7 +102,6 @@ describe('Configured models of one CLI', () => {
 
   it.each<[Variables, string]>([
     [{ MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'gpt' }, 'DEFAULT_MODEL: gpt must be one of eliza, echo'],
-    [{ MODEL_API_CLI: 'demo', MODEL_API_ALLOWED_MODELS: 'echo,gpt' }, 'ALLOWED_MODELS: gpt must be one of eliza, echo'],
   ])('are configuration faults if its program lacks them: %j', async (models, fault) => {
     const chosen = choose(await configOf(models), nowhere);
     await expect(chosen).rejects.toMatchObject({ faults: [`MODEL_API_${fault}`] });
@@ -112,6 +111,8 @@ describe('Configured models of one CLI', () => {
     { MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'demo/echo', MODEL_API_ALLOWED_MODELS: 'demo/echo' },
     { MODEL_API_CLI: 'demo', MODEL_API_DEFAULT_MODEL: 'small', MODEL_API_MODEL_ALIASES: 'small=echo' },
     { MODEL_API_CLI: 'claude', MODEL_API_DEFAULT_MODEL: 'any' },
+    { MODEL_API_CLI: 'demo', MODEL_API_ALLOWED_MODELS: 'gpt,echo' },
+    { MODEL_API_DEFAULT_MODEL: 'sonnet' },
     { ...program, MODEL_API_DEFAULT_MODEL: 'gpt' },
   ])('are accepted if it has them, or may have them: %j', async (models) => {
     expect((await choose(await configOf(models), nowhere)).names.clis).toHaveLength(1);
