@@ -320,20 +320,15 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
     if (element.current === null) return;
     let isAtEnd = true;
     let height = 0; // of the document, at its last change of size
-    let position = 0; // before another page was shown
     const isHidden = () => element.current?.offsetParent === null; // the scroll position belongs to another page
     const follow = () => {
       if (isHidden()) return;
-      position = scrollY;
       // The document may have grown since the page was scrolled to its end.
       isAtEnd = innerHeight + scrollY >= height - nearPx;
       setAtEnd(isAtEnd);
     };
-    let wasHidden = false;
     const growth = new ResizeObserver(() => {
       if (isAtEnd && hasTurns.current && !stays.current && !isHidden()) toEnd();
-      else if (wasHidden && !isHidden()) scrollTo(0, position);
-      wasHidden = isHidden();
       height = document.documentElement.scrollHeight;
       follow();
     });
