@@ -252,7 +252,13 @@ class ResponseReader {
     }
     const { endedAt } = await this.#primary.call('job', { id: this.#job.id, client: this.#client });
     const remainder = stream.endOutput(endedAt);
-    return storedBody(this.#primary, this.#job, this.#client, (answer) => remainder + stream.end(answer));
+    const { id: requestId } = this.#job; // the id of the response, in all of its events
+    return storedBody(
+      this.#primary,
+      this.#job,
+      this.#client,
+      (answer) => remainder + stream.end({ ...answer, requestId }),
+    );
   }
 }
 
