@@ -53,6 +53,7 @@ export const unusedNames: Expected = {
   'src/features/file/adapter-module.ts createFromFile': isByName,
   'src/features/mcp/door.ts door': isByName,
   'src/features/ollama/door.ts door': isByName,
+  'src/features/openai/door.ts door': isByName,
   'test/support/basics/environment.ts @jest/environment': isOfJest,
   'test/support/basics/environment.ts jest-environment-node': isOfJest,
   'test/support/documents/openapi.ts openApiJson': isOfProcess,
