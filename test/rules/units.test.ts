@@ -17,6 +17,21 @@ describe('The files that the installation creates', () => {
 });
 
 describe('The systemd units', () => {
+  it('have no command with the path of the program that the notes about another path leave out', () => {
+    const unit = readFileSync(join(folder, 'prompt-relay.service'), 'utf8');
+    const commands = [...unit.matchAll(/^(Exec\w+=)\S* \/usr\/local\/lib\/node_modules\//gm)].map(
+      ([, name]) => name ?? '',
+    );
+    expect(commands).toEqual(['ExecStart=', 'ExecReload=']);
+    const note = (path: string, pattern: RegExp) => pattern.exec(readFileSync(join(root, path), 'utf8'))?.[0] ?? '';
+    const notes = [
+      note('CHANGELOG.md', /^- The units start the program .*$/m),
+      note('docs/systemd.md', /^For a program in another folder, .*$/m),
+      note('deploy/systemd/prompt-relay.service', /^# If the program is elsewhere, .*$/m),
+    ];
+    for (const name of commands) for (const text of notes) expect(text).toContain(name);
+  });
+
   it.each(units)('link to the documentation page at the default address of the service: %s', (name) => {
     const [, address] = /^Documentation=(.*)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? [];
     const [host, port] = [variables.MODEL_API_HOST[2], variables.MODEL_API_PORT[2]];
