@@ -51,6 +51,17 @@ describe('The default model CLI', () => {
     expect(await defaultFor({}, '/nowhere')).toEqual(['demo', [warning]]);
   });
 
+  it('is the demo with its own models if the configured ones are those of the missing claude', async () => {
+    const env = {
+      ...{ MODEL_API_DEFAULT_MODEL: 'sonnet', MODEL_API_ALLOWED_MODELS: 'sonnet,opus' },
+      ...{ MODEL_API_MODEL_ALIASES: 'small=haiku', MODEL_API_FALLBACKS: 'opus>sonnet' },
+    };
+    const { names, warnings } = await choose(await configOf(env), nowhere);
+    expect([names.clis[0].name, warnings]).toEqual(['demo', [expect.stringContaining('the demo model answers')]]);
+    const { fallback, allowed } = names.choice;
+    expect([fallback, allowed]).toEqual([null, ['eliza', 'echo']]);
+  });
+
   it('is claude in any case if no feature has a stand-in, with a warning if it is not on PATH', async () => {
     expect(await defaultFor({}, folder.path, [])).toEqual(['claude', []]);
     const warning = 'no claude on PATH: install claude, or set MODEL_API_CLI.';
@@ -105,6 +116,12 @@ describe('Configured models of one CLI', () => {
   ])('are configuration faults if its program lacks them: %j', async (models, fault) => {
     const chosen = choose(await configOf(models), nowhere);
     await expect(chosen).rejects.toMatchObject({ faults: [`MODEL_API_${fault}`] });
+  });
+
+  it('are reported with the warnings about the choice of the program', async () => {
+    const env = { MODEL_API_CLI_COMMAND: '/opt/ollama run', MODEL_API_MODEL_ALIASES: 'a=b,b=c' };
+    const warnings = [expect.stringContaining('ollama is run as claude')];
+    await expect(choose(await configOf(env), nowhere)).rejects.toMatchObject({ warnings });
   });
 
   it.each<Variables>([
