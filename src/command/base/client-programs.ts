@@ -287,7 +287,8 @@ function removeFromContinue(text: string, copy: string, url: string): string {
   const { begin, end } = findContinueItem(lines, url) ?? { begin: 0, end: 0 };
   const remaining = lines.toSpliced(begin, end - begin);
   const list = remaining.findIndex((line) => /^models\s*:/.test(line));
-  const isEmptied = !/^\s*-/.test(remaining[list + 1] ?? '') && !/^models\s*:/m.test(copy);
+  const next = remaining.slice(list + 1).find((line) => !/^\s*(#|$)/.test(line)) ?? '';
+  const isEmptied = !/^\s*-/.test(next) && !/^models\s*:/m.test(copy);
   const keptLines = isEmptied ? remaining.filter((_, index) => index !== list) : remaining;
   const isOnlyHead = copy === '' && keptLines.every((line) => line.trim() === '' || continueHead.includes(line));
   return isOnlyHead ? '' : copyIfEqual(keptLines.join('\n'), copy);

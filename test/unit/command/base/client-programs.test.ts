@@ -80,6 +80,15 @@ describe('The removal of the service', () => {
     if (kind === 'yml' || kind === 'yaml') expect(rest).toBe(`${before}# later\n`);
   });
 
+  it('keeps a model that the user has added to the new list of Continue, also below a comment or an empty line', () => {
+    for (const own of ['  # mine\n  - name: gpt\n', '\n\n  - name: gpt\n']) {
+      const rest = cn.removeService(`${cn.addService('', target)}${own}`, '', url);
+      expect(rest).toMatch(/^models:\n\s*(# mine\n {2})?- name: gpt\n$/m);
+    }
+    const rest = cn.removeService(`${cn.addService('a: b\n', target)}# end\n`, 'a: b\n', url);
+    expect(rest).toBe('a: b\n# end\n');
+  });
+
   it('brings back the values that the service has replaced', () => {
     const old = { env: { ANTHROPIC_MODEL: 'old' }, b: 1 };
     const text = claude.addService(JSON.stringify(old), target).replace('"b": 1', '"b": 2');
