@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { maxNewsWords } from '../../../tools/changelog.js';
-import { maintainerOf } from '../../../tools/owner.js';
+import { maintainerOf, ownerFaults } from '../../../tools/owner.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { root } from '../../support/documents/sources.js';
 
@@ -143,5 +143,26 @@ describe('npm run release', () => {
 
 it('The Debian package names the author as its maintainer', () => {
   expect(maintainerOf(owner)).toBe('Ada Lovelace <ada@example.org>');
-  expect(maintainerOf({ author: '' })).toMatch(/^The prompt-relay authors <\S+>$/);
+  for (const author of ['', 'Ada', { name: 'Ada' }, 1, undefined])
+    expect(maintainerOf({ author, bugs: 1 })).toMatch(/^The prompt-relay authors <\S+>$/);
+});
+
+it.each([
+  [
+    'objects',
+    { author: { name: 'Ada Lovelace', email: 'ada@example.org' }, bugs: owner.bugs, repository: owner.repository },
+  ],
+  ['texts', { author: `${owner.author} (https://example.org)`, bugs: owner.bugs.url, repository: 'github:ada/relay' }],
+  ['short texts', { author: owner.author, bugs: owner.bugs.url, repository: 'ada/relay' }],
+])('The owner may have any form that npm permits: %s', (_, manifest) => {
+  expect([ownerFaults(manifest), maintainerOf(manifest)]).toEqual([[], owner.author]);
+});
+
+it('The owner is missing if the fields are unusable', () => {
+  for (const manifest of [
+    {},
+    { author: 'Ada', bugs: { email: 'a@b' }, repository: 'here' },
+    { author: 1, bugs: 1, repository: 1 },
+  ])
+    expect(ownerFaults(manifest)).toHaveLength(3);
 });
