@@ -13,6 +13,21 @@ export interface ForeignSettings {
   readonly notes: readonly string[];
   /** Cgroups of a unit; null if unknown. */
   readonly cgroups: UnitCgroups | null;
+  /** Whether the service gets a credential that this command could not read. */
+  readonly lacksCredential: boolean;
+}
+
+/**
+ * Returns the warnings of a failed check whose faults may all come from a credential that the command could not read.
+ * Throws the faults otherwise.
+ */
+export function faultsAsWarnings(error: unknown, settings: ForeignSettings | null): readonly string[] {
+  if (!(error instanceof ConfigFault) || settings?.lacksCredential !== true) throw error;
+  const isAboutCredential = (fault: string) => /key|token|credential/i.test(fault);
+  const faults = error.faults.filter((fault) => !isAboutCredential(fault));
+  const warnings = [...error.faults.filter(isAboutCredential), ...error.warnings];
+  if (faults.length > 0) throw new ConfigFault(faults, warnings);
+  return warnings;
 }
 
 /**
@@ -72,15 +87,14 @@ export interface UnitHost {
    * Switches this process to a user for good. Returns the variables that systemd sets for the user. Throws a
    * CommandError.
    */
-  become(user: string, group: string): Promise<Environment>;
+  become(user: string, group: string, otherGroups: readonly string[]): Promise<Environment>;
 }
 
 const properties =
-  'LoadState,User,Group,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment,' +
+  'LoadState,User,Group,SupplementaryGroups,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment,' +
   'Delegate,DelegateControllers,ProtectControlGroups';
 /** PATH that systemd sets by default. */
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const credentialsFolder = '/run/credentials/checked-unit';
 
 /**
  * Determines the settings that systemd starts a unit with. Throws a ConfigFault, or a CommandError if something is
@@ -94,17 +108,19 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
   const wordsOf = (property: string) => valuesOf(property).flatMap(wordsIn);
   if (valuesOf('LoadState')[0] !== 'loaded')
     throw new CommandError(exitCodes.usage, `check: systemd has no unit ${unit}`);
+  const credentialsFolder = `/run/credentials/${unit}`; // also the value of %d in the properties of the unit
   const reading = new UnitFiles(host);
   const fromFiles: Environment[] = [];
   for (const value of valuesOf('EnvironmentFiles')) fromFiles.push(await reading.envFile(value));
-  for (const [id, path] of credentialsIn(await host.systemctl('cat', '--', unit), reading.notes))
-    await reading.credential(id, path);
+  const credentials = credentialsIn(await host.systemctl('cat', '--', unit));
+  for (const [id, path] of credentials.paths) await reading.credential(id, path, `${credentialsFolder}/${id}`);
+  reading.notes.push(...credentials.notes);
   const passed = wordsOf('PassEnvironment');
   if (passed.length > 0)
     reading.notes.push(`PassEnvironment=${passed.join(' ')}: this command does not know the values`);
   reading.check(unit);
   const [[user = ''], [group = '']] = [valuesOf('User'), valuesOf('Group')];
-  const userVariables = user === '' ? {} : await host.become(user, group);
+  const userVariables = user === '' ? {} : await host.become(user, group, wordsOf('SupplementaryGroups'));
   const { files, notes } = reading;
   const credentialVariables = files.size === 0 ? {} : { CREDENTIALS_DIRECTORY: credentialsFolder };
   const assigned = Object.fromEntries(wordsOf('Environment').map((word) => word.split(/=([\s\S]*)/, 2)));
@@ -117,7 +133,7 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
     if (value === undefined || value === env[unset]) delete env[unset];
   }
   const cgroups = cgroupsOf((property) => valuesOf(property)[0] ?? '');
-  return { env, keepsOwn: false, files, notes, cgroups };
+  return { env, keepsOwn: false, files, notes, cgroups, lacksCredential: credentials.notes.length > 0 };
 }
 
 /** Returns the cgroups that the service will have; null if systemd does not report them. */
@@ -150,9 +166,10 @@ class UnitFiles {
     return env;
   }
 
-  async credential(id: string, path: string): Promise<void> {
+  /** Reads a credential. The service finds it at `target`. */
+  async credential(id: string, path: string, target: string): Promise<void> {
     const text = await this.#read(path, false, `LoadCredential=${id}`);
-    if (text !== null) this.files.set(`${credentialsFolder}/${id}`, text);
+    if (text !== null) this.files.set(target, text);
   }
 
   async #read(path: string, mayMiss: boolean, what: string): Promise<string | null> {
@@ -175,16 +192,20 @@ class UnitFiles {
   }
 }
 
-/** Parses credentials in the output of `systemctl cat`. In the output of `systemctl show`, they are unprintable. */
-function credentialsIn(text: string, notes: string[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+/**
+ * Parses credentials in the output of `systemctl cat`: the paths of those that this command can read, and a note about
+ * each other one. In the output of `systemctl show`, they are unprintable.
+ */
+function credentialsIn(text: string) {
+  const paths = new Map<string, string>();
+  const notes: string[] = [];
   for (const [, kind = '', value = ''] of text.matchAll(/^((?:Load|Set)Credential(?:Encrypted)?)=(.*)$/gm)) {
     const [id = '', path = ''] = value.split(/:(.*)/, 2);
-    if (value === '') found.clear();
-    else if (kind === 'LoadCredential' && /^\/[^%]*$/.test(path)) found.set(id, path);
+    if (value === '') paths.clear();
+    else if (kind === 'LoadCredential' && /^\/[^%]*$/.test(path)) paths.set(id, path);
     else notes.push(`${kind}=${id}: not read, because only systemd can do so`);
   }
-  return found;
+  return { paths, notes };
 }
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '\x07', b: '\b', f: '\f', v: '\v' };

@@ -11,7 +11,13 @@ import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
-import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
+import {
+  type ForeignSettings,
+  faultsAsWarnings,
+  readEnvFile,
+  settingsOfUnit,
+  type UnitHost,
+} from '../base/unit-environment.js';
 import { cliKinds, cliSchema, cliSummary } from './model-clis.js';
 
 const settingFlags = {
@@ -124,7 +130,10 @@ export const check: Command = {
       const other = await otherSettings(args);
       for (const note of other?.notes ?? []) showWarning(note, terminal);
       const { inspectSetup, inspectSettings } = await import('../../primary/main.js');
-      if (args.has('settings')) return await showSettings(await inspectSettings(settings, other), args, terminal);
+      if (args.has('settings')) {
+        const warnings = inspectSettings(settings, other).catch((error: unknown) => faultsAsWarnings(error, other));
+        return await showSettings(await warnings, args, terminal);
+      }
       return await show(await inspectSetup(settings, args.has('ask'), other), args.has('json'), terminal);
     } catch (error) {
       if (!(error instanceof ConfigFault)) throw error;
@@ -160,7 +169,7 @@ async function otherSettings(args: CommandArguments): Promise<ForeignSettings | 
   const files = await Promise.all(paths.map(readSettings));
   const env = Object.assign({}, ...files.map((file) => file.env)) as Environment; // a later file has precedence
   const notes = files.flatMap((file) => file.notes);
-  return { env, keepsOwn: true, files: new Map(), notes, cgroups: null };
+  return { env, keepsOwn: true, files: new Map(), notes, cgroups: null, lacksCredential: false };
 }
 
 async function readSettings(path: string): Promise<Pick<ForeignSettings, 'env' | 'notes'>> {
@@ -181,13 +190,14 @@ const systemHost: UnitHost = {
     });
     return stdout;
   },
-  become: async (user, group) => {
+  become: async (user, group, otherGroups) => {
     const me = userInfo();
     if (me.username !== user && me.uid !== 0)
       throw new CommandError(exitCodes.notAllowed, `check: the unit runs as ${user}: run this as root or as ${user}`);
     if (me.username !== user) {
       const [first = 0, ...others] = (await run('id', ['--groups', user])).stdout.trim().split(' ').map(Number);
-      process.setgroups?.([first, ...others]);
+      const named = otherGroups.map((name) => (/^\d+$/.test(name) ? Number(name) : name));
+      process.setgroups?.([first, ...others, ...named]);
       process.setgid?.(group === '' ? first : group);
       process.setuid?.(user);
     }

@@ -1,4 +1,10 @@
-import { readEnvFile, settingsOfUnit, type UnitHost } from '../../../../src/command/base/unit-environment.js';
+import {
+  faultsAsWarnings,
+  readEnvFile,
+  settingsOfUnit,
+  type UnitHost,
+} from '../../../../src/command/base/unit-environment.js';
+import { ConfigFault } from '../../../../src/shared/config/config.js';
 
 describe('An EnvironmentFile', () => {
   it.each([
@@ -41,6 +47,7 @@ const shown = [
   'Environment=NODE_ENV=production "A=d e\\"f\\\\g \\$H" B=unit "T=tab\\there\\001" GONE=1 STAYS=1',
   ...['EnvironmentFiles=/etc/one (ignore_errors=no)', 'EnvironmentFiles=/etc/missing (ignore_errors=yes)'],
   ...['UnsetEnvironment=GONE STAYS=2', 'User=relay', 'Group=', 'LoadState=loaded'],
+  'SupplementaryGroups=adm 44',
 ];
 const unitText = '# /etc/x\n[Service]\nLoadCredential=old:/etc/old\nLoadCredential=\nLoadCredential=api_key:/etc/key\n';
 
@@ -64,8 +71,8 @@ function hostWith({ lines = shown, text = unitText, files = {} }: Tried = {}) {
       const code = all[path] === '' ? 'EACCES' : 'ENOENT';
       throw Object.assign(new Error(`${code}: ${path}`), { code });
     },
-    become: async (user, group) => {
-      calls.push(['become', user, group]);
+    become: async (user, group, otherGroups) => {
+      calls.push(['become', user, group, ...otherGroups]);
       return { HOME: '/home/relay', USER: user };
     },
   };
@@ -75,23 +82,23 @@ function hostWith({ lines = shown, text = unitText, files = {} }: Tried = {}) {
 describe('The settings of a unit', () => {
   it('are those with which systemd starts it', async () => {
     const { host, calls } = hostWith();
-    const { env, keepsOwn, files, notes } = await settingsOfUnit('relay', host);
-    expect(keepsOwn).toBe(false);
+    const { env, keepsOwn, files, notes, lacksCredential } = await settingsOfUnit('relay', host);
+    expect([keepsOwn, lacksCredential]).toEqual([false, false]);
     expect(env).toEqual({
       PATH: expect.stringContaining('/usr/bin'),
       HOME: '/home/relay',
       USER: 'relay',
-      CREDENTIALS_DIRECTORY: '/run/credentials/checked-unit',
+      CREDENTIALS_DIRECTORY: '/run/credentials/relay.service',
       NODE_ENV: 'production',
       A: 'd e"f\\g $H',
       B: 'file',
       T: 'tab\there\u0001',
       STAYS: '1',
     });
-    expect([...files]).toEqual([['/run/credentials/checked-unit/api_key', 'ada secret']]);
+    expect([...files]).toEqual([['/run/credentials/relay.service/api_key', 'ada secret']]);
     expect(notes).toEqual(['/etc/one: line 2: systemd ignores it, because it is not NAME=value']);
-    expect(calls.map((words) => words.at(-1))).toEqual(['relay.service', 'relay.service', '']);
-    expect(calls.at(-1)).toEqual(['become', 'relay', '']);
+    expect(calls.map((words) => words.at(-1))).toEqual(['relay.service', 'relay.service', '44']);
+    expect(calls.at(-1)).toEqual(['become', 'relay', '', 'adm', '44']);
   });
 
   it.each([
@@ -127,13 +134,28 @@ describe('The settings of a unit', () => {
     const text =
       '[Service]\nSetCredential=api_key:x\nLoadCredentialEncrypted=oauth_token:/etc/e\nLoadCredential=plain\n';
     const lines = [...shown.filter((line) => !line.startsWith('Env')), 'PassEnvironment=LANG'];
-    const { notes, files } = await settingsOfUnit('relay', hostWith({ text, lines }).host);
-    expect(files.size).toBe(0);
+    const { notes, files, lacksCredential } = await settingsOfUnit('relay', hostWith({ text, lines }).host);
+    expect([files.size, lacksCredential]).toEqual([0, true]);
     const unread = ['SetCredential=api_key', 'LoadCredentialEncrypted=oauth_token', 'LoadCredential=plain'];
     expect(notes).toEqual([
       ...unread.map((name) => `${name}: not read, because only systemd can do so`),
       'PassEnvironment=LANG: this command does not know the values',
     ]);
+  });
+
+  it('have no faults that may come from a credential that only systemd can read', async () => {
+    const text = '[Service]\nSetCredential=api_key:x\n';
+    const settings = await settingsOfUnit('relay', hostWith({ text }).host);
+    const about = [
+      'MODEL_API_HOST: set MODEL_API_KEY',
+      'MODEL_API_ACCOUNTS_FILE: /run/credentials/relay.service/a: EACCES',
+    ];
+    expect(faultsAsWarnings(new ConfigFault(about, ['mistyped']), settings)).toEqual([...about, 'mistyped']);
+    const both = new ConfigFault([...about, 'MODEL_API_PORT: must be a number'], ['mistyped']);
+    const remaining = { faults: ['MODEL_API_PORT: must be a number'], warnings: [...about, 'mistyped'] };
+    expect(() => faultsAsWarnings(both, settings)).toThrow(expect.objectContaining(remaining));
+    const known = await settingsOfUnit('relay', hostWith().host);
+    for (const each of [known, null]) expect(() => faultsAsWarnings(both, each)).toThrow(both);
   });
 
   it('require an existing unit', async () => {
