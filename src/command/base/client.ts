@@ -99,10 +99,15 @@ export class Client {
     return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal }, schema);
   }
 
+  /** Sends a GET request with the timeout of `getOptional`. */
+  getQuickly<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
+    return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.optional, signal }, schema);
+  }
+
   /** Reads a response that the command can do without; null if the service refuses, fails or is slow. */
   async getOptional<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
     try {
-      return await this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.optional, signal }, schema);
+      return await this.getQuickly(path, schema, signal);
     } catch (error) {
       if (error instanceof CommandError) return null;
       throw error;

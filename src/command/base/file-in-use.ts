@@ -54,10 +54,12 @@ async function answerOf(
   path: string,
   clock: Clock,
 ): Promise<string> {
-  const modifiedAt = Number((await stat(path, { bigint: true })).mtimeMs);
+  const modifiedAt = Number((await stat(path, { bigint: true })).ctimeMs);
   const untilMs = Math.min(modifiedAt, clock.now()) + limitMs;
   for (;;) {
-    const { files = [] } = await client.getState('/health', healthBody);
+    const { files } = await client.getQuickly('/health', healthBody);
+    if (files === undefined)
+      return `Whether the service at ${client.url} uses this file is unknown: it is of an older version. Start it again.`;
     const file = files.find((each) => each.name === name);
     const service = `The service at ${client.url}`;
     if (file === undefined)

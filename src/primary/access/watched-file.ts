@@ -120,14 +120,17 @@ export class WatchedFile {
 interface Looks {
   /** Metadata that change with the content of the files, or the codes of errors. */
   readonly text: string;
-  /** Last change of the first file in milliseconds since the epoch; null without this file. */
+  /**
+   * Last change of the first file in milliseconds since the epoch; null without this file. A copy of the file has another
+   * one, even if it keeps the time of the text.
+   */
   readonly modifiedAt: number | null;
 }
 
 async function looksOf(path: string): Promise<Looks> {
   try {
-    const { dev, ino, size, mtimeMs, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-    return { text: [dev, ino, size, mtimeNs, ctimeNs].join(' '), modifiedAt: Number(mtimeMs) };
+    const { dev, ino, size, mtimeNs, ctimeMs, ctimeNs } = await stat(path, { bigint: true });
+    return { text: [dev, ino, size, mtimeNs, ctimeNs].join(' '), modifiedAt: Number(ctimeMs) };
   } catch (error) {
     return { text: (error as NodeJS.ErrnoException).code ?? 'unknown', modifiedAt: null };
   }

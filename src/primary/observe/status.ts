@@ -72,7 +72,7 @@ export class Status {
       strict_mode: config.strictHealth,
       readiness: { model_cli: first, ...(others.length > 0 && { model_clis: [first, ...others] }) },
       store: { kind: store.kind, up: store.isUp },
-      ...(files.length > 0 && { files }),
+      files,
       observability: this.#observability(withPids),
     };
   }

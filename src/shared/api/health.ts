@@ -85,7 +85,8 @@ export const fileBody = z
   .strictObject({
     name: z.enum(['keys_file', 'made_keys', 'accounts_file']),
     modified_at: time.nullable().meta({
-      description: 'Last change of the text that the service uses; null if the file has not been read.',
+      description:
+        'Last change of the file when the service read the text that it uses (ctime, which a copy does not keep); null if the file has not been read.',
     }),
     faults: count.meta({ description: 'Number of faults. What they are about is refused.' }),
   })

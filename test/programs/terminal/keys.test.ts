@@ -383,7 +383,8 @@ it('The last line of an edit and of a check says whether the running service use
   expect(health.body.files).toEqual([expect.objectContaining({ name: 'keys_file', faults: 1 })]);
   const other = join(folder.path, 'other');
   await writeFile(other, `eve:sha256:${digestOf('eve')}\n`);
-  await utimes(other, 1, 1);
+  const { atime, mtime } = await stat(path);
+  await utimes(other, atime, mtime); // as with "cp -p"
   const isOther = `${subject} does not use this file: it has another MODEL_API_KEYS_FILE, or cannot read it`;
   expect(await lastLine(['check', other], env)).toEqual([0, expect.stringContaining(isOther)]);
   await using without = await startService();
