@@ -1,5 +1,5 @@
-import { mkdir, readFile, realpath, stat, unlink, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { chmod, mkdir, readdir, readFile, realpath, stat, unlink, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { modelList } from '../../shared/api/models.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { alignColumns } from '../../shared/text/format.js';
@@ -39,7 +39,7 @@ export const setup: Command = {
   words: names,
   notes: [
     `The programs are ${names.join(', ')}. The command adds the service to the settings of the program, and keeps a copy of the old file. It asks first. For ${[...handPrograms.keys()].join(', ')}, it prints what to do. Without --model, the program uses the default model of the service. The key comes from --key, MODEL_API_KEY or "prompt-relay login".`,
-    'Except for codex, the settings contain your API key: then only you can read the file and its copy. --undo removes the entries of the command alone, and restores the values that they have replaced.',
+    'Except for codex, the settings contain your API key: then only you can read the file and its copy. --undo removes the entries of the command alone, restores the values that they have replaced, and removes copies that contain the entries.',
   ],
   examples: [
     'prompt-relay setup claude-code',
@@ -115,14 +115,19 @@ function change(
     const after = program.addService(before, target);
     const keepsSecret = program.hasKey && target.key !== null;
     const ownMode = keepsSecret ? mode & ownerMode : mode;
-    if (after === before && mode === ownMode)
+    const copies = await copiesOf(file);
+    const open = program.hasKey ? await openCopies(copies) : []; // an older version made them
+    if (after === before && mode === ownMode && open.length === 0)
       return void (await terminal.writeLine(`${path} already has these settings.`));
     if (!isSure) await ask(path, before === '' ? 'Create' : 'Change', terminal);
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    const copy = before === '' || after === before ? null : await keepCopy(file);
+    for (const copy of open) await chmod(copy, 0o600);
+    // An empty copy of a missing file prevents an undo from reading an older one.
+    const keepsCopy = after !== before && (before !== '' || copies.length > 0);
+    const copy = keepsCopy ? await keepCopy(file, before, copies) : null;
     await writeUserFile(file, after, ownMode);
     await terminal.writeLine(`The settings are in ${path}.`);
-    if (copy !== null) terminal.message(`A copy of the old file is in ${copy}.`);
+    if (copy !== null && before !== '') terminal.message(`A copy of the old file is in ${copy}.`);
     if (mode !== ownMode) terminal.message('Now only you can read the file, because it contains your API key.');
   });
 }
@@ -135,13 +140,24 @@ async function undo(program: ClientProgram, args: CommandArguments, context: Com
     const { file, text, mode } = await readSettings(path);
     if (!program.usesService(text, url))
       throw new CommandError(exitCodes.config, `setup: ${path} does not name ${url}: --url names another service`);
-    const remaining = program.removeService(text, await copyBefore(file, program, url), url);
+    const paths = await copiesOf(file);
+    const copies = await Promise.all(paths.map(async (each) => ({ path: each, text: await readFile(each, 'utf8') })));
+    const before = copies.findLast((copy) => !program.usesService(copy.text, url))?.text ?? '';
+    const remaining = program.removeService(text, before, url);
+    if (args.has('print')) {
+      await terminal.write(remaining);
+      return terminal.message(remaining === '' ? `Nothing of ${path} would remain.` : `This would remain in ${path}.`);
+    }
     if (!args.has('yes')) await ask(path, remaining === '' ? 'Remove' : 'Change', terminal);
     if (remaining === '') await unlink(file);
     else await writeUserFile(file, remaining, mode);
     await terminal.writeLine(
-      remaining === '' ? `${path} contained nothing else and was removed.` : `${path} no longer has the service.`,
+      remaining === '' ? `${path} contained nothing else and was removed.` : `${path} no longer names ${url}.`,
     );
+    for (const copy of copies.filter((each) => program.usesService(each.text, url))) {
+      await unlink(copy.path);
+      terminal.message(`${copy.path} also named it and was removed.`);
+    }
   });
   return exitCodes.ok;
 }
@@ -215,32 +231,28 @@ async function ask(path: string, verb: 'Create' | 'Change' | 'Remove', terminal:
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError(exitCodes.interrupted, 'setup: nothing was changed');
 }
 
-function copyPath(file: string, number: number): string {
-  return `${file}.before-relay-${number}`;
+/** Resolves with the paths of the copies beside the file, the oldest first. */
+async function copiesOf(file: string): Promise<string[]> {
+  const prefix = `${basename(file)}.before-relay-`;
+  const names = await readdir(dirname(file)).catch(ifMissing<string[]>([]));
+  const found = names.filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)));
+  return found.map((name) => join(dirname(file), name)).sort((a, b) => copyNumber(a) - copyNumber(b));
 }
 
-/** Copies the file beside itself under the first free name. Only its owner can read the copy. Resolves with its path. */
-async function keepCopy(file: string): Promise<string> {
-  const content = await readFile(file);
-  for (let number = 1; ; number++) {
-    const copy = copyPath(file, number);
-    const isCopied = await writeFile(copy, content, { flag: 'wx', mode: 0o600 }).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EEXIST') return false;
-        throw error;
-      },
-    );
-    if (isCopied) return copy;
-  }
+function copyNumber(path: string): number {
+  return Number(path.split('-').at(-1));
 }
 
-/** Returns the text of the newest copy without the service; empty if no copy exists. */
-async function copyBefore(file: string, program: ClientProgram, url: string): Promise<string> {
-  let found = '';
-  for (let number = 1; ; number++) {
-    const text = await readFile(copyPath(file, number), 'utf8').catch(ifMissing(null));
-    if (text === null) return found;
-    if (!program.usesService(text, url)) found = text;
-  }
+/** Writes the old text beside the file, after the older copies. Only its owner can read it. Resolves with its path. */
+async function keepCopy(file: string, text: string, copies: readonly string[]): Promise<string> {
+  const last = copies.at(-1);
+  const copy = `${file}.before-relay-${last === undefined ? 1 : copyNumber(last) + 1}`;
+  await writeFile(copy, text, { flag: 'wx', mode: 0o600 });
+  return copy;
+}
+
+/** Returns the copies that other users can read. */
+async function openCopies(copies: readonly string[]): Promise<string[]> {
+  const modes = await Promise.all(copies.map(async (path) => ({ path, mode: (await stat(path)).mode })));
+  return modes.filter(({ mode }) => (mode & 0o077) !== 0).map(({ path }) => path);
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { chmod, chown, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { envFor, runCommand } from '../../support/clients/command.js';
 import { Screen } from '../../support/clients/screen.js';
@@ -110,10 +110,56 @@ describe('setup', () => {
       await writeFile(path, text);
       for (const model of ['eliza', 'echo']) await setup(name, '--yes', '--model', model);
       expect(await readFile(path, 'utf8')).toContain(service.url);
-      expect(await undo()).toMatchObject({ code: 0, stdout: `${path} no longer has the service.\n` });
+      expect(await undo()).toMatchObject({ code: 0, stdout: `${path} no longer names ${service.url}.\n` });
       expect(await readFile(path, 'utf8')).toBe(text);
     },
   );
+
+  it('restores nothing of a file that existed before the present one', async () => {
+    const path = join(folder.path, '.aider.conf.yml');
+    await writeFile(path, 'openai-api-key: sk-old\n');
+    for (const words of [[], ['--undo']]) expect((await setup('aider', '--yes', ...words)).code).toBe(0);
+    expect(await readFile(path, 'utf8')).toBe('openai-api-key: sk-old\n');
+    await rm(path);
+    for (const words of [[], ['--undo']]) expect((await setup('aider', '--yes', ...words)).code).toBe(0);
+    await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('prints what would remain, and changes nothing, with --undo --print', async () => {
+    const path = join(folder.path, '.aider.conf.yml');
+    await writeFile(path, 'dark-mode: true\n');
+    await setup('aider', '--yes');
+    const before = [await readFile(path, 'utf8'), await readdir(folder.path)];
+    for (const words of [[], ['--yes']]) {
+      const { code, stdout, stderr } = await setup('aider', '--undo', '--print', ...words);
+      expect([code, stdout, stderr]).toEqual([0, 'dark-mode: true\n', `This would remain in ${path}.\n`]);
+    }
+    expect([await readFile(path, 'utf8'), await readdir(folder.path)]).toEqual(before);
+  });
+
+  it('leaves no copy with the key after --undo, and closes copies that others can read', async () => {
+    const path = join(folder.path, '.aider.conf.yml');
+    const [first, second, third] = [1, 2, 3].map((number) => `${path}.before-relay-${number}`) as [
+      string,
+      string,
+      string,
+    ];
+    await writeFile(path, 'dark-mode: true\n');
+    for (const model of ['eliza', 'echo']) await setup('aider', '--yes', '--model', model);
+    expect(await readFile(second, 'utf8')).toContain('key-of-the-service-0123');
+    await chmod(second, 0o644);
+    expect((await setup('aider', '--yes', '--model', 'echo')).code).toBe(0);
+    expect((await stat(second)).mode & 0o777).toBe(0o600);
+    await rm(first);
+    await setup('aider', '--yes', '--model', 'eliza'); // the new copy is the last, although a number is free
+    expect((await readdir(folder.path)).sort()).toEqual([path, second, third].map((each) => basename(each)));
+    const { code, stderr } = await setup('aider', '--undo', '--yes');
+    expect([code, stderr]).toEqual([
+      0,
+      [second, third].map((copy) => `${copy} also named it and was removed.\n`).join(''),
+    ]);
+    expect([await readFile(path, 'utf8'), await readdir(folder.path)]).toEqual(['dark-mode: true\n', [basename(path)]]);
+  });
 
   it('lists the programs, and says for some what to do by hand', async () => {
     const { code, stdout } = await setup('--list');
@@ -127,7 +173,7 @@ describe('setup', () => {
       ['qwen', `OPENAI_BASE_URL=${api} OPENAI_API_KEY=${key} OPENAI_MODEL=eliza qwen\n`],
       ['cline', `--baseurl ${api} --apikey ${key} --modelid eliza\n`],
       ['pi', `"baseUrl":"${api}","api":"openai-completions","apiKey":"${key}","models":[{"id":"eliza"}]`],
-      ['gemini-cli', `relay ${service.url}/mcp --header "Authorization: Bearer ${key}"\n`],
+      ['gemini-cli', `relay ${service.url}/mcp --header 'Authorization: Bearer ${key}'\n`],
     ] as const)
       expect(await setup(name)).toMatchObject({ code: 0, stdout: expect.stringContaining(text) });
     expect((await setup('pi', '--undo')).code).toBe(64);
