@@ -180,7 +180,7 @@ def f(x): return "<script>alert(1)</script>"
       await ask.button('Options').click();
       await ask.page.getByLabel('System text').fill('Be brief.');
       await ask.page
-        .locator('input[type=file]')
+        .locator('form input[type=file]')
         .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
       await ask.page.getByAltText('file.png').waitFor();
       await ask.page.reload();
@@ -205,7 +205,7 @@ def f(x): return "<script>alert(1)</script>"
           Object.assign(event, { clipboardData: files, dataTransfer: files });
           document.querySelector('[aria-label="Message"]').dispatchEvent(event);
         }`);
-      await ask.page.locator('input[type=file]').setInputFiles([
+      await ask.page.locator('form input[type=file]').setInputFiles([
         { name: 'file.png', mimeType: 'image/png', buffer: pngBytes },
         { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('text') },
       ]);
@@ -214,7 +214,7 @@ def f(x): return "<script>alert(1)</script>"
         await give(kind);
         await ask.page.getByAltText(`${kind}.png`).waitFor();
       }
-      await ask.page.locator('input[type=file]').setInputFiles([
+      await ask.page.locator('form input[type=file]').setInputFiles([
         { name: 'a.pdf', mimeType: 'application/pdf', buffer: pdfOf({ text: 'Invoice' }) },
         { name: 'b.csv', mimeType: 'text/csv', buffer: Buffer.from('grüße') },
         { name: 'c.txt', mimeType: 'text/plain', buffer: Buffer.from('gone') },
@@ -394,7 +394,7 @@ def f(x): return "<script>alert(1)</script>"
     await openConsole(browser, service);
     await ask.button('File').waitFor();
     await ask.page
-      .locator('input[type=file]')
+      .locator('form input[type=file]')
       .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
     await ask.message.fill('What is this?');
     await ask.page.getByLabel('Model', { exact: true }).selectOption('plain/begins-and-waits.pl');

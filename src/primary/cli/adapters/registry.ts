@@ -63,20 +63,19 @@ export async function chooseAdapters(
     const adapter = await createAdapter(choice, config, env, sources);
     return { name: choice.name, adapter };
   };
-  const { clis, warnings, choices, isStandIn } = await choose(config, env, adapterFamilies(sources), named);
-  const modelConfig = isStandIn ? { ...config, ...noModels } : config;
-  const names = new ModelNames(modelConfig, clis);
+  const { clis, warnings, choices } = await choose(config, env, adapterFamilies(sources), named);
+  const names = new ModelNames(config, clis);
   const createFor: CreateAccountAdapter = (name, ...settings) => {
     const choice = choices.get(name);
     if (choice === undefined) throw new Error('the model CLI is unknown');
     return createAdapter(choice, ...settings, sources);
   };
   const source = await accountsSource(config, env, clis, createFor);
-  const ruleFaults = fallbackFaults(modelConfig, names, source?.first ?? noAccounts);
-  const faults = [...modelFaults(modelConfig, names), ...aliasFaults(modelConfig, names), ...ruleFaults];
+  const ruleFaults = fallbackFaults(config, names, source?.first ?? noAccounts);
+  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults];
   if (faults.length > 0) throw new ConfigFault(faults, warnings);
   const shared = await sharedLoginWarnings(names.clis, env);
-  const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(modelConfig, names), ...shared];
+  const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
   const lineFaults = [
     ...applicableLines(config, names.reportCosts).faults.map((fault) => `MODEL_API_KEYS_FILE: ${fault}`),
     ...(source?.first.faults ?? []).map((fault) => `MODEL_API_ACCOUNTS_FILE: ${fault}`),
@@ -90,13 +89,8 @@ async function hostWarnings(clis: readonly NamedAdapter[]): Promise<string[]> {
   return (await Promise.all([...adapters.values()].map(hostSettings))).flat();
 }
 
-/** Configuration of a stand-in's models: the configured models are those of the missing CLI. */
-const noModels = { defaultModel: null, allowedModels: [], modelAliases: [], fallbacks: [] };
-
 interface ChosenClis {
   readonly clis: AtLeastOne<NamedAdapter>;
-  /** Whether a stand-in replaces the default CLI, which is not installed. */
-  readonly isStandIn: boolean;
   readonly warnings: readonly string[];
   /** How each CLI was chosen, by its name. */
   readonly choices: ReadonlyMap<string, CliChoice>;
@@ -111,21 +105,16 @@ async function choose(
   const [first, ...others] = config.clis;
   if (first !== undefined) {
     const choices = new Map(config.clis.map((choice) => [choice.name, choice]));
-    return {
-      clis: [await named(first), ...(await Promise.all(others.map(named)))],
-      warnings: [],
-      choices,
-      isStandIn: false,
-    };
+    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [], choices };
   }
-  const { kind, warnings, isStandIn } =
+  const { kind, warnings } =
     config.cli === 'auto'
       ? await chooseDefault(config, searchPathOf(env), families)
-      : { kind: config.cli, warnings: [], isStandIn: false };
+      : { kind: config.cli, warnings: [] };
   const choice = { name: kind, kind, command: config.cliCommand };
   const { adapter } = await named(choice);
   const { name } = adapter;
-  return { clis: [{ name, adapter }], warnings, choices: new Map([[name, choice]]), isStandIn };
+  return { clis: [{ name, adapter }], warnings, choices: new Map([[name, choice]]) };
 }
 
 /**
@@ -136,15 +125,14 @@ async function chooseDefault(
   { production, cliCommand }: Config,
   searchPath: string,
   families: readonly AdapterFamily[],
-): Promise<Pick<ChosenClis, 'warnings' | 'isStandIn'> & { readonly kind: string }> {
-  const chosen = { kind: 'claude', isStandIn: false };
-  if (cliCommand !== null) return { ...chosen, warnings: otherProgram(cliCommand[0], families) };
+): Promise<{ readonly kind: string; readonly warnings: readonly string[] }> {
+  if (cliCommand !== null) return { kind: 'claude', warnings: otherProgram(cliCommand[0], families) };
   const isInstalled = production || (await findProgram('claude', searchPath)).kind === 'found';
-  if (isInstalled) return { ...chosen, warnings: [] };
+  if (isInstalled) return { kind: 'claude', warnings: [] };
   const standIn = families.map((family) => family.standIn).find((each) => each !== undefined);
   return standIn === undefined
-    ? { ...chosen, warnings: ['no claude on PATH: install claude, or set MODEL_API_CLI.'] }
-    : { kind: standIn.kind, warnings: [standIn.warning], isStandIn: true };
+    ? { kind: 'claude', warnings: ['no claude on PATH: install claude, or set MODEL_API_CLI.'] }
+    : { kind: standIn.kind, warnings: [standIn.warning] };
 }
 
 /** Returns a warning if the program seems to be no claude. */
@@ -158,7 +146,7 @@ function otherProgram(path: string, families: readonly AdapterFamily[]): string[
 
 /**
  * Returns faults of configured models that no request could use, or of a required model that is missing. A single CLI may
- * have more models than it lists, so only its default is checked.
+ * have more models than it lists, so only its default is checked, and only if the operator has named the CLI.
  */
 function modelFaults(config: Config, names: ModelNames): string[] {
   const { fallback, fault } = names.choice;
@@ -166,7 +154,8 @@ function modelFaults(config: Config, names: ModelNames): string[] {
   const [{ name: first, adapter }] = names.clis;
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no default model`];
-  const listed = adapter.models;
+  const isChosen = config.clis.length > 0 || config.cli !== 'auto';
+  const listed = isChosen ? adapter.models : null;
   const unlisted = (name: string) =>
     listed === null || listed.includes(name) ? null : `${mustBeOneOf} ${listed.join(', ')}`;
   const faultOf = (variable: string, name: string) => {
