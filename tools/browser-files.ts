@@ -36,8 +36,21 @@ function packageOf(file: string): string {
   return file.split('/', file.startsWith('@') ? 2 : 1).join('/');
 }
 
-/** Tables that the console shares with the service. It imports them from `base/tables.mjs`. */
-const tables: Readonly<Record<string, object>> = { codeTable, documentTable, reasonTable, usageFigures };
+/** Tables that the console shares with the service, with the fields that it needs. It imports them from `base/tables.mjs`. */
+const tables = {
+  codeTable: fieldsOf(codeTable, 'mayPass', 'title'),
+  documentTable: fieldsOf(documentTable, 'begin', 'name', 'offered'),
+  reasonTable: fieldsOf(reasonTable, 'mayPass'),
+  usageFigures: fieldsOf(usageFigures, 'group', 'field', 'unit', 'title'),
+};
+
+function fieldsOf(table: Readonly<Record<string, object>>, ...names: readonly string[]): object {
+  const rows = Object.entries(table).map(([key, row]) => {
+    const fields = Object.entries(row).filter(([name]) => names.includes(name));
+    return [key, Object.fromEntries(fields)] as const;
+  });
+  return Object.fromEntries(rows);
+}
 
 /** Copies the modules, and the licences of their packages, into the folder of the built console. */
 export async function copyBrowserFiles(root: string, consoleFolder: string): Promise<void> {
