@@ -6,10 +6,10 @@ import type { usageFigures as figures } from '../../shared/tables/usage-figures.
  * Tables that the console shares with the service. The build writes them into `tables.mjs`. A newer service may send a
  * name that is missing here.
  */
-export declare const codeTable: Partial<Fields<typeof codes, 'mayPass' | 'title'>>;
-export declare const reasonTable: Partial<Fields<typeof reasons, 'mayPass'>>;
-export declare const documentTable: Fields<typeof documents, 'begin' | 'name' | 'offered'>;
-export declare const usageFigures: Fields<typeof figures, 'group' | 'field' | 'unit' | 'title'>;
+export declare const codeTable: Partial<TablePart<typeof codes, 'mayPass' | 'title'>>;
+export declare const reasonTable: Partial<TablePart<typeof reasons, 'mayPass'>>;
+export declare const documentTable: TablePart<typeof documents, 'begin' | 'name' | 'offered'>;
+export declare const usageFigures: TablePart<typeof figures, 'group' | 'field' | 'unit' | 'title'>;
 
 /** Table with these fields of each row. */
-type Fields<T, F extends string> = { readonly [N in keyof T]: Pick<T[N], F & keyof T[N]> };
+type TablePart<T, F extends string> = { readonly [N in keyof T]: Pick<T[N], F & keyof T[N]> };

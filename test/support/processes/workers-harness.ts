@@ -9,6 +9,7 @@ import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 import { LogBook } from '../basics/log-book.js';
 import { until } from '../basics/until.js';
 import { root } from '../documents/sources.js';
+import { killIfAlive } from './processes.js';
 
 const programs = join(root, 'test', 'support', 'fixtures', 'workers');
 
@@ -113,7 +114,7 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const pid of this.pids()) process.kill(pid, 'SIGKILL');
+    for (const pid of this.pids()) killIfAlive(pid);
     await this.workers.stop(2000);
     cluster.setupPrimary({ cwd: undefined });
     await this.#folder[Symbol.asyncDispose]();
