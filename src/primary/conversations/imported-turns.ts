@@ -1,4 +1,5 @@
 import { inLines } from '../../shared/async.js';
+import { holderOf } from '../../shared/client.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import type { TurnToImport } from '../../shared/imported-turn.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
@@ -26,7 +27,7 @@ export class ImportedTurns {
 
   /** Adds a turn; with `id` null, the first one of a new conversation. Rejects with the errors of a chat. */
   add(turn: TurnToImport): Promise<TitledConversation> {
-    return this.#inLine(turn.client, () => this.#add(turn));
+    return this.#inLine(holderOf(turn.client), () => this.#add(turn));
   }
 
   async #add({ id, client, system, text, images, answer, figures }: TurnToImport) {

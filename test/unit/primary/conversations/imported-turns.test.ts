@@ -48,12 +48,12 @@ describe('Imported turns', () => {
     expect(harness.store.isInUse(id)).toBe(false);
   });
 
-  it('are stored one after the other for a client, but not for all clients together', async () => {
+  it('are stored one after the other for a client with its sub-clients, but not for all clients together', async () => {
     const releases: (() => void)[] = [];
     const { changes, turns } = importHarness({}, () => new Promise((resolve) => releases.push(resolve)));
-    const added = [turn, turn, { ...turn, client: 'bob' }].map((each) => turns.add(each));
+    const added = ['key a', 'key a/ada', 'bob'].map((client) => turns.add({ ...turn, client }));
     await until(() => releases.length === 2, 'the first turns of two clients');
-    expect(changes).toEqual(['alice 2', 'bob 2']);
+    expect(changes).toEqual(['key a 2', 'bob 2']);
     for (const release of releases) release();
     await until(() => releases.length === 3, 'the second turn');
     releases[2]?.();
