@@ -5,7 +5,7 @@ import type { BatchLines } from '../../worker/jobs/batch-lines.js';
 import { fileForms } from './attachments.js';
 import { anthropicErrorBody } from './errors.js';
 import { messagesBody } from './foreign-messages.js';
-import { messageFormat } from './messages.js';
+import { messageBody } from './messages.js';
 import { parseMessages } from './messages-request.js';
 
 const customId = z
@@ -20,7 +20,7 @@ export const batchRequest = z.strictObject({
 /** Lines of the batches of Anthropic's API. */
 export const messageBatchLines: BatchLines = {
   route: '/v1/messages',
-  answerOf: () => messageFormat(0).body,
+  answerOf: () => messageBody,
   customIdIn: (id) => customId.safeParse(id).data ?? null,
   parse: async (bytes, fillFiles) => {
     const body = check((await readJsonBytes(bytes, batchRequest)).params, messagesBody);

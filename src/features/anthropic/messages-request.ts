@@ -11,8 +11,6 @@ import {
   type ParsedRequest,
   partFieldIn,
   type RequestedSchema,
-  type SdkRequest,
-  sdkRequest,
 } from '../../worker/jobs/job-request.js';
 import {
   type CallForm,
@@ -35,6 +33,7 @@ import {
   type WithoutText,
   wantedModel,
 } from '../../worker/jobs/message-parts.js';
+import { type SdkRequest, sdkRequest } from '../../worker/jobs/sdk-request.js';
 import {
   callInput,
   type ParsedTools,
@@ -103,62 +102,6 @@ export const messagesRequest = z.looseObject({
 });
 export type MessagesRequest = z.infer<typeof messagesRequest>;
 type SentMessage = MessagesRequest['messages'][number];
-
-interface RequestedEffort {
-  readonly value: Effort | undefined;
-  /** Field that sets the effort; null if none does. */
-  readonly field: string | null;
-  /** Fields about effort that have no effect. */
-  readonly ignored: readonly string[];
-}
-
-const byName: Readonly<Record<string, Effort>> = {
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'xhigh',
-  max: 'max',
-};
-
-/** Effort for a thinking budget in tokens: the first entry whose `below` exceeds the budget, or `high` if none does. */
-const byBudget = [
-  { below: 4096, effort: 'low' },
-  { below: 16_384, effort: 'medium' },
-] as const;
-
-/** Returns the effort: the named one, else one for the thinking budget. Unknown names are ignored. */
-function effortOf({ output_config: config, thinking }: MessagesRequest): RequestedEffort {
-  const name = config?.effort ?? null;
-  const named = name !== null && Object.hasOwn(byName, name) ? byName[name] : undefined;
-  const budgeted = named === undefined ? effortForBudget(thinking) : undefined;
-  const nameField = 'output_config.effort';
-  const ignored = [
-    ...(name !== null && named === undefined ? [nameField] : []),
-    ...(thinking != null && !isOn(thinking) ? ['thinking'] : []),
-    ...(named !== undefined && thinking?.budget_tokens != null ? ['thinking.budget_tokens'] : []),
-  ];
-  if (named !== undefined) return { value: named, field: nameField, ignored };
-  return { value: budgeted, field: budgeted === undefined ? null : 'thinking', ignored };
-}
-
-function isOn({ type }: NonNullable<MessagesRequest['thinking']>): boolean {
-  return type === 'enabled' || type === 'adaptive';
-}
-
-/**
- * Returns the form of thoughts. Setting effort also shows thinking, unless thinking is off or its `display` is
- * `omitted`.
- */
-function thinkingOf({ thinking }: MessagesRequest, { value }: RequestedEffort): ThinkingForm | undefined {
-  if (thinking == null ? value === undefined : !isOn(thinking)) return undefined;
-  return thinking?.display === 'omitted' ? 'omitted' : 'summarized';
-}
-
-function effortForBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
-  if (thinking?.type !== 'enabled' || thinking.budget_tokens == null) return undefined;
-  const { budget_tokens: tokens } = thinking;
-  return byBudget.find(({ below }) => tokens < below)?.effort ?? 'high';
-}
 
 /** Fields that the service supports, or reports in `ineffectiveFields`. */
 const known = new Set([...fieldsOf(messagesRequest, 'metadata'), 'cache_control']);
@@ -265,6 +208,62 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
   if (format.type !== 'json_schema') throw invalid(`${path}.type`, 'must be json_schema');
   if (format.schema == null) throw invalid(`${path}.schema`, 'must be sent');
   return { path: `${path}.schema`, value: format.schema };
+}
+
+interface RequestedEffort {
+  readonly value: Effort | undefined;
+  /** Field that sets the effort; null if none does. */
+  readonly field: string | null;
+  /** Fields about effort that have no effect. */
+  readonly ignored: readonly string[];
+}
+
+const byName: Readonly<Record<string, Effort>> = {
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'xhigh',
+  max: 'max',
+};
+
+/** Effort for a thinking budget in tokens: the first entry whose `below` exceeds the budget, or `high` if none does. */
+const byBudget = [
+  { below: 4096, effort: 'low' },
+  { below: 16_384, effort: 'medium' },
+] as const;
+
+/** Returns the effort: the named one, else one for the thinking budget. Unknown names are ignored. */
+function effortOf({ output_config: config, thinking }: MessagesRequest): RequestedEffort {
+  const name = config?.effort ?? null;
+  const named = name !== null && Object.hasOwn(byName, name) ? byName[name] : undefined;
+  const budgeted = named === undefined ? effortForBudget(thinking) : undefined;
+  const nameField = 'output_config.effort';
+  const ignored = [
+    ...(name !== null && named === undefined ? [nameField] : []),
+    ...(thinking != null && !isOn(thinking) ? ['thinking'] : []),
+    ...(named !== undefined && thinking?.budget_tokens != null ? ['thinking.budget_tokens'] : []),
+  ];
+  if (named !== undefined) return { value: named, field: nameField, ignored };
+  return { value: budgeted, field: budgeted === undefined ? null : 'thinking', ignored };
+}
+
+function isOn({ type }: NonNullable<MessagesRequest['thinking']>): boolean {
+  return type === 'enabled' || type === 'adaptive';
+}
+
+/**
+ * Returns the form of thoughts. Setting effort also shows thinking, unless thinking is off or its `display` is
+ * `omitted`.
+ */
+function thinkingOf({ thinking }: MessagesRequest, { value }: RequestedEffort): ThinkingForm | undefined {
+  if (thinking == null ? value === undefined : !isOn(thinking)) return undefined;
+  return thinking?.display === 'omitted' ? 'omitted' : 'summarized';
+}
+
+function effortForBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
+  if (thinking?.type !== 'enabled' || thinking.budget_tokens == null) return undefined;
+  const { budget_tokens: tokens } = thinking;
+  return byBudget.find(({ below }) => tokens < below)?.effort ?? 'high';
 }
 
 /** Returns the fields of the first image and the first document, which may be in a result; null if no block is one. */

@@ -1,11 +1,7 @@
-import type { Request } from 'express';
-import { checkedJson } from '../../shared/api/ask.js';
 import type { JobRequest, PassageCited, ThoughtEnd } from '../../shared/job.js';
 import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
-import { subClientByBody } from '../../worker/access/authenticate.js';
-import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { sendJson, sendTyped } from '../../worker/http/responses.js';
 import {
@@ -18,9 +14,9 @@ import {
   type Search,
   type StreamFormat,
 } from '../../worker/jobs/answer-format.js';
-import { senderOf } from '../../worker/jobs/file-references.js';
-import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
+import { type ParsedRequest, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
+import { readSdkBody } from '../../worker/jobs/sdk-request.js';
 import { inputObject, type WrittenCall } from '../../worker/jobs/tool-offer.js';
 import { fileForms } from './attachments.js';
 import { anthropicErrorBody } from './errors.js';
@@ -35,14 +31,18 @@ const stopReasons = {
   refusal: 'refusal',
 } as const satisfies Record<Ending, string>;
 
-/** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
-export function messageFormat(input: number): AnswerFormat {
+/** A stream reports an estimate of the tokens of its prompt before the model CLI has counted them. */
+function messageFormat(request: JobRequest): AnswerFormat {
   return {
     isForSdks: true,
     showsRefusals: true,
-    body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOfAnswer(answer) }),
-    stream: (opening) => new MessageStream(opening, input),
+    body: messageBody,
+    stream: (opening) => new MessageStream(opening, () => estimateOf(request)),
   };
+}
+
+export function messageBody(answer: CompletedAnswer): object {
+  return { ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOfAnswer(answer) };
 }
 
 function messageOf({ requestId, model }: Pick<Opening, 'requestId' | 'model'>, content: readonly object[]): object {
@@ -131,18 +131,19 @@ function usageOfPrompt(input: number): object {
 /** Writes a message as a stream. Its blocks follow each other without overlap. */
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
-  readonly #input: number;
+  readonly #countInput: () => number;
   #open: 'text' | 'call' | 'thought' | 'search' | null = null;
   #blocks = 0;
 
-  constructor(opening: Opening, input: number) {
+  constructor(opening: Opening, countInput: () => number) {
     super();
     this.#opening = opening;
-    this.#input = input;
+    this.#countInput = countInput;
   }
 
   begin(): string {
-    const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage: usageOfPrompt(this.#input) };
+    const usage = usageOfPrompt(this.#countInput());
+    const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage };
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });
   }
 
@@ -223,14 +224,19 @@ function written(name: string, content: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(content)}\n\n`;
 }
 
+const sdkBody = {
+  schema: messagesBody,
+  fileForms,
+  userIn: ({ metadata }: MessagesRequest) => metadata?.user_id,
+  withoutUser: (body: MessagesRequest) => ({ ...body, metadata: undefined }),
+};
+
 export function postMessages(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readRequest(req, res, parts);
-    const translated = parseMessages(body);
-    const job = await parts.documents.inspectJob(translated.job, res.locals.client); // the estimate needs the pages
-    const parsed = { ...translated, job };
-    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat(estimateOf(parsed.job)));
-    await answerWithNothing(parts, res, parsed);
+    const body = await readSdkBody(req, res, parts, sdkBody);
+    const parsed = parseMessages(body);
+    if (body.max_tokens === 0) await answerWithNothing(parts, res, parsed);
+    else await answerWithJob(parts, res, parsed, messageFormat);
   };
 }
 
@@ -254,8 +260,7 @@ async function answerWithNothing(parts: JobParts, res: Reply, parsed: ParsedRequ
 /** Counts the tokens of a prompt, without a job. */
 export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readRequest(req, res, parts);
-    const parsed = parseCountedMessages(body);
+    const parsed = parseCountedMessages(await readSdkBody(req, res, parts, sdkBody));
     const tokens = await tokensOf(await requestOf(parsed.job, parts, res), parts.primary);
     setIgnored(res, parsed.ignored);
     sendJson(res, { input_tokens: tokens });
@@ -270,32 +275,14 @@ async function tokensOf(request: JobRequest, primary: JobParts['primary']): Prom
 }
 
 /** Estimates the tokens of a prompt. The tokenizer would delay the answer. */
-function estimateOf({ schema, history = [], system, results, offer, ...job }: RequestedJob): number {
-  const more = { ...(results && { results }), ...(offer && { offer }) };
-  const launch = {
-    system: system ?? null,
-    schema: schema === undefined ? null : checkedJson(schema.value, schema.path),
-  };
-  const texts = promptTexts({ ...job, ...more, ...launch, history });
-  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages({ ...job, results, history });
-  return Math.max(1, tokens);
+function estimateOf(request: JobRequest): number {
+  const bytes = promptTexts(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return Math.max(1, Math.ceil(bytes / bytesOfToken) + tokensOfImages(request));
 }
 
 /** Average for English text. */
 const bytesOfToken = 4;
 
-async function readRequest(req: Request, res: Reply, { bodies, files }: JobParts): Promise<MessagesRequest> {
-  const body = await readBody(req, res, bodies, messagesBody);
-  const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
-  await files.fill(body, fileForms, senderOf(res));
-  return usesUser ? { ...body, metadata: undefined } : body;
-}
-
-function tokensOfImages({
-  history = [],
-  ...question
-}: Pick<RequestedJob, 'text' | 'images' | 'results' | 'history'>): number {
-  const attachments = attachmentsIn([...history, question]);
-  return attachments.reduce((sum, each) => sum + attachmentTokens(each), 0);
+function tokensOfImages({ history, ...question }: JobRequest): number {
+  return attachmentsIn([...history, question]).reduce((sum, each) => sum + attachmentTokens(each), 0);
 }

@@ -3,7 +3,7 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { callIdAt } from '../../shared/text/chain.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { fieldsOf, ignoredIn, type ParsedRequest, sdkRequest } from '../../worker/jobs/job-request.js';
+import { fieldsOf, ignoredIn, type ParsedRequest } from '../../worker/jobs/job-request.js';
 import {
   joined,
   lastOfUser,
@@ -14,6 +14,7 @@ import {
   resultParts,
   type ShownPart,
 } from '../../worker/jobs/message-parts.js';
+import { sdkRequest } from '../../worker/jobs/sdk-request.js';
 import { callInput, type ParsedTools, parsedTools } from '../../worker/jobs/tool-offer.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { fieldsOf, type ParsedRequest, sdkRequest } from '../../worker/jobs/job-request.js';
+import { fieldsOf, type ParsedRequest } from '../../worker/jobs/job-request.js';
 import { joined, lastOfUser, messageOf, plainText } from '../../worker/jobs/message-parts.js';
+import { sdkRequest } from '../../worker/jobs/sdk-request.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 export const ollamaGenerateRequest = z.looseObject({

@@ -10,7 +10,6 @@ import {
   ignoredIn,
   type ParsedRequest,
   type RequestedSchema,
-  sdkRequest,
 } from '../../worker/jobs/job-request.js';
 import {
   askedModel,
@@ -33,6 +32,7 @@ import {
   textAt,
   wantedModel,
 } from '../../worker/jobs/message-parts.js';
+import { sdkRequest } from '../../worker/jobs/sdk-request.js';
 import {
   callInput,
   type ParsedTools,

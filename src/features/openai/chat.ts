@@ -1,5 +1,3 @@
-import { subClientByBody } from '../../worker/access/authenticate.js';
-import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
 import {
   type AnswerFormat,
@@ -10,10 +8,11 @@ import {
   ThoughtPieces,
   thoughtText,
 } from '../../worker/jobs/answer-format.js';
-import { senderOf } from '../../worker/jobs/file-references.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
+import { readSdkBody } from '../../worker/jobs/sdk-request.js';
 import { textIn, type WrittenCall } from '../../worker/jobs/tool-offer.js';
 import { chatFiles, parseChat } from './chat-request.js';
+import { bodyWithUser } from './content.js';
 import { openAiStreamError } from './errors.js';
 import { finishReasons } from './finish-reasons.js';
 import { chatBody } from './foreign-chat.js';
@@ -189,10 +188,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
 
 export function postChatCompletions(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, chatBody);
-    const usesUser = subClientByBody(req, res, body.user ?? undefined);
-    await parts.files.fill(body, chatFiles, senderOf(res));
-    const parsed = parseChat(usesUser ? { ...body, user: undefined } : body);
+    const parsed = parseChat(await readSdkBody(req, res, parts, bodyWithUser(chatBody, chatFiles)));
     const nowSeconds = Math.floor(parts.clock.now() / 1000);
     const format = chatCompletionFormat(nowSeconds, parsed.wantsUsage, parsed.isLegacyCall);
     await answerWithJob(parts, res, parsed, format);

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { subClientByBody } from '../../worker/access/authenticate.js';
-import { check, readBody } from '../../worker/http/body.js';
+import { check } from '../../worker/http/body.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
 import {
   type AnswerFormat,
@@ -11,8 +10,10 @@ import {
   type StreamFormat,
 } from '../../worker/jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
+import { readSdkBody } from '../../worker/jobs/sdk-request.js';
 import { usageOf } from './chat.js';
 import { chatCompletionRequest, type ParsedChat, parseChat } from './chat-request.js';
+import { bodyWithUser } from './content.js';
 import { openAiStreamError } from './errors.js';
 import { finishReasons } from './finish-reasons.js';
 
@@ -129,9 +130,7 @@ class CompletionStream extends SdkStream implements StreamFormat {
 
 export function postCompletions(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, completionRequest);
-    const usesUser = subClientByBody(req, res, body.user ?? undefined);
-    const parsed = parseCompletion(usesUser ? { ...body, user: undefined } : body);
+    const parsed = parseCompletion(await readSdkBody(req, res, parts, bodyWithUser(completionRequest)));
     const nowSeconds = Math.floor(parts.clock.now() / 1000);
     await answerWithJob(parts, res, parsed, completionFormat(nowSeconds, parsed.wantsUsage));
   };

@@ -4,7 +4,7 @@ import type { Effort } from '../../shared/job.js';
 import { binaryTypeOf } from '../../shared/tables/document-types.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { documentOf } from '../../worker/jobs/documents.js';
-import type { FileForm, Reference } from '../../worker/jobs/file-references.js';
+import type { FileForm, FileForms, Reference } from '../../worker/jobs/file-references.js';
 import { type AttachmentFields, partFieldIn, type RequestedSchema } from '../../worker/jobs/job-request.js';
 import {
   dataUrlIn,
@@ -15,9 +15,18 @@ import {
   textAt,
   type WithoutText,
 } from '../../worker/jobs/message-parts.js';
+import type { SdkBody } from '../../worker/jobs/sdk-request.js';
 
 export const streamField = z.boolean('must be true or false').nullish();
 export const stringField = z.string('must be a string');
+
+/** Returns how a body is read whose field `user` names the sub-client. */
+export function bodyWithUser<T extends { readonly user?: string | null | undefined }>(
+  schema: z.ZodType<T>,
+  fileForms: FileForms = {},
+): SdkBody<T> {
+  return { schema, fileForms, userIn: ({ user }) => user, withoutUser: (body) => ({ ...body, user: undefined }) };
+}
 
 /** Types of web searches that a request may choose. */
 export const searchTypes = [

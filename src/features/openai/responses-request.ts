@@ -1,12 +1,7 @@
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
-import {
-  fieldsOf,
-  ignoredIn,
-  type ParsedRequest,
-  type RequestedSchema,
-  sdkRequest,
-} from '../../worker/jobs/job-request.js';
+import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '../../worker/jobs/job-request.js';
+import { sdkRequest } from '../../worker/jobs/sdk-request.js';
 import {
   nameOf,
   type ParsedTools,

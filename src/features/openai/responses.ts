@@ -9,13 +9,11 @@ import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
-import { subClientByBody } from '../../worker/access/authenticate.js';
-import { checkJsonTexts, queryOf, readBody } from '../../worker/http/body.js';
+import { checkJsonTexts, queryOf } from '../../worker/http/body.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../../worker/http/exchange.js';
 import { answerRefusal, refusals } from '../../worker/http/refusal.js';
 import { jsonType, sendBody, sendJson, untilGone, write } from '../../worker/http/responses.js';
 import { acceptJob, leaveJob, storedBody } from '../../worker/jobs/background.js';
-import { senderOf } from '../../worker/jobs/file-references.js';
 import {
   type AdmittingParts,
   inWordsOf,
@@ -26,7 +24,9 @@ import {
   setIgnoredQuery,
 } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../../worker/jobs/run-job.js';
+import { readSdkBody } from '../../worker/jobs/sdk-request.js';
 import { callInput } from '../../worker/jobs/tool-offer.js';
+import { bodyWithUser } from './content.js';
 import { responsesBody } from './foreign-responses.js';
 import { sendInputItems } from './input-items.js';
 import { frameOf, openResponse, responseFormat } from './responses-answer.js';
@@ -46,15 +46,8 @@ import { parseResponses } from './responses-request.js';
 export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandler {
   const read = bodyReader(parts.primary);
   return async (req, res) => {
-    const body = await readBody(req, res, parts.bodies, responsesBody);
-    const usesUser = subClientByBody(req, res, body.user ?? undefined);
-    await parts.files.fill(body, responseFiles, senderOf(res));
-    const resolved = await withReferences(
-      usesUser ? { ...body, user: undefined } : body,
-      res,
-      parts.bodies.limitBytes,
-      read,
-    );
+    const body = await readSdkBody(req, res, parts, bodyWithUser(responsesBody, responseFiles));
+    const resolved = await withReferences(body, res, parts.bodies.limitBytes, read);
     const parsed = parseResponses(resolved, await continuedBy(resolved, parts.primary, res));
     const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
     const now = () => secondsOf(parts.clock.now());

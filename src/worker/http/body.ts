@@ -16,6 +16,9 @@ import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
 import { answerRefusal, refusals } from './refusal.js';
 
+/** Schema that checks and completes a body. */
+export type BodySchema<T> = z.ZodType<T>;
+
 /** Content types that a route accepts; the body is JSON in either case. */
 type BodyTypes = 'JSON' | 'any type';
 

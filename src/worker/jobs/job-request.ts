@@ -23,7 +23,7 @@ import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { JobAdmission } from './admission.js';
 import type { DocumentInspector } from './document-inspector.js';
-import { checkedSchema, type ParsedTools, samplingOf, type WishFields } from './tool-offer.js';
+import { checkedSchema, type WishFields } from './tool-offer.js';
 
 /** JSON Schema with its field in the request. */
 export interface RequestedSchema {
@@ -260,50 +260,8 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
   return { job, model, ...nothing, effortField: 'effort', imageField: null, documentField: null, schemaWish: null };
 }
 
-/** Name in answers for the model of a request that names none, until the model CLI has reported its name. */
-const defaultModel = 'default';
-
-/** Request body of an SDK's API, with its parts translated. */
-export interface SdkRequest
-  extends Pick<ParsedRequest, 'wishFields' | 'ignored' | 'effortField' | 'schemaWish' | keyof AttachmentFields> {
-  readonly body: SentFields & { readonly model?: string | null | undefined };
-  /** Fields of the body that the service supports, or that `ignored` has. */
-  readonly known: ReadonlySet<string>;
-  readonly conversation: Pick<RequestedJob, 'system' | 'history'> & { readonly question: Message };
-  readonly tools: ParsedTools;
-  readonly sampling: Parameters<typeof samplingOf>[0];
-  readonly job: Pick<
-    RequestedJob,
-    'schema' | 'effort' | 'stop' | 'cache' | 'hasCallIds' | 'thinking' | 'earlier' | 'stream'
-  >;
-}
-
-/**
- * Returns the request of an SDK: the client stores the conversation, and effort is ignored if the model CLI does not
- * support it.
- */
-export function sdkRequest({ body, known, conversation, tools, sampling, job, ...fields }: SdkRequest): ParsedRequest {
-  const model = body.model || undefined;
-  const { system, history, question } = conversation;
-  const { text, images, results } = question;
-  const { offer, forms, dropped, search } = tools;
-  if (search !== undefined && job.schema !== undefined)
-    throw invalid(search.path, 'cannot be used with a schema of the answer');
-  const found = search && { search };
-  const prompt = { text, images, results, history, system, offer, ...found, sampling: samplingOf(sampling) };
-  const ignored = [...ignoredFields(body, known), ...dropped.map((type) => `tools.${type}`), ...fields.ignored];
-  return {
-    ...fields,
-    job: { operation: 'ask', ...prompt, ...job, model, isEffortNeeded: false },
-    model: model ?? defaultModel,
-    forms,
-    droppedTools: dropped,
-    ignored: ignored.slice(0, maxIgnored), // they are stored with a background job
-  };
-}
-
 /** Fields in one header. Proxies often allow 4 KB for all headers. */
-const maxIgnored = 40;
+export const maxIgnored = 40;
 
 /** Sets `X-Fallback`: the models that could not answer, and why. Has no effect after the headers are sent. */
 export function setFallback(res: Reply, fallbacks: readonly PassedModel[] = []): void {

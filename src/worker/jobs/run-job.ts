@@ -68,13 +68,14 @@ export async function answerWithJob(
   parts: Omit<JobParts, 'bodies' | 'files'>,
   res: Reply,
   parsed: ParsedRequest,
-  format: AnswerFormat,
+  formatOf: AnswerFormat | ((request: JobRequest) => AnswerFormat),
   whenWhole: (answer: UnsentAnswer, request: JobRequest) => Promise<void> = async () => {},
 ): Promise<void> {
   parts.features.admitJob({ req: res.req, fields: parsed.job.featureFields ?? {}, isBackground: false });
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
   const request = await requestOf(parsed.job, parts, res);
+  const format = typeof formatOf === 'function' ? formatOf(request) : formatOf;
   await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
     const job = parts.primary.stream('run', request, client.signal); // all below is for the answer
     await using text = new AnswerText(parts.spill);
