@@ -5,7 +5,7 @@ import { applicableLines } from '../shared/config/keys-file.js';
 import type { RemovalCause } from '../shared/conversation.js';
 import type { DoorNames } from '../shared/features/feature.js';
 import type { ReadinessEntry } from '../shared/health.js';
-import type { PrimaryCalls } from '../shared/ipc/protocol.js';
+import type { PrimaryCalls, WorkerCalls } from '../shared/ipc/protocol.js';
 import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
@@ -39,8 +39,8 @@ import { TokenFactors } from './cli/token-factors.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
-import type { CreatePrimaryPart } from './features/feature.js';
-import { createHooks, type FeatureHooks } from './features/feature-hooks.js';
+import type { CreatePrimaryPart, PrimaryCore } from './features/feature.js';
+import { FeatureHooks } from './features/feature-hooks.js';
 import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
@@ -94,6 +94,8 @@ export interface StartInput {
   readonly createFeatures: readonly CreatePrimaryPart[];
   /** Calls from workers, including the calls of features. */
   readonly calls: PrimaryCalls;
+  /** Calls to workers, including the calls of features. */
+  readonly workerCalls: WorkerCalls;
   /** Routes and APIs of features that metrics name. */
   readonly doorNames: DoorNames;
   /** MCP server of the operator that searches the web; null if none is configured. */
@@ -156,10 +158,11 @@ export function compose(input: StartInput) {
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters }, signals);
-  const features = createHooks(input.createFeatures, { ...input, ...access, ...models });
+  const features = new FeatureHooks();
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
+  features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers }));
   const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers, batches }, signals);
   const parts = { ...earlier, ...jobs, ...workers, batches, supervisor };
@@ -167,6 +170,15 @@ export function compose(input: StartInput) {
   addServiceGauges(parts.metrics.registry, parts);
   addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.budgets));
   return parts;
+}
+
+/** Returns the parts that features may use. */
+function coreOf(
+  parts: EarlierParts & Jobs & ReturnType<typeof createWorkers>,
+): Parameters<FeatureHooks['createParts']>[1] {
+  // the channel knows the calls of all features, but its type does not
+  const workers = parts.workers as unknown as PrimaryCore['workers'];
+  return { ...parts, workers };
 }
 
 /** Sets the handlers of all signals. */
@@ -211,6 +223,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     void workers.callAll((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     updateStandby();
+    if (phase === 'draining') parts.features.drain();
     if (phase === 'draining') parts.batches.stop();
     if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
   });
@@ -391,7 +404,8 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   const { config, host, names, addresses, clients, fileFaults, metrics, scrape, store } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
-  const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds, calls: parts.calls };
+  const { calls, workerCalls } = parts;
+  const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds, calls, workerCalls };
   const observer: WorkersObserver = {
     workerListening: (worker) => {
       scrape.addWorker(worker);

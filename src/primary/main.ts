@@ -14,7 +14,7 @@ import type { Config, Environment } from '../shared/config/config.js';
 import { secretNames } from '../shared/config/feature-variables.js';
 import { readProduct } from '../shared/config/product.js';
 import { containedClock } from '../shared/contained.js';
-import { doorNamesOf, primaryCallsWith } from '../shared/features/feature.js';
+import { doorNamesOf, primaryCallsWith, workerCallsWith } from '../shared/features/feature.js';
 import {
   areSameFile,
   createLogger,
@@ -67,7 +67,8 @@ import { Service } from './service.js';
 import { asConfigFault, checkKind, openStore } from './store/open.js';
 import { addressFault, mayBeAvailableSoon, openAddresses } from './workers/addresses.js';
 
-const featureTables = { calls: primaryCallsWith(features), doorNames: doorNamesOf(features) };
+const channelCalls = { calls: primaryCallsWith(features), workerCalls: workerCallsWith(features) };
+const featureTables = { ...channelCalls, doorNames: doorNamesOf(features) };
 /** Kinds of stores of the features. */
 const storeProviders = features.flatMap(({ store = [] }) => store);
 const stderrFd = 2;

@@ -141,3 +141,8 @@ export class FigureReport {
 export function roundedToGrain(value: number): number {
   return Math.round(value / grain) * grain;
 }
+
+/** Figures by the values of a label, nested for further labels. An empty value stands for no label. */
+export interface Figures {
+  readonly [value: string]: number | Figures;
+}

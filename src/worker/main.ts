@@ -2,10 +2,16 @@ import '../shared/node-version.js';
 
 import { features } from '../features.js';
 import { delay, systemClock } from '../shared/clock.js';
-import { keyFieldsOf, primaryCallsWith, refusedFieldsOf, requestFieldsOf } from '../shared/features/feature.js';
+import {
+  keyFieldsOf,
+  primaryCallsWith,
+  refusedFieldsOf,
+  requestFieldsOf,
+  workerCallsWith,
+} from '../shared/features/feature.js';
 import { channelToPrimary } from '../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../shared/ipc/peer.js';
-import { type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
+import type { WorkerCalls, WorkerSettings } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger, LogOutput, openForLog, workerLogFd } from '../shared/log/logger.js';
 import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
@@ -24,7 +30,7 @@ import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createDoorApp } from './app.js';
 import { lineHandlers } from './batches/lines.js';
-import type { WorkerCore } from './features/feature.js';
+import type { WorkerCore, WorkerFeature } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
@@ -114,7 +120,7 @@ type JobInputs = Pick<JobParts, 'primary' | 'files' | 'documents'>;
 function connect(context: WorkerContext): JobInputs {
   const { listeners, metrics } = context;
   const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
-  const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
+  const onFault = faultLogger(context);
   const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
   const handlers: Handlers<WorkerCalls> = {
     ...lineHandlers(() => {
@@ -128,12 +134,29 @@ function connect(context: WorkerContext): JobInputs {
     },
     keys: (keys) => context.keys.replace(keys),
     figures: async () => ({ families: await metrics.changes() }),
+    ...featureHandlers(context),
     stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
   };
-  const peer: Primary = new Peer(channelToPrimary(process), primaryCallsWith(features), workerCalls, handlers, onFault);
+  const calls = [primaryCallsWith(features), workerCallsWith(features)] as const;
+  const peer: Primary = new Peer(channelToPrimary(process), ...calls, handlers, onFault);
   const files = new FileReferences(peer, () => context.bodyLimitBytes);
   return { primary: peer, files, documents };
+}
+
+function faultLogger(context: WorkerContext): (fault: unknown) => void {
+  return (fault) => context.log.error('internal_error', { error: describeError(fault) });
+}
+
+/** Returns handlers that call those of the features, which are loaded later, but before the first of these calls. */
+function featureHandlers(context: WorkerContext): Readonly<Record<string, (request: never) => unknown>> {
+  const names = features.flatMap(({ workerCalls = {} }: WorkerFeature) => Object.keys(workerCalls));
+  const call = (name: string, request: never) => {
+    const handler = context.features === null ? undefined : context.features.handlers[name];
+    if (handler === undefined) throw new Error(`no feature of this worker has the call ${name} yet`);
+    return handler(request);
+  };
+  return Object.fromEntries(names.map((name) => [name, (request) => call(name, request)]));
 }
 
 function localUsers(settings: WorkerSettings, credentials: PeerCredentials): LocalUsers {
@@ -169,7 +192,8 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   // the peer knows the calls of all features, but its type does not
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
-  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, clock: systemClock };
+  const onFault = faultLogger(context);
+  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, onFault, clock: systemClock };
   const hooks = await loadFeatures(core);
   context.features = hooks;
   const state = { isClosing, closing, heap, features: hooks, tracer: hooks.tracer };

@@ -35,7 +35,7 @@ export function createTraces(settings: ConfiguredExport | null): CreatePrimaryPa
         {
           name: 'trace_spans_total',
           help: 'Trace spans, by result of their export.',
-          label: 'result',
+          labels: ['result'],
           read: () => exporter?.counts ?? { exported: 0, dropped: 0 },
         },
       ],

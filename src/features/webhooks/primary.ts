@@ -45,7 +45,7 @@ export function createWebhooks(
         {
           name: 'webhook_attempts_total',
           help: 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.',
-          label: 'result',
+          labels: ['result'],
           read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
         },
       ],

@@ -4,34 +4,37 @@ import type { JobRequest } from '../../shared/job.js';
 import type { Route } from '../cli/route.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { JobRecord } from '../store/contract/jobs.js';
-import type { CreatePrimaryPart, EndedBackgroundJob, FeatureCounter, PrimaryCore, PrimaryPart } from './feature.js';
+import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
 
 /** Returns null for an open job. */
 export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
   return end && { id, request: { client, operation, requestId }, form, end };
 }
 
-/** Creates the parts of all features, in the order of their list. */
-export function createHooks(
-  creators: readonly CreatePrimaryPart[],
-  core: Omit<PrimaryCore, 'storedKinds'>,
-): FeatureHooks {
-  const parts: PrimaryPart[] = [];
-  const storedKinds = () => parts.flatMap((part) => part.storedKinds ?? []);
-  for (const create of creators) parts.push(create({ ...core, storedKinds }));
-  return new FeatureHooks(parts);
-}
-
 /** Calls the hooks of all features, in the order of their list. */
 export class FeatureHooks {
-  readonly #parts: readonly PrimaryPart[];
+  readonly #parts: PrimaryPart[];
 
-  constructor(parts: readonly PrimaryPart[]) {
-    this.#parts = parts;
+  constructor(parts: readonly PrimaryPart[] = []) {
+    this.#parts = [...parts];
   }
 
-  get counters(): readonly FeatureCounter[] {
+  /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
+  createParts(creators: readonly CreatePrimaryPart[], core: Omit<PrimaryCore, 'storedKinds'>): void {
+    const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
+    for (const create of creators) this.#parts.push(create({ ...core, storedKinds }));
+  }
+
+  get counters(): readonly FeatureMetric[] {
     return this.#parts.flatMap(({ counters = [] }) => counters);
+  }
+
+  get gauges(): readonly FeatureMetric[] {
+    return this.#parts.flatMap(({ gauges = [] }) => gauges);
+  }
+
+  get modelAbilities(): string[] {
+    return this.#parts.flatMap(({ modelAbilities = [] }) => modelAbilities);
   }
 
   /** Handlers of the calls of all features. */
@@ -48,8 +51,8 @@ export class FeatureHooks {
   }
 
   /** Throws if a feature refuses this background job. */
-  admitBackground(request: JobRequest, form: JobForm): void {
-    for (const { job } of this.#parts) job?.admit?.(request, form);
+  admitBackground(request: JobRequest, form: JobForm, id?: string): void {
+    for (const { job } of this.#parts) job?.admit?.(request, form, id);
   }
 
   /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */
@@ -78,6 +81,10 @@ export class FeatureHooks {
 
   start(): void {
     for (const part of this.#parts) part.start?.();
+  }
+
+  drain(): void {
+    for (const part of this.#parts) part.drain?.();
   }
 
   /** Stops all features at the same time, because each may wait for programs elsewhere. */

@@ -3,14 +3,19 @@ import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
+import type { Calls, Peer } from '../../shared/ipc/peer.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
+import type { Figures } from '../../shared/metrics.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { Route } from '../cli/route.js';
 import type { StoreProvider } from '../hosts/hosts.js';
+import type { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
@@ -19,14 +24,23 @@ import type { StoredKind } from './stored-kind.js';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
-  readonly host: Pick<Host, 'clock' | 'random' | 'product'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'tables' | 'jobs'>;
+  readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap'> & { readonly log: Logger<string> };
+  readonly store: Pick<Store, 'tables' | 'jobs' | 'files'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
   readonly config: Config;
+  readonly background: Pick<BackgroundJobs, 'get'>;
+  readonly clientJobs: Pick<ClientJobs, 'cancel'>;
+  readonly workers: FeatureWorkers;
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
+}
+
+/** Workers, as features call them. */
+interface FeatureWorkers {
+  /** Returns a worker that listens, for the calls of the feature; null if no worker listens at the moment. */
+  nextPeer<C extends Calls>(): Pick<Peer<C, PrimaryCalls>, 'call'> | null;
 }
 
 /** Background job whose end is stored. */
@@ -39,20 +53,21 @@ export interface EndedBackgroundJob {
 
 /** Hooks of a job, called in this order. */
 interface JobHooks {
-  /** Throws if the service must refuse this background job. */
-  admit?(request: JobRequest, form: JobForm): void;
+  /** Throws if the service must refuse this background job. `id`: id that a feature has chosen for it. */
+  admit?(request: JobRequest, form: JobForm, id?: string): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
   trace?(request: JobRequest, route: Route): JobTrace | null;
   /** Called once for each background job, when its end is stored. Never throws. */
   ended?(job: EndedBackgroundJob): void;
 }
 
-/** Counter that is read at each scrape: figures that never decrease, by the values of one label. */
-export interface FeatureCounter {
+/** Metric that is read at each scrape, by the values of labels. */
+export interface FeatureMetric {
   readonly name: string;
   readonly help: string;
-  readonly label: string;
-  read(): Readonly<Record<string, number>>;
+  /** Names of the labels; empty for a single figure. */
+  readonly labels: readonly string[];
+  read(): number | Figures;
 }
 
 /** Part of a feature in the primary. */
@@ -62,12 +77,18 @@ export interface PrimaryPart {
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */
   readonly handlers: Readonly<Record<string, (request: never) => unknown>>;
-  readonly counters?: readonly FeatureCounter[];
+  /** Metrics that never decrease. */
+  readonly counters?: readonly FeatureMetric[];
+  readonly gauges?: readonly FeatureMetric[];
+  /** What clients can do with each model because of the feature, as lists of models name it. */
+  readonly modelAbilities?: readonly string[];
   /** Kinds of data that the feature stores. */
   readonly storedKinds?: readonly StoredKind[];
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
   restored?(): Promise<void>;
   start?(): void;
+  /** Called when the service begins to drain. */
+  drain?(): void;
   /** Resolves when the feature no longer uses the store. */
   stop?(): Promise<void>;
 }

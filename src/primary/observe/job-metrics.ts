@@ -13,10 +13,10 @@ import {
   type ToolRound,
   toolRounds,
 } from '../../shared/job.js';
-import { counter, histogram } from '../../shared/metrics.js';
+import { counter, type Figures, histogram } from '../../shared/metrics.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Bill } from '../store/contract/usage.js';
-import { addCounter, addGauge, type Figures } from './state-metrics.js';
+import { addCounter, addGauge } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
-import { metricPrefix } from '../../shared/metrics.js';
+import { type Figures, metricPrefix } from '../../shared/metrics.js';
 import type { Phase } from '../../shared/phase.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -19,11 +19,6 @@ import type { Workers } from '../workers/workers.js';
  * Metric families whose figures belong to other parts. The figures are read at each scrape, so that nothing is
  * counted twice.
  */
-
-/** Figures by the values of a label, nested for further labels. An empty value stands for no label. */
-export interface Figures {
-  readonly [value: string]: number | Figures;
-}
 
 /** Returns a single figure, or figures by the values of labels. */
 type Read = () => number | Figures;
@@ -92,7 +87,7 @@ export interface GaugeSources {
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
   readonly fileFaults: Pick<FileFaults, 'counts'>;
-  readonly features: Pick<FeatureHooks, 'counters'>;
+  readonly features: Pick<FeatureHooks, 'counters' | 'gauges'>;
 }
 
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
@@ -116,7 +111,9 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const faults = 'Faults of the files with keys and accounts, whose lines with faults are refused.';
   addGauge(registry, 'config_file_faults', faults, () => sources.fileFaults.counts, 'file');
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
-  for (const { name, help, label, read } of sources.features.counters) addCounter(registry, name, help, read, label);
+  const { counters, gauges } = sources.features;
+  for (const { name, help, labels, read } of counters) addCounter(registry, name, help, read, ...labels);
+  for (const { name, help, labels, read } of gauges) addGauge(registry, name, help, read, ...labels);
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   const defects = 'Uncaught exceptions, by process.';
   addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');

@@ -3,7 +3,7 @@ import { withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { channelToWorker } from '../../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../../shared/ipc/peer.js';
-import { type PrimaryCalls, type WorkerCalls, workerCalls } from '../../shared/ipc/protocol.js';
+import type { PrimaryCalls, WorkerCalls } from '../../shared/ipc/protocol.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 
@@ -16,10 +16,17 @@ export type SharedHandlers = Omit<Handlers<PrimaryCalls>, OwnCalls>;
 /** Handlers of the calls about the calling worker. */
 export type OwnHandlers = Pick<Handlers<PrimaryCalls>, OwnCalls>;
 
-/** Makes the primary's end of the channel to a worker. `calls`: the calls that the worker may make. */
+/** Calls over the channel to a worker, including the calls of features. */
+export interface ChannelCalls {
+  /** Calls that the worker may make. */
+  readonly calls: PrimaryCalls;
+  readonly workerCalls: WorkerCalls;
+}
+
+/** Makes the primary's end of the channel to a worker. */
 export function peerOf(
   worker: Worker,
-  calls: PrimaryCalls,
+  { calls, workerCalls }: ChannelCalls,
   shared: SharedHandlers,
   own: OwnHandlers,
   log: Logger,

@@ -2,12 +2,12 @@ import cluster, { type Worker } from 'node:cluster';
 import { withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { contained } from '../../shared/contained.js';
-import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { describeError, type Logger, stdoutFd } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import { workerExits } from '../../shared/phase.js';
 import {
+  type ChannelCalls,
   peerOf,
   type RestartCause,
   type SharedHandlers,
@@ -16,14 +16,12 @@ import {
   type WorkerState,
 } from './worker-handle.js';
 
-export interface WorkersSettings {
+export interface WorkersSettings extends ChannelCalls {
   readonly size: number;
   /** Longest duration of an answer in milliseconds. A replaced worker gets this long to finish its answers. */
   readonly maxExchangeMs: number;
   /** Descriptors of the listening addresses. Every worker inherits them, so they stay open if no worker lives. */
   readonly fds: readonly number[];
-  /** Calls that a worker may make, including the calls of features. */
-  readonly calls: PrimaryCalls;
 }
 
 /** Receives the events of the workers. */
@@ -246,8 +244,7 @@ export class Workers {
 
   #handleOf(slot: WorkerSlot, worker: Worker): WorkerHandle {
     const shared = this.#handlers ?? neverStarted();
-    const { calls } = this.#settings;
-    const peerFor = (self: WorkerHandle) => peerOf(worker, calls, shared, this.#handlersOf(self), this.#log);
+    const peerFor = (self: WorkerHandle) => peerOf(worker, this.#settings, shared, this.#handlersOf(self), this.#log);
     const handle = new WorkerHandle(slot, worker, peerFor);
     const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
     const onError = (error: Error) => this.#onWorkerError(handle, error);

@@ -4,7 +4,7 @@ import type { ConfiguredFeature, FeatureVariables } from '../config/feature-vari
 import { featureOption, fieldsOf } from '../config/key-option-table.js';
 import type { PublicCode } from '../errors.js';
 import type { Calls } from '../ipc/peer.js';
-import { type PrimaryCalls, primaryCalls } from '../ipc/protocol.js';
+import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../ipc/protocol.js';
 
 /** Fields of a request body. */
 export type RequestFields = Readonly<Record<string, z.ZodType>>;
@@ -69,6 +69,8 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   readonly name: string;
   /** Calls from the workers to the primary. */
   readonly calls: Calls;
+  /** Calls from the primary to workers. */
+  readonly workerCalls?: Calls;
   /** Routes that accept tools. */
   readonly toolRoutes?: readonly `/${string}`[];
   /** Names of the APIs whose requests a batch can contain. */
@@ -87,6 +89,11 @@ export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls' 
   const { setup } = primaryCalls;
   const withPorts = { setup: { ...setup, answer: setupReportWith(features) } };
   return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls, withPorts) as PrimaryCalls;
+}
+
+/** Returns the calls from the primary to workers, including the calls of features. */
+export function workerCallsWith(features: readonly Pick<SharedFeature, 'workerCalls'>[]): WorkerCalls {
+  return Object.assign({}, ...features.map((feature) => feature.workerCalls), workerCalls) as WorkerCalls;
 }
 
 /** Returns the schema of the set-up report, with the addresses of the ports of features. */

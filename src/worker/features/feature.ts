@@ -19,6 +19,8 @@ export interface WorkerCore<C extends Calls = Calls> {
   readonly authority: Authority;
   readonly guards: RouteGuards;
   readonly clock: Clock;
+  /** Logs an unexpected error, which ends no request. */
+  readonly onFault: (fault: unknown) => void;
   /** Aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
   /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */
@@ -97,6 +99,8 @@ export interface WorkerPart {
   readonly routes: readonly FeatureRoute[];
   /** API to which all routes belong. */
   readonly door?: Door;
+  /** Handlers of the calls of the feature from the primary. */
+  readonly handlers?: Readonly<Record<string, (request: never) => unknown>>;
   /** Traces the requests of the worker. */
   readonly tracer?: RequestTracer;
   /** Lines of batches of its API. */

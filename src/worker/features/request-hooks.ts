@@ -43,6 +43,11 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door = [] }) => door);
   }
 
+  /** Handlers of the calls of all features from the primary. */
+  get handlers(): NonNullable<WorkerPart['handlers']> {
+    return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as NonNullable<WorkerPart['handlers']>;
+  }
+
   /** Tracer of the first feature that has one; null without one. */
   get tracer(): RequestTracer | null {
     return this.#parts.find(({ tracer }) => tracer !== undefined)?.tracer ?? null;

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SharedHandlers, WorkerHandle } from '../../../src/primary/workers/worker-handle.js';
 import { Workers, type WorkersObserver } from '../../../src/primary/workers/workers.js';
-import { primaryCalls } from '../../../src/shared/ipc/protocol.js';
+import { primaryCalls, workerCalls } from '../../../src/shared/ipc/protocol.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 import { LogBook } from '../basics/log-book.js';
@@ -39,7 +39,12 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
 
   private constructor(folder: TemporaryFolder, { size = 1, fds = [] }: WorkersOptions) {
     this.#folder = folder;
-    this.workers = new Workers({ size, maxExchangeMs: 1000, fds, calls: primaryCalls }, this, this.clock, this.log);
+    this.workers = new Workers(
+      { size, maxExchangeMs: 1000, fds, calls: primaryCalls, workerCalls },
+      this,
+      this.clock,
+      this.log,
+    );
   }
 
   start(program: string): void {

@@ -24,10 +24,12 @@ function createHooks(refusal: Error | null = null) {
       if (refusal !== null) throw refusal;
     },
     handlers: { [name]: () => name },
-    counters: [{ name, help: '', label: 'result', read: () => ({}) }],
+    counters: [{ name, help: '', labels: ['result'], read: () => ({}) }],
+    gauges: [{ name: `${name}_now`, help: '', labels: [], read: () => 1 }],
     storedKinds: [],
     restored: async () => void seen.push(`${name} restored`),
     start: () => seen.push(`${name} start`),
+    drain: () => seen.push(`${name} drain`),
     stop: async () => void seen.push(`${name} stop`),
   });
   return { hooks: new FeatureHooks([partOf('first'), partOf('second')]), seen };
@@ -40,10 +42,11 @@ describe('The hooks of features', () => {
     hooks.start();
     hooks.admitBackground(jobRequest(), plainForm);
     hooks.recordEnded(record);
+    hooks.drain();
     await hooks.stop();
     const of = (name: string) => [`${name} restored`, `${name} start`, `${name} admit`, `${name} ended j1 key ada`];
-    expect(seen.filter((call) => call.startsWith('first'))).toEqual([...of('first'), 'first stop']);
-    expect(seen.filter((_, index) => index % 2 === 1)).toEqual([...of('second'), 'second stop']);
+    expect(seen.filter((call) => call.startsWith('first'))).toEqual([...of('first'), 'first drain', 'first stop']);
+    expect(seen.filter((_, index) => index % 2 === 1)).toEqual([...of('second'), 'second drain', 'second stop']);
   });
 
   it('refuse a job at the first feature that refuses it', () => {
@@ -66,9 +69,10 @@ describe('The hooks of features', () => {
     expect(seen).toEqual([]);
   });
 
-  it('include the calls and the counters of all features', () => {
+  it('include the calls and the metrics of all features', () => {
     const { hooks } = createHooks();
     expect(Object.keys(hooks.handlers)).toEqual(['first', 'second']);
     expect(hooks.counters.map(({ name }) => name)).toEqual(['first', 'second']);
+    expect(hooks.gauges.map(({ name }) => name)).toEqual(['first_now', 'second_now']);
   });
 });
