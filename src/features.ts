@@ -6,6 +6,7 @@ import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
 import { demo } from './features/demo/feature.js';
 import { file } from './features/file/feature.js';
+import { idempotency } from './features/idempotency/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
@@ -25,6 +26,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   traces,
   audit,
   webhooks,
+  idempotency,
   retention,
   mcp,
   anthropic,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { requestHeaders } from '../src/features/idempotency/shared.js';
 import { features } from '../src/features.js';
 import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
@@ -93,15 +94,11 @@ const prefer = z.string().meta({
   description:
     '`respond-async`: the response is a 202 at once, and the job runs in the background. `respond-async; followed`: the client follows the events of the job, which then ranks like a request that waits.',
 });
-const idempotencyKey = z.string().meta({
-  description:
-    'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. If the same client sends the request again within 24 hours, it receives the first answer, and no model runs.',
-});
 const noFallback = z.enum(['0', '1']).meta({
   description: '`1`: only the requested model answers, and no fallback.',
 });
 const once = {
-  header: z.object({ 'Idempotency-Key': idempotencyKey.optional(), 'X-No-Fallback': noFallback.optional() }),
+  header: z.object({ ...requestHeaders, 'X-No-Fallback': noFallback.optional() }),
 };
 const featureHeaders = Object.assign({}, ...features.map(({ requestHeaders }) => requestHeaders));
 const featureFields = requestFieldsOf(features);

@@ -45,7 +45,6 @@ import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
 import type { Hosts } from './hosts/hosts.js';
-import { Claims } from './idempotency/claims.js';
 import { BackgroundJobs } from './jobs/background-jobs.js';
 import { ClientJobs } from './jobs/client-jobs.js';
 import { JobRunner } from './jobs/job-runner.js';
@@ -396,8 +395,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
   };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
-  const claims = new Claims(store.answers, clock, () => runner.busySeconds);
-  return { runner, storedJobs, background, clientJobs, puller: hosts?.puller(background, clientJobs) ?? null, claims };
+  return { runner, storedJobs, background, clientJobs, puller: hosts?.puller(background, clientJobs) ?? null };
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {

@@ -89,11 +89,11 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, storedJobs, files, room, puller, claims } = this.#parts;
+    const { host, conversations, responses, storedJobs, files, room, puller, features } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, responses, storedJobs, files, claims]) each.expire();
+      for (const each of [conversations, responses, storedJobs, files, features]) each.expire();
     });
     const { store, budgets, usageJournal, madeKeys } = this.#parts;
     clock.every(keysCheckMs, () => void madeKeys.refresh());

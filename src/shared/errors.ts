@@ -144,16 +144,6 @@ export function storeUnavailable(message = 'the conversation store is unavailabl
   return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('store') });
 }
 
-export function idempotencyMismatch(): RelayError {
-  const message = 'this Idempotency-Key was already used for a different request: send a new key with each request';
-  return new RelayError('idempotency_mismatch', message);
-}
-
-export function idempotencyInProgress(retryAfterSeconds: number): RelayError {
-  const message = 'the first request with this Idempotency-Key is still being answered';
-  return new RelayError('idempotency_in_progress', message, { retryAfterSeconds });
-}
-
 /** Makes the error for a caller that no longer needs the result, because the client or its worker has disconnected. */
 export function cancelled(message: string, cancelledBy?: string): RelayError {
   return new RelayError('cancelled', message, { cancelledBy });

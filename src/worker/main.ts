@@ -188,7 +188,9 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const openRequests = new OpenRequests(context.keys, systemClock);
   const authority = { keys: context.keys, users, wrongKeys, signOn, openRequests, clock: systemClock };
   const owned = { bodies, spill, viewers, signOn };
-  const guards = routeGuards({ primary, settings, authority, phase, ownJobs });
+  const recorderOf: RequestHooks['recorderOf'] = (req, res) =>
+    context.features === null ? null : context.features.recorderOf(req, res);
+  const guards = routeGuards({ primary, settings, authority, phase, ownJobs, recorderOf });
   // the peer knows the calls of all features, but its type does not
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };

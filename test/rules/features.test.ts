@@ -69,6 +69,21 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /otlp|\botel|\bspans\b|exporter|\bsampler/i,
       named: { 'src/primary/lifecycle/start-environment.ts': 'variables that no program of the service may inherit' },
     },
+    idempotency: {
+      pattern: /idempoten|claim(?:Item|Order)|keyed.?request/i,
+      named: {
+        ...namesIn('error codes and causes of Retry-After, which are one list', [
+          'src/shared/api/endpoints.ts',
+          'src/shared/errors.ts',
+          'src/shared/tables/errors.ts',
+        ]),
+        ...namesIn('a name of a table in reports about the store', [
+          'src/primary/store/contract/store.ts',
+          'src/primary/store/memory/memory-store.ts',
+        ]),
+        'src/worker/http/checks.ts': 'the list of headers that pages may send and read',
+      },
+    },
     retention: { pattern: /retention/i, named: {} },
     codex: { pattern: /codex/i, named: {} },
     sqlite: { pattern: /sqlite/i, named: {} },

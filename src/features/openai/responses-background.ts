@@ -4,9 +4,10 @@ import type { JobStatus, JobView } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
 import type { JobEnd } from '../../shared/job.js';
+import type { SentBody } from '../../worker/http/answer-recorder.js';
 import { EventStream } from '../../worker/http/event-stream.js';
 import type { Primary, Reply } from '../../worker/http/exchange.js';
-import { publicCodeOf, type SentBody, untilGone, workerLeaves } from '../../worker/http/responses.js';
+import { publicCodeOf, untilGone, workerLeaves } from '../../worker/http/responses.js';
 import {
   type CompletedAnswer,
   eventIn,

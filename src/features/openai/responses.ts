@@ -248,7 +248,7 @@ async function acceptResponse(
 ): Promise<void> {
   const { primary } = parts;
   const { model, forms, ignored, job } = parsed;
-  if (job.stream && res.locals.idempotent !== null)
+  if (job.stream && res.locals.recorder !== null)
     throw invalid('stream', 'is not supported with background and an Idempotency-Key; omit one of them');
   setIgnored(res, ignored);
   noteDroppedTools(primary, res, parsed);

@@ -1,19 +1,21 @@
 import { createHash, randomUUID } from 'node:crypto';
 import {
   type AnswerOfKey,
+  type AnswerStore,
   answerTtlMs,
   type ClientKey,
-  type IdempotencyStore,
   type KnownKey,
   maxAnswerBytes,
   nameOfKey,
   pieceOf,
+  type RecordedBegin,
+  type RecordedHead,
+  recordedPieceBytes,
   sizeOfAnswer,
 } from '../../primary/store/contract/answers.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { ignoreFailure } from '../../shared/errors.js';
-import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/ipc/idempotency.js';
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';
 
@@ -32,7 +34,7 @@ interface KeyHold {
 }
 
 /** Owns the keys that this host has reserved in Redis. Recorded answers are shared by all hosts. */
-export class RedisAnswers implements IdempotencyStore {
+export class RedisAnswers implements AnswerStore {
   readonly #redis: RedisConnection;
   /** Reservations of this host, by hash of the key. */
   readonly #reserved = new Map<string, KeyHold>();

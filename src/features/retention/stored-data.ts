@@ -1,5 +1,4 @@
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { answerTtlMs } from '../../primary/store/contract/answers.js';
 import { maxDays, maxMonths } from '../../primary/store/contract/usage.js';
 import type { Config } from '../../shared/config/config.js';
 import { formatDuration } from '../../shared/text/format.js';
@@ -82,11 +81,6 @@ function backgroundJobs({ store, jobTtlMs, maxJobs }: RetentionSettings): Stored
       },
       ...{ export: 'GET /jobs/{id}', deletion: 'DELETE /jobs/{id}' },
       variables: byStore('MODEL_API_JOB_TTL_SECONDS', 'MODEL_API_MAX_JOBS'),
-    },
-    {
-      ...{ kind: 'recorded answers', content: 'answers to requests with an Idempotency-Key', place, readers },
-      ...{ keptMs: answerTtlMs, until: `${formatSpan(answerTtlMs)}, also after its conversation is deleted` },
-      ...{ export: 'the same request again', deletion: null, variables: byStore() },
     },
   ];
 }

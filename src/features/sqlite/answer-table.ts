@@ -4,9 +4,11 @@ import {
   type ClientKey,
   maxAnswerBytes,
   pieceOf,
+  type RecordedBegin,
+  type RecordedHead,
+  recordedPieceBytes,
 } from '../../primary/store/contract/answers.js';
 import { AnswerShares } from '../../primary/store/shares/answer-shares.js';
-import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/ipc/idempotency.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** A recorded answer with only the first piece of its body. */

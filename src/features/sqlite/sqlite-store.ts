@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../../primary/store/contract/answers.js';
+import type { AnswerOfKey, AnswerStore, ClientKey, KnownKey } from '../../primary/store/contract/answers.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -287,7 +287,7 @@ class SqliteUsage implements UsageStore {
   }
 }
 
-class SqliteAnswers implements IdempotencyStore {
+class SqliteAnswers implements AnswerStore {
   readonly #client: SqliteClient;
 
   constructor(client: SqliteClient) {

@@ -1,8 +1,8 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { inLine, inLines, withResolvers } from '../../shared/async.js';
+import { inLines, orderedYield, withResolvers } from '../../shared/async.js';
 import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
-import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
+import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
@@ -27,7 +27,6 @@ import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { ConversationChanges, ReadableConversations } from '../hosts/hosts.js';
-import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
@@ -108,7 +107,6 @@ export interface Services {
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
   readonly batches: Pick<Batches, 'checkInput' | 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
-  readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
@@ -175,12 +173,6 @@ export function apiHandlers(services: Services): SharedHandlers {
       wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
     }),
     countTokens: (order) => countTokens(services, order),
-    claim: (order, signal) => services.claims.hold(order, signal),
-    recordedPiece: async (order) => {
-      await yieldInOrder();
-      return { text: await services.claims.read(order) };
-    },
-    record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => admitJob(services, request, (job) => services.runner.run(job, signal)),
     ...backgroundHandlers(services, yieldInOrder),
   };
@@ -345,15 +337,6 @@ function backgroundHandlers(
     cancelJob: ({ id, client }) => clientJobs.cancel(id, client),
     deleteJob: async (order) => ({ status: await clientJobs.delete(order) }),
   };
-}
-
-/**
- * Returns a function that resolves in a later round of the event loop, one caller per round. The readers of stored text,
- * however many, then cannot block other calls.
- */
-function orderedYield(): () => Promise<void> {
-  const inOrder = inLine();
-  return () => inOrder(yieldToEventLoop);
 }
 
 /**

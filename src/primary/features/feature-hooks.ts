@@ -87,6 +87,10 @@ export class FeatureHooks {
     for (const part of this.#parts) part.drain?.();
   }
 
+  expire(): void {
+    for (const part of this.#parts) part.expire?.();
+  }
+
   /** Stops all features at the same time, because each may wait for programs elsewhere. */
   async stop(): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.stop?.()));

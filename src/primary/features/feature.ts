@@ -16,6 +16,7 @@ import type { Route } from '../cli/route.js';
 import type { StoreProvider } from '../hosts/hosts.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
+import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
@@ -25,13 +26,14 @@ import type { StoredKind } from './stored-kind.js';
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'tables' | 'jobs' | 'files'>;
+  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
   readonly config: Config;
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel'>;
+  readonly runner: Pick<JobRunner, 'busySeconds'>;
   readonly workers: FeatureWorkers;
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
@@ -76,7 +78,7 @@ export interface PrimaryPart {
   /** Called before each act. Rejects if the act must be refused. */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */
-  readonly handlers: Readonly<Record<string, (request: never) => unknown>>;
+  readonly handlers: Readonly<Record<string, (request: never, ...signal: never[]) => unknown>>;
   /** Metrics that never decrease. */
   readonly counters?: readonly FeatureMetric[];
   readonly gauges?: readonly FeatureMetric[];
@@ -89,6 +91,8 @@ export interface PrimaryPart {
   start?(): void;
   /** Called when the service begins to drain. */
   drain?(): void;
+  /** Called every ten seconds, to remove expired data. */
+  expire?(): void;
   /** Resolves when the feature no longer uses the store. */
   stop?(): Promise<void>;
 }

@@ -136,7 +136,7 @@ export const origins = list.refine(
 
 /** Headers that clients, browsers or the core use for something else. `config.ts` adds those of features. */
 const usedHeaders =
-  /^(?:accept|authorization|connection|content|cookie|expect|host|idempotency-key|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
+  /^(?:accept|authorization|connection|content|cookie|expect|host|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
 
 export const mustBeOfProxy = 'must be a header that only the proxy adds, such as X-Forwarded-User';
 

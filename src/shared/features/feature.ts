@@ -33,13 +33,13 @@ export interface FeatureEndpoint {
   readonly alwaysNeedsKey?: true;
   /** Whether no request needs an API key. */
   readonly isOpen?: true;
-  /** Whether a request runs a model: the answer can be a stream, and an `Idempotency-Key` prevents a second run. */
+  /** Whether a request runs a model: the answer can be a stream, and a repeated request can get the first answer. */
   readonly runsModel?: true;
   /** Whether the answer can be a stream although the request runs no model. */
   readonly isStreamed?: true;
   /** Whether the job of a request can run in the background, with `Prefer: respond-async`. */
   readonly runsInBackground?: true;
-  /** Description of the header `Idempotency-Key`, for a request that runs no model. */
+  /** Description of the header by which a repeated request gets the first answer, for a request that runs no model. */
   readonly onceText?: string;
   /** Schema of the answer; the media type of one that is no JSON. */
   readonly answer: z.ZodType | string;

@@ -28,7 +28,6 @@ import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
 import { documentTypes } from '../tables/document-types.js';
-import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './idempotency.js';
 
 const nothing = z.object({});
 
@@ -252,18 +251,6 @@ export const primaryCalls = {
     request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean(), requestId: z.string() }),
     answer: z.object({ status: z.enum(jobStatuses).nullable() }),
   },
-  /**
-   * Claims a key. The stream has one item; if that is a claim, it stays open, and cancelling the call releases the
-   * claim.
-   */
-  claim: { request: claimOrder, item: claimItem },
-  /** Records an answer. Resolves with whether it was stored; the claim has then ended. */
-  record: {
-    request: z.object({ claim: z.int(), answer: recordedAnswer }),
-    answer: z.object({ isRecorded: z.boolean() }),
-  },
-  /** Reads a piece of the body of a recorded answer; empty if the answer was removed. */
-  recordedPiece: { request: recordedPieceOrder, answer: z.object({ text: z.string() }) },
   conversation: { request: ownedKey, answer: titledConversation },
   /** `title`: null restores the first words of the conversation. */
   renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },

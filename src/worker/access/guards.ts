@@ -1,8 +1,9 @@
+import type { Request } from 'express';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
+import type { AnswerRecorder } from '../http/answer-recorder.js';
 import { rateCap, rateWindows, refuseWhileDraining } from '../http/checks.js';
-import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
-import { idempotency } from '../http/responses.js';
+import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
 import { type Authority, authenticate, subClientByHeader } from './authenticate.js';
 import { type OwnJobs, refuseOwnJobs } from './own-jobs.js';
 
@@ -18,7 +19,7 @@ export interface RouteGuards {
   readonly needsService: AsyncHandler;
   /** Takes one request from the rate window of the client. */
   readonly capped: AsyncHandler;
-  /** Gives a repeated `Idempotency-Key` the first answer. */
+  /** Sets what records the answer, so that a repeated request gets the first one. */
   readonly once: Handler;
   /** Refuses requests from processes of jobs. */
   readonly notFromJob: AsyncHandler;
@@ -30,16 +31,21 @@ interface GuardParts {
   readonly authority: Authority;
   readonly phase: () => Phase;
   readonly ownJobs: Pick<OwnJobs, 'isOf'>;
+  recorderOf(req: Request, res: Reply): AnswerRecorder | null;
 }
 
-export function routeGuards({ primary, settings, authority, phase, ownJobs }: GuardParts): RouteGuards {
+export function routeGuards(parts: GuardParts): RouteGuards {
+  const { primary, settings, authority, phase, ownJobs } = parts;
   return {
     mayAsk: authenticate(authority, 'ask'),
     mayCall: authenticate(authority, null),
     namesUser: subClientByHeader(),
     needsService: refuseWhileDraining(phase, primary),
     capped: rateCap(rateWindows(primary, settings)),
-    once: idempotency(primary),
+    once: (req, res, next) => {
+      res.locals.recorder = parts.recorderOf(req, res);
+      next();
+    },
     notFromJob: refuseOwnJobs(ownJobs),
   };
 }

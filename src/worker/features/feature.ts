@@ -7,7 +7,8 @@ import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
 import type { FileBodies } from '../files/pages.js';
-import type { ErrorForm, Handler, RequestTracer } from '../http/exchange.js';
+import type { AnswerRecorder } from '../http/answer-recorder.js';
+import type { ErrorForm, Handler, Reply, RequestTracer } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
@@ -15,7 +16,7 @@ import type { JobParts } from '../jobs/run-job.js';
 /** Parts of a worker that features may use. */
 export interface WorkerCore<C extends Calls = Calls> {
   /** Makes the calls of the feature. */
-  readonly primary: Pick<Peer<C, WorkerCalls>, 'call'>;
+  readonly primary: Pick<Peer<C, WorkerCalls>, 'call' | 'stream'>;
   readonly authority: Authority;
   readonly guards: RouteGuards;
   readonly clock: Clock;
@@ -110,6 +111,11 @@ export interface WorkerPart {
    * `validation_error` if the request must be refused.
    */
   admitJob?(job: JobOfRequest): Readonly<Record<string, unknown>>;
+  /**
+   * Returns the recorder of the answer to a request that runs a model; null if the feature does not record it. Throws
+   * `validation_error` if the request must be refused.
+   */
+  recorderOf?(req: Request, res: Reply): AnswerRecorder | null;
   /** Called when all requests have ended, before the worker exits. Never throws. */
   stop?(): void;
 }

@@ -1,5 +1,7 @@
+import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
-import type { RequestTracer } from '../http/exchange.js';
+import type { AnswerRecorder } from '../http/answer-recorder.js';
+import type { Reply, RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobParts } from '../jobs/run-job.js';
@@ -63,6 +65,15 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door, routes }) =>
       door?.port?.name === name ? routes : routes.filter(({ route }) => route.startsWith('/v1/')),
     );
+  }
+
+  /** Returns the recorder of the first feature that records the answer to this request; null without one. */
+  recorderOf(req: Request, res: Reply): AnswerRecorder | null {
+    for (const part of this.#parts) {
+      const recorder = part.recorderOf?.(req, res) ?? null;
+      if (recorder !== null) return recorder;
+    }
+    return null;
   }
 
   stop(): void {

@@ -39,7 +39,7 @@ export async function readBody<T>(
   const bytes = await readBytes(req, res, memory);
   const turn = bytes.length > smallBytes ? () => memory.takeTurn() : null;
   await turn?.();
-  res.locals.idempotent?.read(bytes);
+  res.locals.recorder?.read(bytes);
   return parseInTurns(bytes, res, schema, turn);
 }
 

@@ -1,8 +1,8 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
+import type { SentBody } from './answer-recorder.js';
 import type { Reply } from './exchange.js';
-import type { SentBody } from './responses.js';
-import { notRecorded, write } from './responses.js';
+import { write } from './responses.js';
 
 /** Interval of pings: proxies close connections that stay silent. */
 const pingMs = 15_000;
@@ -10,18 +10,16 @@ const pingMs = 15_000;
 /** Format of a stream: how its pieces are separated. */
 export interface StreamManner {
   readonly type: string;
-  /**
-   * Text that reports that the answer is not stored for its `Idempotency-Key`; empty if the format cannot express this.
-   */
-  readonly notRecorded: string;
+  /** Formats a comment; empty if the format has none. */
+  comment(text: string): string;
 }
 
 const serverSentEvents: StreamManner = {
   type: 'text/event-stream; charset=utf-8',
-  notRecorded: `: ${notRecorded.name}: ${notRecorded.value}\n\n`,
+  comment: (text) => `: ${text}\n\n`,
 };
 
-export const jsonLines: StreamManner = { type: 'application/x-ndjson', notRecorded: '' };
+export const jsonLines: StreamManner = { type: 'application/x-ndjson', comment: () => '' };
 
 /** Formats a named server-sent event. */
 export function eventText(event: string, content: object): string {
@@ -72,16 +70,16 @@ export class EventStream implements Disposable {
   /** Sends formatted events, like `send`; an empty text only begins the stream. */
   async write(events: string, signal: AbortSignal): Promise<void> {
     this.begin();
-    this.#res.locals.idempotent?.add(events);
+    this.#res.locals.recorder?.add(events);
     if (events !== '') await write(this.#res, events, signal);
   }
 
   /** Records the answer, then sends the last events. Sends no pings between the pieces of a long one. */
   async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
-    const isRecorded = (await this.#res.locals.idempotent?.record(200, this.#manner.type, events)) ?? true;
-    const { notRecorded } = this.#manner;
-    if (!isRecorded && notRecorded !== '') await write(this.#res, notRecorded, signal);
+    const notice = await this.#res.locals.recorder?.record(200, this.#manner.type, events);
+    const comment = notice ? this.#manner.comment(`${notice.name}: ${notice.value}`) : '';
+    if (comment !== '') await write(this.#res, comment, signal);
     const short = typeof events === 'string' ? events : events.short;
     if (short !== null) return this.write(short, signal);
     this.#stopPings();
@@ -90,7 +88,7 @@ export class EventStream implements Disposable {
 
   /** Sends a failure as the last event. Temporary failures are not recorded, so that a retry gets a new answer. */
   async writeFailure(events: string, { retryAfterSeconds }: RelayError, signal: AbortSignal): Promise<void> {
-    if (retryAfterSeconds !== undefined) this.#res.locals.idempotent?.drop();
+    if (retryAfterSeconds !== undefined) this.#res.locals.recorder?.drop();
     await this.writeLast(events, signal);
   }
 

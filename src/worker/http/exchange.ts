@@ -17,8 +17,8 @@ import {
 } from '../../shared/metrics.js';
 import type { JsonStructure } from '../../shared/text/json-structure.js';
 import { readTraceparent, type TraceContext } from '../../shared/trace/context.js';
+import type { AnswerRecorder } from './answer-recorder.js';
 import { methodLabel, type RouteLabel } from './labels.js';
-import type { KeyedRequest } from './responses.js';
 
 /** Figures of a job for the request log. */
 export interface JobFigures extends JobUsage {
@@ -59,8 +59,8 @@ export interface Exchange extends Record<string, unknown> {
   errorForm: ErrorForm | null;
   /** Counts of values and bytes in the body, set when its reading begins. */
   structure: JsonStructure | null;
-  /** Idempotency of a request with an `Idempotency-Key`. */
-  idempotent: KeyedRequest | null;
+  /** Recorder of the answer; null if no repetition of the request may get it. */
+  recorder: AnswerRecorder | null;
   /** Progress of the request's job, if any. */
   job: JobProgress | null;
   /** Whether the request is changing keys, perhaps its own. Its answer is sent nevertheless. */
@@ -92,7 +92,7 @@ const unknownYet = {
   key: null,
   errorForm: null,
   structure: null,
-  idempotent: null,
+  recorder: null,
   job: null,
   changesKeys: false,
   isUpload: false,

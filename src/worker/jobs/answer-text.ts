@@ -3,7 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { Logger } from '../../shared/log/logger.js';
-import type { SentBody } from '../http/responses.js';
+import type { SentBody } from '../http/answer-recorder.js';
 
 /** Maximum UTF-16 units of an answer that stay in memory, because a slow client occupies it for a long time. */
 const maxInMemory = 32 * 1024;

@@ -3,8 +3,9 @@ import type { AcceptedView, JobForm, JobView } from '../../shared/background.js'
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
+import type { SentBody } from '../http/answer-recorder.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
+import { onceFor, sendRecorded } from '../http/responses.js';
 import { type CompletedAnswer, completed, cutsIn, isWhole } from './answer-format.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type AdmittingParts, type RequestedJob, requestOf } from './job-request.js';

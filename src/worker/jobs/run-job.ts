@@ -12,10 +12,11 @@ import {
   unknownJobUsage,
 } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
+import type { SentBody } from '../http/answer-recorder.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream } from '../http/event-stream.js';
 import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
-import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
+import { onceFor, publicCodeOf, sendBody, untilGone } from '../http/responses.js';
 import type { JobAdmission } from './admission.js';
 import {
   type AnswerFormat,
@@ -61,8 +62,8 @@ export interface JobParts {
 
 /**
  * Has the primary run the job until it ends or the client disconnects, and answers in this format. A repeated
- * `Idempotency-Key` gets the recorded answer, and no job runs. Throws if an error body can still be sent, if the client
- * disconnects, and for defects. `whenWhole` is awaited before the end of the answer is sent.
+ * request can get a recorded answer without a job. Throws if an error body can still be sent, if the client disconnects,
+ * and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
   parts: Omit<JobParts, 'bodies' | 'files'>,

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
-import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { withResolvers } from '../../../src/shared/async.js';
@@ -189,7 +189,7 @@ describe('Idempotency keys on two hosts', () => {
   const mine = { client: 'key ada', key: 'k' } as const;
   const kept = { digest: 'd', answer: recordedAnswer('told once') } as const;
 
-  async function twoHosts(test: (one: IdempotencyStore, other: IdempotencyStore) => Promise<void>): Promise<void> {
+  async function twoHosts(test: (one: AnswerStore, other: AnswerStore) => Promise<void>): Promise<void> {
     await server.ask('FLUSHALL');
     const stores = [await openAt(server.url), await openAt(server.url)] as const;
     try {

@@ -1,13 +1,14 @@
 import { postMessages } from '../../../src/features/anthropic/messages.js';
 import { anthropicDoor } from '../../../src/features/anthropic/worker.js';
+import { Claims } from '../../../src/features/idempotency/claims.js';
+import { calls } from '../../../src/features/idempotency/shared.js';
 import { postMcp } from '../../../src/features/mcp/mcp.js';
 import { mcpDoor } from '../../../src/features/mcp/worker.js';
 import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { postChatCompletions } from '../../../src/features/openai/chat.js';
 import { openAiDoor } from '../../../src/features/openai/worker.js';
-import { Claims } from '../../../src/primary/idempotency/claims.js';
-import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { type Handlers, Peer } from '../../../src/shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../../src/shared/ipc/protocol.js';
@@ -16,11 +17,11 @@ import { postAsk } from '../../../src/worker/api/ask.js';
 import { speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
-import { idempotency } from '../../../src/worker/http/responses.js';
 import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { type ExpressServer, serveWith } from './express-server.js';
+import { keyGuard } from './key-guard.js';
 import { noFeatures } from './no-features.js';
 
 type RunKeyed = (request: JobRequest, signal: AbortSignal) => AsyncIterable<JobEvent>;
@@ -44,7 +45,7 @@ interface KeyedAnswer {
   readonly isReplayed: boolean;
 }
 
-export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promise<KeyedRoutes> {
+export async function keyedRoutes(run: RunKeyed, store: AnswerStore): Promise<KeyedRoutes> {
   const claims = new Claims(store, systemClock, () => 3);
   const jobs: JobRequest[] = [];
   const pair = new ChannelPair();
@@ -60,15 +61,16 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
       jobs.push(request);
       return run(request, signal);
     },
-  } satisfies Partial<Handlers<PrimaryCalls>>;
+  } satisfies Partial<Handlers<PrimaryCalls & typeof calls>>;
   const onFault = (fault: unknown) => {
     throw fault;
   };
-  new Peer(pair.left, workerCalls, primaryCalls, handlers as unknown as Handlers<PrimaryCalls>, onFault);
-  const primary: Primary = new Peer(pair.right, primaryCalls, workerCalls, {} as Handlers<WorkerCalls>, onFault);
+  const served = { ...primaryCalls, ...calls };
+  new Peer(pair.left, workerCalls, served, handlers as unknown as Handlers<typeof served>, onFault);
+  const primary: Primary = new Peer(pair.right, served, workerCalls, {} as Handlers<WorkerCalls>, onFault);
   const server = await serveWith([
     speakAsClient([mcpDoor, ollamaDoor, anthropicDoor, openAiDoor]),
-    idempotency(primary),
+    keyGuard(primary),
     routes(primary),
   ]);
   const post: KeyedRoutes['post'] = async (path, body, headers = {}, signal) => {

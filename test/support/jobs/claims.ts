@@ -1,6 +1,6 @@
-import { Claims, type claimLimits } from '../../../src/primary/idempotency/claims.js';
-import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
-import type { ClaimItem, RecordedAnswer, RecordedBegin } from '../../../src/shared/ipc/idempotency.js';
+import { Claims, type claimLimits } from '../../../src/features/idempotency/claims.js';
+import type { ClaimItem } from '../../../src/features/idempotency/shared.js';
+import type { AnswerStore, RecordedAnswer, RecordedBegin } from '../../../src/primary/store/contract/answers.js';
 import { FakeClock } from '../basics/fake-clock.js';
 
 export function recordedAnswer(body: string, differences: Partial<RecordedAnswer> = {}): RecordedAnswer {
@@ -32,7 +32,7 @@ export interface ClaimingRequest {
 export class ClaimingRequests {
   readonly claims: Claims;
 
-  constructor(store: IdempotencyStore, limits?: typeof claimLimits) {
+  constructor(store: AnswerStore, limits?: typeof claimLimits) {
     this.claims = new Claims(store, new FakeClock(), () => 7, limits);
   }
 

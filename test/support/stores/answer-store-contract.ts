@@ -1,4 +1,4 @@
-import { answerTtlMs, type IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import { type AnswerStore, answerTtlMs } from '../../../src/primary/store/contract/answers.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { until } from '../basics/until.js';
 import { recordedAnswer, wholeAnswer } from '../jobs/claims.js';
@@ -31,7 +31,7 @@ export function describeAnswerStore(
   place: () => Promise<StorePlaceForTests>,
 ): void {
   async function withStore(
-    test: (answers: IdempotencyStore, next: () => Promise<IdempotencyStore>) => Promise<void>,
+    test: (answers: AnswerStore, next: () => Promise<AnswerStore>) => Promise<void>,
   ): Promise<void> {
     await using at = await place();
     let store = await at.open();
@@ -48,7 +48,7 @@ export function describeAnswerStore(
   }
 
   /** Returns the answer for this key and a request with this digest. */
-  async function answerIn(answers: IdempotencyStore, asked: string) {
+  async function answerIn(answers: AnswerStore, asked: string) {
     const known = await answers.claimOrFind(ownClaim, asked, now);
     if (known.type !== 'answered') return known;
     const answer = await wholeAnswer(known.answer, (from) => answers.read(ownClaim, known.digest, from));
@@ -57,7 +57,7 @@ export function describeAnswerStore(
 
   const inStore = (
     title: string,
-    test: (answers: IdempotencyStore, next: () => Promise<IdempotencyStore>) => Promise<void>,
+    test: (answers: AnswerStore, next: () => Promise<AnswerStore>) => Promise<void>,
     run: typeof it | typeof it.skip = it,
   ) => run(title, () => withStore(test));
 
@@ -85,7 +85,7 @@ export function describeAnswerStore(
       'gives none back that is a day old, removed or not',
       async (answers, next) => {
         await answers.keep(ownClaim, { digest, answer: recordedAnswer('x') }, now);
-        const isThere = async (store: IdempotencyStore, at: number) =>
+        const isThere = async (store: AnswerStore, at: number) =>
           (await store.claimOrFind(ownClaim, digest, at)).type === 'answered';
         expect(await isThere(await next(), now + answerTtlMs - 1)).toBe(true);
         const nextStore = await next();
@@ -111,9 +111,9 @@ export function describeAnswerStore(
       async (answers, next) => {
         const body = 'x'.repeat(1024 * 1024);
         // Redis must keep an answer within 200 ms, which a busy machine may exceed.
-        const keep = (store: IdempotencyStore, client: string, key: string, at: number, text = body) =>
+        const keep = (store: AnswerStore, client: string, key: string, at: number, text = body) =>
           untilStored(() => store.keep({ client, key }, { digest, answer: recordedAnswer(text) }, at));
-        const isThere = async (store: IdempotencyStore, client: string, key: string) =>
+        const isThere = async (store: AnswerStore, client: string, key: string) =>
           (await store.claimOrFind({ client, key }, digest, now)).type === 'answered';
         await keep(answers, 'quiet', '1', now, 'q');
         for (let n = 0; n < 40; n++) await keep(answers, 'greedy', String(n), now + n);

@@ -7,7 +7,7 @@ import { TokenFactors } from '../../../src/primary/cli/token-factors.js';
 import type { CliHealth } from '../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';
-import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
 import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { type CliReason, cliError, cliReasons, errorCodes } from '../../../src/shared/errors.js';
 import type { JobEnd } from '../../../src/shared/job.js';
@@ -124,7 +124,7 @@ describe('The jobs of one neighbour that fail', () => {
   });
 
   it.each(kinds)('take no place for the idempotency of others, with the clients of one %s', async (kind) => {
-    const store = { claimOrFind: async () => ({ type: 'free' }), release: () => {} } as unknown as IdempotencyStore;
+    const store = { claimOrFind: async () => ({ type: 'free' }), release: () => {} } as unknown as AnswerStore;
     const requests = new ClaimingRequests(store, { maxClaims: 9, maxClaimsOfClient: 4 });
     for (let round = 0; round < 20; round++)
       for (const client of neighbours[kind]) await requests.send(`${round}`, 'd', client).catch(() => null); // its share is full

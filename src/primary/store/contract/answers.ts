@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { RecordedAnswer, RecordedBegin } from '../../../shared/ipc/idempotency.js';
+import type { PublicCode } from '../../../shared/errors.js';
 
 /**
  * Time for which a recorded answer can be replayed, by the wall clock: with a durable store it outlives the service.
@@ -12,7 +12,29 @@ export const maxAnswerBytes = 64 * 1024 * 1024;
 /** Estimated bytes of an answer in addition to its body. */
 const overheadBytes = 1024;
 
-/** An Idempotency-Key and its client. Clients that send the same key do not share it. */
+/** Maximum size of one read of the body of a recorded answer. */
+export const recordedPieceBytes = 32 * 1024;
+
+/** Recorded answer to a request, without its body. */
+export interface RecordedHead {
+  readonly status: number;
+  /** Headers of the answer itself, excluding headers of the connection. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Error code in the body, for the log and the metrics. */
+  readonly error: PublicCode | null;
+}
+
+export interface RecordedAnswer extends RecordedHead {
+  readonly body: string;
+}
+
+/** Recorded answer with the first piece of its body, and the size of the whole body in UTF-8. */
+export interface RecordedBegin extends RecordedHead {
+  readonly begin: string;
+  readonly bytes: number;
+}
+
+/** Name of a request, and its client. Clients that send the same name do not share it. */
 export interface ClientKey {
   readonly client: string;
   readonly key: string;
@@ -31,10 +53,10 @@ export type KnownKey =
   | { readonly type: 'answered'; readonly digest: string; readonly answer: RecordedBegin };
 
 /**
- * Stores recorded answers for replay. `Claims` knows which keys this host is answering. Times are milliseconds since
+ * Stores recorded answers for replay. Their user knows which keys this host is answering. Times are milliseconds since
  * the epoch.
  */
-export interface IdempotencyStore {
+export interface AnswerStore {
   /** Reserves the key for this host if it is free. Rejects if the store cannot read the key. */
   claimOrFind(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
   /** Reads a piece of the recorded body, from byte `from`; empty at its end, and if the answer was removed. */
@@ -57,7 +79,7 @@ export function sizeOfAnswer({ client, key, bodyBytes }: ClientKey & { readonly 
   return bodyBytes + client.length + key.length + overheadBytes;
 }
 
-/** Returns a map key for the client and its key. The separator is safe: no Idempotency-Key contains a line end. */
+/** Returns a map key for the client and its key. The separator is safe: no key contains a line end. */
 export function nameOfKey({ client, key }: ClientKey): string {
   return `${client}\n${key}`;
 }

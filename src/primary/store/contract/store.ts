@@ -1,6 +1,6 @@
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Config } from '../../../shared/config/config.js';
-import { answerTtlMs, type IdempotencyStore } from './answers.js';
+import { type AnswerStore, answerTtlMs } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { FileStore } from './files.js';
 import type { JobRecord, JobStore } from './jobs.js';
@@ -40,8 +40,8 @@ export interface Store {
   readonly usage: UsageStore;
   /** Keys made over HTTP that are valid on all hosts; null if the only host stores them in a file. */
   readonly madeKeys: MadeKeyStore | null;
-  /** Recorded answers to requests with an `Idempotency-Key`. */
-  readonly answers: IdempotencyStore;
+  /** Recorded answers, which repeated requests get. */
+  readonly answers: AnswerStore;
   /** Stored responses of the Responses API. */
   readonly responses: ResponseStore;
   /** Tables that features have declared. */

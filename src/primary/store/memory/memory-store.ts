@@ -1,17 +1,18 @@
 import type { JobListOrder } from '../../../shared/background.js';
 import { invalid } from '../../../shared/errors.js';
-import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import {
   type AnswerOfKey,
+  type AnswerStore,
   type ClientKey,
-  type IdempotencyStore,
   type KnownKey,
   maxAnswerBytes,
   nameOfKey,
   pieceOf,
+  type RecordedHead,
+  recordedPieceBytes,
 } from '../contract/answers.js';
 import type { ConversationJournal } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
@@ -94,7 +95,7 @@ interface MemoryAnswer {
 }
 
 /** Owns the recorded answers of a service without a durable store. */
-export class MemoryAnswers implements IdempotencyStore {
+export class MemoryAnswers implements AnswerStore {
   readonly #shares: AnswerShares;
   readonly #answers = new Map<string, MemoryAnswer>();
 

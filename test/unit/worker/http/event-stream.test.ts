@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 class FakeReply extends EventEmitter {
   readonly headers: Record<string, string> = {};
   readonly written: string[] = [];
-  readonly locals = { idempotent: null };
+  readonly locals = { recorder: null };
   statusCode = 0;
   headersSent = false;
   isEnded = false;

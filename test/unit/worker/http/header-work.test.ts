@@ -9,9 +9,9 @@ import { ReadingPace } from '../../../../src/worker/http/body.js';
 import { hostGuard, versionGuard } from '../../../../src/worker/http/checks.js';
 import type { AsyncHandler, Handler } from '../../../../src/worker/http/exchange.js';
 import { readForm } from '../../../../src/worker/http/multipart.js';
-import { idempotency } from '../../../../src/worker/http/responses.js';
 import { followsJob, refusesFallback } from '../../../../src/worker/jobs/job-request.js';
 import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
+import { keyGuard } from '../../../support/doors/key-guard.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 /** Length of a header that Node accepts. */
@@ -35,7 +35,7 @@ const readAll: AsyncHandler = async (req, res) => {
     () => refusesFallback({ req }),
     () => req.accepts(['application/json', 'text/event-stream']),
     () => req.acceptsEncodings('gzip'),
-    () => idempotency(new FakePrimary({}).asPrimary)(req, res, () => {}),
+    () => keyGuard(new FakePrimary({}).asPrimary)(req, res, () => {}),
     () => guard(req, res, () => {}),
     () => readForm(req, res, new ReadingPace(systemClock), new Set(), async () => {}).catch(() => {}),
   ];

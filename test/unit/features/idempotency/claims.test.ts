@@ -1,4 +1,4 @@
-import type { IdempotencyStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
+import type { AnswerStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { ClaimingRequests, recordedAnswer } from '../../../support/jobs/claims.js';
@@ -6,9 +6,9 @@ import { ClaimingRequests, recordedAnswer } from '../../../support/jobs/claims.j
 const inProgress = { code: 'idempotency_in_progress', retryAfterSeconds: 7 };
 const mismatch = { code: 'idempotency_mismatch' };
 
-function open(differences: Partial<IdempotencyStore> = {}) {
+function open(differences: Partial<AnswerStore> = {}) {
   const memory = new MemoryAnswers();
-  const store: IdempotencyStore = {
+  const store: AnswerStore = {
     claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
     read: (...asked) => memory.read(...asked),

@@ -1,7 +1,7 @@
-import type { IdempotencyStore } from '../../../../src/primary/store/contract/answers.js';
+import { maxRecordedBytes } from '../../../../src/features/idempotency/shared.js';
+import type { AnswerStore } from '../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { until } from '../../../support/basics/until.js';
 import { type KeyedRoutes, keyedRoutes } from '../../../support/doors/keyed-routes.js';
@@ -10,12 +10,12 @@ import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const ok = [...begun, ...answerEvents('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];
 const admitted = begun[0] as JobEvent;
-const refusedDisk: Partial<IdempotencyStore> = { keep: () => Promise.reject(new Error('disk full')) };
+const refusedDisk: Partial<AnswerStore> = { keep: () => Promise.reject(new Error('disk full')) };
 
 /** Serves jobs with these events; promises among them are awaited. */
 function open(
   events: readonly (JobEvent | Promise<unknown>)[],
-  store: Partial<IdempotencyStore> = {},
+  store: Partial<AnswerStore> = {},
 ): Promise<KeyedRoutes> {
   const memory = new MemoryAnswers();
   const run = async function* () {

@@ -1,14 +1,15 @@
+import type { KeyedRequest } from '../../../../src/features/idempotency/keyed-request.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { idempotency } from '../../../../src/worker/http/responses.js';
 import { answerOf } from '../../../support/doors/express-server.js';
+import { keyGuard } from '../../../support/doors/key-guard.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 
 const told: Handler = (_req, res) => {
-  res.json({ key: res.locals.idempotent?.key ?? null });
+  res.json({ key: (res.locals.recorder as KeyedRequest | null)?.key ?? null });
 };
 
 async function keyOf(...headers: string[]): Promise<unknown> {
-  const { status, body } = await answerOf([idempotency(new FakePrimary().asPrimary), told], headers);
+  const { status, body } = await answerOf([keyGuard(new FakePrimary().asPrimary), told], headers);
   return status === 200 ? body.key : { status, details: body.details };
 }
 

@@ -1,8 +1,14 @@
+import {
+  type AnswerStore,
+  type ClientKey,
+  type KnownKey,
+  nameOfKey,
+  type RecordedAnswer,
+} from '../../primary/store/contract/answers.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { idempotencyInProgress, idempotencyMismatch, RelayError, retryAfter } from '../../shared/errors.js';
-import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/ipc/idempotency.js';
-import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from '../store/contract/answers.js';
+import { RelayError, retryAfter } from '../../shared/errors.js';
+import type { ClaimItem, ClaimOrder, RecordedPieceOrder } from './shared.js';
 
 /**
  * Limits for claims that are open at once. Each claim is an open exchange of a worker, so one client cannot reach them
@@ -26,7 +32,7 @@ class Claim {
   readonly known: Promise<KnownKey>;
   state: ClaimState = 'looking';
 
-  constructor(number: number, { client, key, digest }: ClaimOrder, store: IdempotencyStore, at: number) {
+  constructor(number: number, { client, key, digest }: ClaimOrder, store: AnswerStore, at: number) {
     this.number = number;
     this.key = { client, key };
     this.digest = digest;
@@ -37,7 +43,7 @@ class Claim {
 
 /** Owns the keys whose first request is being answered, so that no worker starts a second one. */
 export class Claims {
-  readonly #store: IdempotencyStore;
+  readonly #store: AnswerStore;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #limits: ClaimLimits;
   /** Returns the seconds until the running request is likely to have its answer. */
@@ -48,7 +54,7 @@ export class Claims {
   readonly #countOf = new Map<string, number>();
   #lastNumber = 0;
 
-  constructor(store: IdempotencyStore, clock: Pick<Clock, 'now'>, retrySeconds: () => number, limits = claimLimits) {
+  constructor(store: AnswerStore, clock: Pick<Clock, 'now'>, retrySeconds: () => number, limits = claimLimits) {
     this.#store = store;
     this.#clock = clock;
     this.#retrySeconds = retrySeconds;
@@ -129,7 +135,7 @@ export class Claims {
   }
 
   #refusal(digest: string, order: ClaimOrder): RelayError {
-    return digest === order.digest ? idempotencyInProgress(this.#retrySeconds()) : idempotencyMismatch();
+    return digest === order.digest ? inProgress(this.#retrySeconds()) : mismatch();
   }
 
   #forget({ number, key }: Claim): void {
@@ -140,6 +146,16 @@ export class Claims {
     if (left > 0) this.#countOf.set(holder, left);
     else this.#countOf.delete(holder);
   }
+}
+
+function mismatch(): RelayError {
+  const message = 'this Idempotency-Key was already used for a different request: send a new key with each request';
+  return new RelayError('idempotency_mismatch', message);
+}
+
+function inProgress(retryAfterSeconds: number): RelayError {
+  const message = 'the first request with this Idempotency-Key is still being answered';
+  return new RelayError('idempotency_in_progress', message, { retryAfterSeconds });
 }
 
 function tooMany(): RelayError {

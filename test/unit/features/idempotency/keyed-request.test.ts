@@ -1,8 +1,10 @@
 import { OutgoingMessage } from 'node:http';
 import type { NextFunction, Request } from 'express';
-import { maxRecordedBytes, type RecordedAnswer } from '../../../../src/shared/ipc/idempotency.js';
+import type { KeyedRequest } from '../../../../src/features/idempotency/keyed-request.js';
+import { maxRecordedBytes } from '../../../../src/features/idempotency/shared.js';
+import type { RecordedAnswer } from '../../../../src/primary/store/contract/answers.js';
 import type { Primary, Reply } from '../../../../src/worker/http/exchange.js';
-import { idempotency, type KeyedRequest } from '../../../../src/worker/http/responses.js';
+import { keyGuard } from '../../../support/doors/key-guard.js';
 
 const type = 'application/json';
 
@@ -32,11 +34,11 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
   } as unknown as Primary;
   const res = new OutgoingMessage() as unknown as Reply;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  const locals = { idempotent: null, client: 'user ada', route: '/ask', error: null, job: { hasStarted } };
+  const locals = { recorder: null, client: 'user ada', route: '/ask', error: null, job: { hasStarted } };
   Object.assign(res, { locals, req: { method: 'POST' } });
   const next: NextFunction = () => {};
-  idempotency(primary)({ rawHeaders: ['Idempotency-Key', 'k'] } as Request, res, next);
-  const idempotent = res.locals.idempotent as KeyedRequest;
+  keyGuard(primary)({ rawHeaders: ['Idempotency-Key', 'k'] } as Request, res, next);
+  const idempotent = res.locals.recorder as KeyedRequest;
   return {
     kept,
     record: async (...answers) => {
@@ -44,7 +46,7 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
       await idempotent.once(hasStarted ? 'plain' : 'background', async () => {
         for (const { status, begun = [], last } of answers) {
           for (const piece of begun) idempotent.add(piece);
-          recorded.push(await idempotent.record(status, type, last));
+          recorded.push((await idempotent.record(status, type, last)) === null);
         }
       });
       return recorded;
