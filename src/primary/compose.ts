@@ -18,6 +18,7 @@ import { watchKeysFile } from './access/keys-file.js';
 import { MadeKeys, ownActs } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
+import { RecentUsage } from './access/recent-usage.js';
 import { SearchQuota } from './access/search-quota.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
@@ -248,9 +249,10 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const rateLimit = hosts?.rateLimit(ratesOf) ?? new RateLimit(ratesOf, clock);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const budgets = new Budgets(clock, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
-  const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), budgets, clock);
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, budgets, searches };
+  const recentUsage = new RecentUsage(clock);
+  const budgets = new Budgets(clock, recentUsage, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
+  const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), recentUsage, clock);
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, budgets, searches };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -272,7 +274,7 @@ function createConversations({ config, host: { clock }, store, hosts }: StartInp
 
 function createObservation(
   { config, host, names, store, doorNames }: StartInput,
-  { budgets }: Access,
+  { recentUsage }: Access,
   room: WaitingRoom,
   { conversations }: Conversations,
   signals: PartSignals,
@@ -287,7 +289,7 @@ function createObservation(
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, store.usage, clock);
-  const usageCounter = budgets.combineUsage(usage);
+  const usageCounter = recentUsage.combineUsage(usage);
   const scrape = new Scrape(
     metrics.registry,
     clock,

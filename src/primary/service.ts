@@ -22,8 +22,8 @@ const backgroundCheckMs = 1000;
 const keysCheckMs = 1000;
 /** Pause between scrapes: /metrics needs no API key by default, and a scrape costs milliseconds in every process. */
 const betweenScrapesMs = 100;
-/** How often budgets are refreshed from a store that several hosts share. */
-const budgetRefreshMs = 5000;
+/** How often the usage of this day, week and month is refreshed from a store that several hosts share. */
+const usageRefreshMs = 5000;
 
 /** Service as `main.ts` controls it. */
 export class Service {
@@ -49,12 +49,12 @@ export class Service {
 
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
-    const { host, journaledConversations, usageJournal, budgets, background, store, madeKeys } = this.#parts;
+    const { host, journaledConversations, usageJournal, recentUsage, background, store, madeKeys } = this.#parts;
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
     // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
-    await budgets.refresh(usageJournal).catch(() => {});
+    await recentUsage.refresh(usageJournal).catch(() => {});
     await madeKeys.refresh();
     const jobs = await background.restore();
     await this.#parts.features.restored();
@@ -95,10 +95,10 @@ export class Service {
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, storedJobs, files, features]) each.expire();
     });
-    const { store, budgets, usageJournal, madeKeys } = this.#parts;
+    const { store, recentUsage, usageJournal, madeKeys } = this.#parts;
     clock.every(keysCheckMs, () => void madeKeys.refresh());
-    const refresh = () => void budgets.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
-    if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
+    const refresh = () => void recentUsage.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
+    if (store.usage.report !== null) clock.every(usageRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
       endJobsWithoutAccess(this.#parts, clock);
       room.check();

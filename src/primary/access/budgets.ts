@@ -1,69 +1,29 @@
-import type { BudgetAmount, BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { groupUsage, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
+import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { PeriodLimit } from '../../shared/config/api-keys.js';
-import { type BudgetPeriod, periodEnd, periodStart } from '../../shared/days.js';
+import { type BudgetPeriod, periodEnd } from '../../shared/days.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
-import type { Bill, Charge } from '../store/contract/usage.js';
+import type { RecentUsage, Spender, Spent } from '../access/recent-usage.js';
 import type { LimitedUse } from './clients.js';
 
-interface UsageCounter {
-  jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
-  countRefusal(client: string): void;
-}
-
-/** Client and groups for which a job is counted. */
-type Spender = Pick<JobRequest, 'client' | 'groups'>;
-
-interface UsageReader {
-  report(client: null, order: PeriodOrder): UsageRow[] | Promise<UsageRow[]>;
-}
-
-interface PeriodOrder {
-  readonly since: string;
-  readonly until: null;
-  readonly groups: readonly ['client'];
-  readonly hasGroupUsage: true;
-}
-
-interface Spent {
-  readonly tokens: number;
-  readonly costUsd: number;
-  /** Number of web searches. */
-  readonly searches: number;
-}
-
-const nothing: Spent = { tokens: 0, costUsd: 0, searches: 0 };
-
-/** Time between two reads of a week or month from a store that several hosts share: they are long reports. */
-const betweenLongReadsMs = 60_000;
-
-/** Name under which the usage of all clients is counted. No client has it. */
-const allClients = '';
-
 /**
- * Counts what each key, each person and the whole service have used in this day, week and month (UTC). A key is counted with its
- * sub-clients, and a person with the own keys, also with those that were deleted. The usage of a group is that of its keys and of the jobs of its people. A budget is checked when a job is admitted, and again when it gets a
+ * Compares what clients have used with their budgets. A budget is checked when a job is admitted, and again when it gets a
  * slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #usage: Pick<RecentUsage, 'spentIn'>;
   readonly #budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[];
-  readonly #periods: Readonly<Record<BudgetPeriod, PeriodUsage>>;
 
   /** `budgetsOf` returns the budgets that limit a client with these groups. */
   constructor(
     clock: Pick<Clock, 'now'>,
+    usage: Pick<RecentUsage, 'spentIn'>,
     budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[],
   ) {
     this.#clock = clock;
+    this.#usage = usage;
     this.#budgetsOf = budgetsOf;
-    this.#periods = {
-      day: new PeriodUsage(clock, 'day', 0),
-      week: new PeriodUsage(clock, 'week', betweenLongReadsMs),
-      month: new PeriodUsage(clock, 'month', betweenLongReadsMs),
-    };
   }
 
   /** Throws `rate_limited` if a budget that limits the job is used up. */
@@ -86,38 +46,6 @@ export class Budgets {
     }
   }
 
-  /** Counts the usage of an ended job, for any outcome. */
-  jobEnded({ client, groups = [] }: Spender, { inputTokens, outputTokens, costUsd, searches }: Charge): void {
-    const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0, searches };
-    // counted without a budget too: a key may get one later
-    const names = [client, ...groups.map(groupUsage)];
-    for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
-  }
-
-  /** Returns the number of web searches that count for a person or a key in this day. Only ended jobs count. */
-  searchesOf(client: string): number {
-    return this.#periods.day.spentBy([client]).searches;
-  }
-
-  /** Returns a counter that adds to `usage` and to the budgets. */
-  combineUsage(usage: UsageCounter): UsageCounter {
-    return {
-      countRefusal: (client) => usage.countRefusal(client),
-      jobEnded: (request, end, bill) => {
-        usage.jobEnded(request, end, bill);
-        this.jobEnded(request, bill);
-      },
-    };
-  }
-
-  /**
-   * Replaces the counts with the usage in the store. If `report` rejects, the call rejects too, and the counts stay.
-   * Concurrent calls share one refresh.
-   */
-  async refresh(journal: UsageReader): Promise<void> {
-    for (const period of Object.values(this.#periods)) await period.refresh(journal);
-  }
-
   /** Returns the use of these budgets. */
   usesOf(budgets: readonly LimitedUse[]): BudgetUse[] {
     return budgets.flatMap((budget) => {
@@ -131,14 +59,14 @@ export class Budgets {
 
   #useOf({ tokens, costUsd, holders }: LimitedUse) {
     return {
-      tokens: tokens && this.#amountOf(tokens, (period) => period.spentBy(holders).tokens),
-      costUsd: costUsd && this.#amountOf(costUsd, (period) => period.spentBy(holders).costUsd),
+      tokens: tokens && this.#amountOf(tokens, holders, 'tokens'),
+      costUsd: costUsd && this.#amountOf(costUsd, holders, 'costUsd'),
     };
   }
 
-  #amountOf({ max, period }: PeriodLimit, usedIn: (usage: PeriodUsage) => number): BudgetAmount {
+  #amountOf({ max, period }: PeriodLimit, holders: LimitedUse['holders'], unit: keyof Spent): BudgetAmount {
     const resetsAt = timestamp(periodEnd(period, this.#clock.now()));
-    return { max, used: usedIn(this.#periods[period]), period, resets_at: resetsAt };
+    return { max, used: this.#usage.spentIn(period, holders)[unit], period, resets_at: resetsAt };
   }
 }
 
@@ -159,114 +87,4 @@ function subjectOf({ name, kind }: LimitedUse): string {
   if (kind === 'service') return 'the service';
   if (kind === 'group') return `the group ${name.slice(1)}`;
   return kind === 'sso' && !name.includes('/') ? 'this person' : 'the API key';
-}
-
-/** Owns what each client, and all of them, have used in the current day, week or month. */
-class PeriodUsage {
-  readonly #clock: Pick<Clock, 'now'>;
-  readonly #period: BudgetPeriod;
-  readonly #betweenReadsMs: number;
-  #startMs = Number.NEGATIVE_INFINITY;
-  #readMs = Number.NEGATIVE_INFINITY;
-  /** Usage of all hosts by holder, as the store last reported it. */
-  #storedUsage: ReadonlyMap<string, Spent> = new Map();
-  /** Usage counted by this host since that report. */
-  #newUsage = new Map<string, Spent>();
-  /** Usage counted by this host before a report that the store has not answered yet. */
-  #pendingUsage: ReadonlyMap<string, Spent> = new Map();
-  #refreshing: Promise<void> | null = null;
-
-  constructor(clock: Pick<Clock, 'now'>, period: BudgetPeriod, betweenReadsMs: number) {
-    this.#clock = clock;
-    this.#period = period;
-    this.#betweenReadsMs = betweenReadsMs;
-  }
-
-  add(client: string, spent: Spent): void {
-    this.#checkPeriod();
-    addTo(this.#newUsage, client, spent);
-  }
-
-  /** Returns the sum of what these key holders have used; with null, of all clients. */
-  spentBy(holders: readonly string[] | null): Spent {
-    this.#checkPeriod();
-    const usages = [this.#storedUsage, this.#pendingUsage, this.#newUsage];
-    let spent = nothing;
-    for (const holder of holders ?? [allClients]) for (const usage of usages) spent = sumOf(spent, usage.get(holder));
-    return spent;
-  }
-
-  /** Reads the usage from the store, unless it has read it a short time ago. */
-  async refresh(journal: UsageReader): Promise<void> {
-    this.#checkPeriod();
-    if (this.#refreshing === null && this.#clock.now() - this.#readMs < this.#betweenReadsMs) return;
-    this.#refreshing ??= this.#refresh(journal).finally(() => {
-      this.#refreshing = null;
-    });
-    await this.#refreshing;
-  }
-
-  async #refresh(journal: UsageReader): Promise<void> {
-    const startMs = this.#startMs;
-    const readMs = this.#clock.now();
-    this.#pendingUsage = this.#newUsage;
-    this.#newUsage = new Map();
-    try {
-      const since = timestamp(startMs).slice(0, 10);
-      const order = { since, until: null, groups: ['client'], hasGroupUsage: true } as const;
-      const stored = spentIn(await journal.report(null, order));
-      if (this.#startMs === startMs) this.#storedUsage = stored;
-      this.#readMs = readMs;
-    } catch (error) {
-      for (const [holder, spent] of this.#pendingUsage) add(this.#newUsage, holder, spent);
-      throw error;
-    } finally {
-      this.#pendingUsage = new Map();
-    }
-  }
-
-  #checkPeriod(): void {
-    const startMs = periodStart(this.#period, this.#clock.now());
-    if (startMs === this.#startMs) return;
-    this.#startMs = startMs;
-    this.#readMs = Number.NEGATIVE_INFINITY;
-    this.#storedUsage = new Map();
-    this.#pendingUsage = new Map();
-    this.#newUsage = new Map();
-  }
-}
-
-function sumOf(a = nothing, b = nothing): Spent {
-  return { tokens: a.tokens + b.tokens, costUsd: a.costUsd + b.costUsd, searches: a.searches + b.searches };
-}
-
-/** Adds usage to one name. */
-function add(spent: Map<string, Spent>, name: string, more: Spent): void {
-  spent.set(name, sumOf(spent.get(name), more));
-}
-
-/**
- * Adds the usage of a client to all clients, and to its person and its key. Other clients have no budget of their own,
- * and no web searches. The usage of a group is also that of its people.
- */
-function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
-  if (isGroupUsage(client)) return add(spent, client, more);
-  add(spent, allClients, more);
-  if (mayHaveBudget(client)) for (const spender of spendersOf(client)) add(spent, spender, more);
-}
-
-function mayHaveBudget(client: string): boolean {
-  const { kind } = readClientId(client);
-  return kind === 'key' || kind === 'made' || kind === 'sso';
-}
-
-function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
-  const spent = new Map<string, Spent>();
-  for (const { kind = 'other', client = '', tokens, cost_usd: costUsd, web_searches: searches } of rows)
-    addTo(spent, writeClientId({ kind, name: client }), {
-      tokens: tokens.input + tokens.output,
-      costUsd: costUsd ?? 0,
-      searches,
-    });
-  return spent;
 }

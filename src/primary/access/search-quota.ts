@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { SearchPosition } from '../../shared/config/search.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
-import type { Budgets } from './budgets.js';
+import type { RecentUsage } from '../access/recent-usage.js';
 import type { SearchLimit } from './clients.js';
 
 /** Maximum number of searches for one answer. */
@@ -18,7 +18,7 @@ const dayMs = 86_400_000;
 export class SearchQuota {
   readonly #position: SearchPosition;
   readonly #limitsOf: (client: string) => readonly SearchLimit[];
-  readonly #usage: Pick<Budgets, 'searchesOf'>;
+  readonly #usage: Pick<RecentUsage, 'searchesOf'>;
   readonly #clock: Pick<Clock, 'now'>;
   /** Searches that running jobs may make, by the clients for which they count. */
   readonly #reserved = new Map<string, number>();
@@ -27,7 +27,7 @@ export class SearchQuota {
   constructor(
     position: SearchPosition,
     limitsOf: (client: string) => readonly SearchLimit[],
-    usage: Pick<Budgets, 'searchesOf'>,
+    usage: Pick<RecentUsage, 'searchesOf'>,
     clock: Pick<Clock, 'now'>,
   ) {
     this.#position = position;

@@ -1,6 +1,6 @@
 import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
-import { Budgets } from '../../../src/primary/access/budgets.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
+import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelSizes } from '../../../src/primary/cli/contract/model-rules.js';
@@ -143,7 +143,7 @@ function harnessState(extras: Capabilities) {
   return {
     clock,
     /** Usage of ended jobs. */
-    budgets: new Budgets(clock, () => []),
+    recentUsage: new RecentUsage(clock),
     /** Clients that have requested a job. */
     clients: new SeenClients(),
     extras,
@@ -289,7 +289,7 @@ function recorder(state: State): JobObserver {
     toolRound: (_request, outcome) => void state.toolRounds.push(outcome),
     firstDelta: (_request, ms) => void state.firstDeltas.push(ms),
     jobEnded: (request, end, hadSlot, charge) => {
-      state.budgets.jobEnded(request, charge);
+      state.recentUsage.jobEnded(request, charge);
       state.ends.push({ requestId: request.requestId, end, hadSlot });
       state.charges.push(charge);
     },
@@ -402,7 +402,7 @@ export function jobHarness(options: JobOptions = {}) {
   const searches = new SearchQuota(
     'native',
     sameSearchLimit(() => state.searchesPerDay),
-    state.budgets,
+    state.recentUsage,
     clock,
   );
   const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, traceJob);

@@ -1,4 +1,4 @@
-import { Budgets } from '../../../src/primary/access/budgets.js';
+import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
 import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { UsageJournal } from '../../../src/primary/observe/usage-journal.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
@@ -16,20 +16,20 @@ const perDay = 8;
 class SearchingHost {
   readonly #store: Store;
   readonly #journal: UsageJournal;
-  readonly #budgets = new Budgets(systemClock, () => []);
+  readonly #recentUsage = new RecentUsage(systemClock);
   readonly #quota = new SearchQuota(
     'native',
     sameSearchLimit(() => perDay),
-    this.#budgets,
+    this.#recentUsage,
     systemClock,
   );
-  readonly #usage: ReturnType<Budgets['combineUsage']>;
+  readonly #usage: ReturnType<RecentUsage['combineUsage']>;
 
   constructor(store: Store) {
     const ledger = new UsageLedger(systemClock);
     this.#store = store;
     this.#journal = new UsageJournal(ledger, store.usage, systemClock);
-    this.#usage = this.#budgets.combineUsage(ledger);
+    this.#usage = this.#recentUsage.combineUsage(ledger);
   }
 
   async start(): Promise<this> {
@@ -43,7 +43,7 @@ class SearchingHost {
 
   /** Writes the usage of this host, and reads that of all hosts, as the service does every few seconds. */
   async refresh(): Promise<void> {
-    await this.#budgets.refresh(this.#journal);
+    await this.#recentUsage.refresh(this.#journal);
   }
 
   /** Runs a job that makes as many searches as it may. Returns their number; null if the job was refused. */

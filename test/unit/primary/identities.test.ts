@@ -2,7 +2,6 @@ import { Registry } from 'prom-client';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { Notices } from '../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../src/features/webhooks/webhooks.js';
-import { Budgets } from '../../../src/primary/access/budgets.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
 import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
@@ -26,6 +25,7 @@ import { KeyRing } from '../../../src/worker/access/keys.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { type KnownIdentity, pairs, sameNames, shareHolder, shareSpender } from '../../support/basics/identities.js';
 import { Exposition } from '../../support/documents/exposition.js';
+import { CountedBudgets } from '../../support/jobs/counted-budgets.js';
 import { jobDone, jobRequest } from '../../support/jobs/job-records.js';
 import { TestRoom } from '../../support/jobs/test-room.js';
 import { deliveryOf } from '../../support/stores/delivery-store-contract.js';
@@ -88,7 +88,7 @@ describe('Clients with equal names', () => {
 
   it('share a budget only with their holder', async () => {
     const spend = (one: KnownIdentity, other: KnownIdentity) => {
-      const budgets = new Budgets(new FakeClock(), (client) => clients.budgetsOf(client));
+      const budgets = new CountedBudgets(new FakeClock(), (client) => clients.budgetsOf(client));
       budgets.jobEnded({ client: one.client }, { ...noBill, outputTokens: 1 });
       return isRefused(() => budgets.checkBudget({ client: other.client }));
     };
@@ -99,7 +99,7 @@ describe('Clients with equal names', () => {
     const spend = async (one: KnownIdentity, other: KnownIdentity) => {
       const [clock, ledger] = [new FakeClock(), new UsageLedger(new FakeClock())];
       ledger.jobEnded(jobRequest({ client: one.client }), jobDone(), { ...noBill, outputTokens: 1 });
-      const budgets = new Budgets(clock, (client) => clients.budgetsOf(client));
+      const budgets = new CountedBudgets(clock, (client) => clients.budgetsOf(client));
       await budgets.refresh(ledger);
       return isRefused(() => budgets.checkBudget({ client: other.client }));
     };
@@ -118,7 +118,7 @@ describe('Clients with equal names', () => {
   it('share web searches only with their holder', async () => {
     const search = { path: 'tools.0' };
     const begin = (one: KnownIdentity, other: KnownIdentity) => {
-      const budgets = new Budgets(new FakeClock(), () => []);
+      const budgets = new CountedBudgets(new FakeClock(), () => []);
       const quota = new SearchQuota('native', (client) => clients.searchLimitsOf(client), budgets, new FakeClock());
       if (!hasOptions(one) || !hasOptions(other)) return false;
       quota.reserve(search, one.client);
@@ -178,7 +178,7 @@ describe('Clients with equal names', () => {
 
   it('have notices of their own, which name exactly the client', () => {
     const sent: Notice[] = [];
-    const budgets = new Budgets(new FakeClock(), () => []);
+    const budgets = new CountedBudgets(new FakeClock(), () => []);
     const limited = sameNames.filter(hasOptions).filter(({ client, spenders }) => spenders.includes(client));
     for (const { client } of limited) budgets.jobEnded({ client }, { ...noBill, outputTokens: 1 });
     const uses = limited.map(({ client }) => ({
@@ -281,7 +281,7 @@ describe('A person who deletes a key and makes another one', () => {
     const now = new FakeClock();
     const people = createClients();
     people.replaceMadeKeys(madeKeys(first));
-    const budgets = new Budgets(now, (client) => people.budgetsOf(client));
+    const budgets = new CountedBudgets(now, (client) => people.budgetsOf(client));
     const limit = new RateLimit((client) => people.ratesOf(client), now);
     const quota = new SearchQuota('native', (client) => people.searchLimitsOf(client), budgets, now);
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
@@ -300,7 +300,7 @@ describe('A person who deletes a key and makes another one', () => {
     const content = { keys: [], budgets: [], personLines: [{ name: 'ada', ...options, ...wide }] };
     people.replaceNamedKeys(content);
     people.replaceMadeKeys([madeKey(first)]);
-    const budgets = new Budgets(new FakeClock(), (client) => people.budgetsOf(client));
+    const budgets = new CountedBudgets(new FakeClock(), (client) => people.budgetsOf(client));
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1 });
     expect(() => budgets.checkBudget({ client: first })).toThrow('budget of the API key is used up: 1 of 1 tokens');
     budgets.checkBudget({ client: 'sso ada' });

@@ -1,4 +1,3 @@
-import { Budgets } from '../../../../src/primary/access/budgets.js';
 import type { LimitedUse } from '../../../../src/primary/access/clients.js';
 import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
@@ -6,6 +5,7 @@ import { withResolvers } from '../../../../src/shared/async.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { Budget } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { CountedBudgets } from '../../../support/jobs/counted-budgets.js';
 
 const hourMs = 3_600_000;
 
@@ -38,7 +38,7 @@ function budgetsOf(budget: Parameters<typeof daily>[0]) {
   const clock = new FakeClock();
   const keys = new Map<string, Budget>([['key ada', daily(budget)]]);
   const budgetsOf = (client: string) => limitedUse(holderOf(client), keys);
-  const budgets = new Budgets(clock, budgetsOf);
+  const budgets = new CountedBudgets(clock, budgetsOf);
   return {
     clock,
     keys,
@@ -236,7 +236,7 @@ describe('A budget that several clients share', () => {
   const service: LimitedUse = { ...limits, kind: 'service', name: '@*', holders: null };
 
   it('counts all keys of a group, with their sub-clients, and no other key', async () => {
-    const budgets = new Budgets(new FakeClock(), (client) => (client === 'key eve' ? [] : [group]));
+    const budgets = new CountedBudgets(new FakeClock(), (client) => (client === 'key eve' ? [] : [group]));
     budgets.jobEnded({ client: 'key ada/x' }, charge(40));
     budgets.jobEnded({ client: 'key eve' }, charge(500));
     budgets.checkBudget({ client: 'key bob' });
@@ -256,7 +256,7 @@ describe('A budget that several clients share', () => {
       holders: [`group ${name}`],
     });
     const known = [ofGroup('biology'), ofGroup('art')];
-    const budgets = new Budgets(new FakeClock(), (_, groups) =>
+    const budgets = new CountedBudgets(new FakeClock(), (_, groups) =>
       known.filter(({ name }) => groups.includes(name.slice(1))),
     );
     budgets.jobEnded({ client: 'sso ada', groups: ['biology', 'art'] }, charge(60));
@@ -277,7 +277,7 @@ describe('A budget that several clients share', () => {
   });
 
   it('counts every client for the whole service, also local users, addresses and clients beyond the limits', async () => {
-    const budgets = new Budgets(new FakeClock(), () => [service]);
+    const budgets = new CountedBudgets(new FakeClock(), () => [service]);
     for (const client of ['key ada', 'user bob', 'address local']) budgets.jobEnded({ client }, charge(30));
     budgets.checkBudget({ client: 'user eve' });
     budgets.jobEnded({ client: 'other other' }, charge(10));

@@ -1,4 +1,3 @@
-import { Budgets } from '../../../../src/primary/access/budgets.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
@@ -8,6 +7,7 @@ import { KeyRing } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+import { CountedBudgets } from '../../../support/jobs/counted-budgets.js';
 
 const digest = digestOf('another');
 
@@ -51,7 +51,7 @@ async function createService(reportsCosts = true) {
   const content = { apiKeys: [], namedKeys: [], madeKeys: [], personLines: [], sharedBudgets: [] };
   const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 });
   const ring = new KeyRing();
-  const budgets = new Budgets(clock, (client, groups) => clients.budgetsOf(client, groups));
+  const budgets = new CountedBudgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const fileFaults = new FileFaults();
   const onChange = async () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
   const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log: new LogBook(), reportsCosts });
