@@ -415,6 +415,9 @@ const outputs = [callStart, callDelta, thoughtDelta, thoughtEnd, searchMade, pas
 const placedOutput = z.object({ at: z.int().nonnegative(), event: z.union(outputs) }).readonly();
 export type PlacedOutput = z.infer<typeof placedOutput>;
 
+/** Part of an answer, in the order of the model. A thought also ends when text or a call follows it. */
+export type AnswerEvent = TextDelta | PlacedOutput['event'];
+
 const jobEnd = {
   type: z.literal('job-end'),
   queueMs: ms,

@@ -5,7 +5,7 @@ import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
 import { CliAccounts, isolationWarnings } from '../cli/accounts.js';
 import { type AdapterChoice, type AdapterSources, chooseAdapters } from '../cli/adapters/registry.js';
-import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
+import { type AnswerEvent, plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
 import { Redactor, secretsOf } from '../cli/process/redactor.js';
@@ -130,11 +130,10 @@ class Trial {
     this.#begunMs = clock.monotonicMs();
   }
 
-  call(): void {}
-
-  write(text: string): void {
+  write(event: AnswerEvent): void {
+    if (event.type !== 'text-delta') return;
     this.#firstMs ??= this.#elapsedMs;
-    this.#deltas.push(text);
+    this.#deltas.push(event.text);
   }
 
   async room(): Promise<void> {}

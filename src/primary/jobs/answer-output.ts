@@ -1,8 +1,7 @@
 import { cliError } from '../../shared/errors.js';
 import type { Citation, CitingBlock, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
 import type {
-  CallDelta,
-  CallStart,
+  AnswerEvent,
   PassageCited,
   SearchMade,
   ThoughtDelta,
@@ -29,7 +28,7 @@ export class AnswerOutput {
   constructor(job: Job, record: Pick<TurnRecord, 'add'> | null) {
     this.#job = job;
     this.#record = record;
-    this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.thought?.(event));
+    this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.write(event));
   }
 
   get wantsThoughts(): boolean {
@@ -46,40 +45,40 @@ export class AnswerOutput {
   }
 
   sendText(text: string): void {
-    if (text === '') return;
+    if (text !== '') this.send({ type: 'text-delta', text });
+  }
+
+  /** Sends a part of the answer. */
+  send(event: AnswerEvent): void {
+    if (event.type === 'thought-delta' || event.type === 'thought-end')
+      return this.#thoughts.addThought(event, this.#place);
     this.#thoughts.close(this.#place);
+    if (event.type === 'text-delta') this.#addText(event.text);
+    else if (event.type === 'call-start') this.#place.calls = this.#callIds.push(event.id);
+    else if (event.type === 'search') this.#addSearch(event);
+    else if (event.type === 'passage' && !this.#addPassage(event.passage)) return;
+    this.#job.events.write(event);
+  }
+
+  #addText(text: string): void {
     this.#place.at += text.length;
     if (this.#isRecorded) this.#texts.push(text);
     this.#record?.add(text);
-    this.#job.events.write(text);
   }
 
-  sendCall(event: CallStart | CallDelta): void {
-    this.#thoughts.close(this.#place);
-    if (event.type === 'call-start') this.#place.calls = this.#callIds.push(event.id);
-    this.#job.events.call?.(event);
-  }
-
-  sendThought(event: ThoughtDelta | ThoughtEnd): void {
-    this.#thoughts.addThought(event, this.#place);
-  }
-
-  sendSearch({ type, ...search }: SearchMade): void {
-    this.#thoughts.close(this.#place);
+  #addSearch({ type: _, ...search }: SearchMade): void {
     this.#searches.push({ ...search, at: this.#place.at, thoughts: this.#thoughts.count });
     this.#job.addSearches(search.count);
-    this.#job.events.search?.({ type, ...search });
   }
 
-  /** Sends a cited passage, or begins a block of text. */
-  sendPassage(event: PassageCited): void {
-    this.#thoughts.close(this.#place);
+  /** Adds a cited passage, or begins a block of text. Returns false for the start of a block after an empty one. */
+  #addPassage(passage: PassageCited['passage']): boolean {
     const { at } = this.#place;
     const last = this.#blocks.at(-1);
-    if (event.passage === null && last?.at === at && last.passages.length === 0) return; // the last block is empty
-    if (event.passage === null || last === undefined) this.#blocks.push({ at, passages: [] });
-    if (event.passage !== null) this.#blocks.at(-1)?.passages.push(event.passage);
-    this.#job.events.cite?.(event);
+    if (passage === null && last?.at === at && last.passages.length === 0) return false;
+    if (passage === null || last === undefined) this.#blocks.push({ at, passages: [] });
+    if (passage !== null) this.#blocks.at(-1)?.passages.push(passage);
+    return true;
   }
 
   /**
@@ -106,8 +105,8 @@ export class AnswerOutput {
   }
 
   sendWholeCall({ id, name, input }: ToolCall): void {
-    this.sendCall({ type: 'call-start', id, name });
-    this.sendCall({ type: 'call-delta', text: input });
+    this.send({ type: 'call-start', id, name });
+    this.send({ type: 'call-delta', text: input });
   }
 
   sentCalls(calls: readonly ToolCall[]): ToolCall[] {

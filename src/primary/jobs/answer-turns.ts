@@ -1,7 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
 import { addedUsage, type Capabilities, type Turn, type TurnEnd, type Waiting } from '../cli/contract/adapter.js';
-import type { TextSink } from '../cli/process/open-turn.js';
+import type { TurnSink } from '../cli/process/open-turn.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { AnswerOutput } from './answer-output.js';
 import type { AnsweringParts } from './answering.js';
@@ -10,10 +10,8 @@ import type { JobCli, JobProcesses } from './job-processes.js';
 import { ProgramTools } from './program-tools.js';
 
 /** Receiver of the answer of one turn. */
-export interface AnswerTarget extends Pick<TextSink, 'write' | 'call' | 'cite'> {
+export interface AnswerTarget extends Pick<TurnSink, 'write'> {
   hasEnough(): boolean;
-  /** Sends buffered text, because a thought or a search follows. */
-  beforeThought?(): void;
   /** Sends buffered text, because the answer ends. */
   flush(): void;
 }
@@ -75,7 +73,7 @@ export class AnswerTurns {
   };
 
   #run(cli: JobCli, turn: Turn, target: AnswerTarget): Promise<TurnEnd> {
-    const tools = new ProgramTools(turn.offer, target.call);
+    const tools = new ProgramTools(turn.offer, target.write);
     const ended = cli
       .turn(tools.toProgram(turn), this.#sink(cli, turn, target, tools), this.job.signal)
       .then(({ calls, ...end }) => {
@@ -103,41 +101,16 @@ export class AnswerTurns {
     return ms > maxWaitMs && this.#parts.hasFallback(cliError(reason, message, { quota }));
   }
 
-  #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TextSink {
+  #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TurnSink {
     const { events, route } = this.job;
-    const noteOutput = () => {
-      if (!this.hasOutput) this.#parts.onFirstOutput();
-      this.hasOutput = true;
-    };
-    const thought: TextSink['thought'] = (event) => {
-      // The end of a hidden thought shows nothing of it.
-      if (!this.#wantsProgress || event.type === 'thought-delta') noteOutput();
-      tools.endCall();
-      target.beforeThought?.();
-      this.output.sendThought(event);
-    };
-    const search: TextSink['search'] = (event) => {
-      noteOutput();
-      target.beforeThought?.();
-      this.output.sendSearch(event);
-    };
-    const cite: TextSink['cite'] = (event) => {
-      noteOutput();
-      target.cite?.(event);
-    };
     return {
-      search,
-      cite,
-      write: (text) => {
-        noteOutput();
-        tools.endCall();
-        target.write(text);
+      write: (event) => {
+        const isHidden = this.#wantsProgress && event.type === 'thought-end'; // it shows nothing of the thought
+        if (!isHidden && !this.hasOutput) this.#parts.onFirstOutput();
+        this.hasOutput ||= !isHidden;
+        tools.write(event);
       },
-      call: (event) => {
-        noteOutput();
-        tools.addCallEvent(event);
-      },
-      ...(this.#showsThoughts(turn) && { thought }),
+      hidesThoughts: !this.#showsThoughts(turn),
       model: (name) => this.job.noteModel(route.cli.publicName(name) ?? name),
       get hasEnough() {
         return target.hasEnough();

@@ -1,8 +1,8 @@
 import { cliError } from '../../shared/errors.js';
-import type { CallDelta, CallStart, Message, ToolOffer, Turn } from '../cli/contract/adapter.js';
+import type { AnswerEvent, Message, ToolOffer, Turn } from '../cli/contract/adapter.js';
 import { type AnswerTarget, type RunTurn, withRepair } from './answer-turns.js';
 import type { JobProcesses } from './job-processes.js';
-import { programName } from './program-tools.js';
+import { isCallEvent, programName } from './program-tools.js';
 
 interface DemandingTurns {
   readonly processes: Pick<JobProcesses, 'acquireAnother'>;
@@ -36,14 +36,18 @@ function noCall(fault: string): Error {
 /** Runs a turn, and sends its text and calls if it has the demanded call. A cut answer needs none. */
 async function checkedTurn(run: RunTurn, turn: Turn, target: AnswerTarget, offer: ToolOffer) {
   const pieces: string[] = [];
-  const events: (CallStart | CallDelta)[] = [];
-  const write = (text: string) => void pieces.push(text);
-  const end = await run(turn, { ...target, write, flush: () => {}, call: (event) => void events.push(event) });
+  const events: AnswerEvent[] = [];
+  const write = (event: AnswerEvent) => {
+    if (event.type === 'text-delta') pieces.push(event.text);
+    else if (isCallEvent(event)) events.push(event);
+    else target.write(event);
+  };
+  const end = await run(turn, { ...target, write, flush: () => {} });
   const fault = end.isCutShort || end.stopSequence != null ? null : faultIn(end.calls ?? [], offer);
   const text = end.text ?? pieces.join('');
   if (fault !== null) return { end, fault, text };
-  target.write(pieces.join(''));
-  for (const event of events) target.call(event);
+  target.write({ type: 'text-delta', text: pieces.join('') });
+  for (const event of events) target.write(event);
   return { end, fault, text };
 }
 

@@ -28,7 +28,7 @@ export function emulatedTurns(turns: AnswerTurns): RunTurn {
     if (turn.offer === undefined) return turns.run(turn, target);
     const { end, answer } = await readEmulatedTurn(turns, turn, turn.offer);
     const ended = { ...valueEnd(end), isRepaired: end.isRepaired === true };
-    if (answer?.kind === 'text') target.write(answer.text);
+    if (answer?.kind === 'text') target.write({ type: 'text-delta', text: answer.text });
     if (answer?.kind !== 'call') return ended;
     return { ...ended, calls: [callOf(answer)] };
   };

@@ -1,18 +1,6 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
-import type {
-  CallDelta,
-  CallStart,
-  JobEnd,
-  JobEvent,
-  JobStart,
-  PassageCited,
-  PlacedOutput,
-  SearchMade,
-  ThoughtDelta,
-  ThoughtEnd,
-  WaitReason,
-} from '../../shared/job.js';
+import type { AnswerEvent, JobEnd, JobEvent, JobStart, PlacedOutput, WaitReason } from '../../shared/job.js';
 import { wholeLength } from '../../shared/text/well-formed.js';
 import type { JobEvents } from './job-stream.js';
 
@@ -74,7 +62,7 @@ export class AnswerLog {
 
 /** Call, thought or search in the stream. `at`: UTF-16 units of the answer's text before it. */
 type LoggedOutput =
-  | { readonly at: number; readonly event: CallStart | ThoughtEnd | SearchMade | PassageCited }
+  | { readonly at: number; readonly event: Exclude<PlacedOutput['event'], { readonly text: string }> }
   /** Input of a call, or text of a thought, which grows until the next output. */
   | { readonly at: number; readonly type: 'call-delta' | 'thought-delta'; readonly text: AnswerLog };
 
@@ -84,7 +72,7 @@ class OutputLog {
 
   /** `at`: length of the text so far. */
   add(at: number, event: PlacedOutput['event']): void {
-    if (event.type !== 'call-delta' && event.type !== 'thought-delta') return void this.#all.push({ at, event });
+    if (!('text' in event)) return void this.#all.push({ at, event });
     const last = this.#all.at(-1);
     if (last?.at === at && 'type' in last && last.type === event.type) return last.text.add(event.text);
     const text = new AnswerLog();
@@ -175,31 +163,10 @@ export class EventLog implements JobEvents {
     this.changed();
   }
 
-  write(text: string): void {
+  write(event: AnswerEvent): void {
     if (this.#isSealed) return;
-    this.text.add(text);
-    this.changed();
-  }
-
-  call(event: CallStart | CallDelta): void {
-    this.#addOutput(event);
-  }
-
-  thought(event: ThoughtDelta | ThoughtEnd): void {
-    this.#addOutput(event);
-  }
-
-  search(event: SearchMade): void {
-    this.#addOutput(event);
-  }
-
-  cite(event: PassageCited): void {
-    this.#addOutput(event);
-  }
-
-  #addOutput(event: PlacedOutput['event']): void {
-    if (this.#isSealed) return;
-    this.#output.add(this.text.length, event);
+    if (event.type === 'text-delta') this.text.add(event.text);
+    else this.#output.add(this.text.length, event);
     this.changed();
   }
 

@@ -1,16 +1,4 @@
-import type {
-  CallDelta,
-  CallStart,
-  JobAdmitted,
-  JobEnd,
-  JobEvent,
-  JobStart,
-  PassageCited,
-  SearchMade,
-  ThoughtDelta,
-  ThoughtEnd,
-  WaitReason,
-} from '../../shared/job.js';
+import type { AnswerEvent, JobAdmitted, JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 import { wholeLength } from '../../shared/text/well-formed.js';
 
 /** Buffered UTF-16 units of text at which the writer must wait. */
@@ -29,37 +17,18 @@ export interface JobEvents {
   started(queueMs: number): void;
   /** Reports the model that answers. */
   model?(name: string): void;
-  write(text: string): void;
-  call?(event: CallStart | CallDelta): void;
-  thought?(event: ThoughtDelta | ThoughtEnd): void;
-  search?(event: SearchMade): void;
-  cite?(event: PassageCited): void;
+  /** Writes the next part of the answer. */
+  write(event: AnswerEvent): void;
   /** Writes the last event. */
   end(end: JobEnd): void;
 }
 
-/** A piece of the answer; a string is text. */
-type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade | PassageCited;
-/** Types of pieces that are joined when they are adjacent. */
-type DeltaType = 'text-delta' | 'call-delta' | 'thought-delta';
+/** Types of parts that are joined when they are adjacent. */
+type DeltaType = Extract<AnswerEvent, { readonly text: string }>['type'];
 
-function typeOf(piece: StreamPiece) {
-  return typeof piece === 'string' ? 'text-delta' : piece.type;
-}
-
-/** Returns the UTF-16 units that a piece needs in the buffer. */
-function lengthOf(piece: StreamPiece): number {
-  return typeof piece !== 'string' && isWhole(piece) ? JSON.stringify(piece).length : textIn(piece).length;
-}
-
-function textIn(piece: StreamPiece): string {
-  if (typeof piece === 'string') return piece;
-  return piece.type === 'call-delta' || piece.type === 'thought-delta' ? piece.text : '';
-}
-
-/** Whether a piece is always sent alone. */
-function isWhole(piece: Exclude<StreamPiece, string>): piece is Exclude<typeof piece, CallDelta | ThoughtDelta> {
-  return piece.type !== 'call-delta' && piece.type !== 'thought-delta';
+/** Returns the UTF-16 units that a part needs in the buffer. */
+function lengthOf(event: AnswerEvent): number {
+  return 'text' in event ? event.text.length : JSON.stringify(event).length;
 }
 
 interface Position {
@@ -68,7 +37,7 @@ interface Position {
 }
 
 /**
- * The only buffer for the events of one job, between the job and its reader. The size of its pieces is limited, and an
+ * The only buffer for the events of one job, between the job and its reader. The size of its parts is limited, and an
  * unread queue position is replaced by the next one. The last event is the only end.
  */
 export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, undefined> {
@@ -77,9 +46,8 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
   #model: string | null = null;
-  /** Texts, and for a streamed answer also calls, thoughts and searches, in order. */
-  #pieces: StreamPiece[] = [];
-  /** UTF-16 units of all pieces. */
+  #parts: AnswerEvent[] = [];
+  /** UTF-16 units of all parts. */
   #length = 0;
   #lastPosition: Position | null = null;
   #end: JobEnd | 'taken' | null = null;
@@ -131,30 +99,12 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  write(text: string): void {
-    if (this.#end === null) this.#add(text);
-  }
-
-  /** Writes part of a call. If the answer is not streamed, this is omitted, because the end contains all calls. */
-  call(event: CallStart | CallDelta): void {
-    if (this.#end === null && this.#isStreamed) this.#add(event);
-  }
-
-  /**
-   * Writes part of a thought. If the answer is not streamed, this is omitted, because the end contains all thoughts.
-   */
-  thought(event: ThoughtDelta | ThoughtEnd): void {
-    if (this.#end === null && this.#isStreamed) this.#add(event);
-  }
-
-  /** Writes a search. If the answer is not streamed, this is omitted, because the end contains all searches. */
-  search(event: SearchMade): void {
-    if (this.#end === null && this.#isStreamed) this.#add(event);
-  }
-
-  /** Writes a citation. If the answer is not streamed, this is omitted, because the end contains all blocks. */
-  cite(event: PassageCited): void {
-    if (this.#end === null && this.#isStreamed) this.#add(event);
+  /** If the answer is not streamed, only text is written, because the end contains all other parts. */
+  write(event: AnswerEvent): void {
+    if (this.#end !== null || !(this.#isStreamed || event.type === 'text-delta')) return;
+    this.#parts.push(event);
+    this.#length += lengthOf(event);
+    this.#wakeReader();
   }
 
   end(end: JobEnd): void {
@@ -177,7 +127,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   /** Drops the buffer, because the reader has disconnected. */
   return(): Promise<IteratorResult<JobEvent, undefined>> {
-    this.#pieces = [];
+    this.#parts = [];
     this.#end = 'taken';
     this.#wakeReader();
     this.#wakeWriter();
@@ -190,7 +140,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   #takeEvent(): JobEvent | null {
     const before = this.#takeAdmission() ?? this.#takePosition() ?? this.#takeStart() ?? this.#takeModel();
-    return before ?? this.#takeText() ?? this.#takeEnd();
+    return before ?? this.#takePart() ?? this.#takeEnd();
   }
 
   #takeAdmission(): JobEvent | null {
@@ -218,28 +168,28 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return model === null ? null : { type: 'job-model', model };
   }
 
-  #takeText(): JobEvent | null {
+  #takePart(): AnswerEvent | null {
     const isDue = this.#isStreamed || this.#length >= maxDeltaLength || this.#end !== null;
-    const [first] = this.#pieces;
+    const [first] = this.#parts;
     if (first === undefined || !isDue) return null;
-    if (typeof first !== 'string' && isWhole(first)) {
-      this.#pieces.shift();
-      this.#release(lengthOf(first));
-      return first;
-    }
-    const type = typeof first === 'string' ? 'text-delta' : first.type;
-    return { type, text: this.#taken(type) };
+    if ('text' in first) return { type: first.type, text: this.#taken(first.type) };
+    this.#parts.shift();
+    this.#release(lengthOf(first));
+    return first;
   }
 
   /** Takes text of this type from the front of the buffer, at most one delta. */
   #taken(type: DeltaType): string {
     const isBehind = !this.#isStreamed || this.#isBehind;
-    const other = this.#pieces.findIndex((piece) => typeOf(piece) !== type);
-    const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;
-    const text = this.#pieces.splice(0, count).map(textIn).join('');
+    const other = this.#parts.findIndex((part) => part.type !== type);
+    const count = isBehind ? (other < 0 ? this.#parts.length : other) : 1;
+    const text = this.#parts
+      .splice(0, count)
+      .map((part) => ('text' in part ? part.text : ''))
+      .join('');
     const taken = text.slice(0, wholeLength(text, maxDeltaLength));
     const left = text.slice(taken.length);
-    if (left !== '') this.#pieces.unshift(type === 'text-delta' ? left : { type, text: left });
+    if (left !== '') this.#parts.unshift({ type, text: left });
     this.#release(taken.length);
     return taken;
   }
@@ -249,13 +199,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     if (!this.isFull) this.#wakeWriter();
   }
 
-  #add(piece: StreamPiece): void {
-    this.#pieces.push(piece);
-    this.#length += lengthOf(piece);
-    this.#wakeReader();
-  }
-
-  /** Whether the reader is slow: a slow reader gets the buffer in few large pieces. */
+  /** Whether the reader is slow: a slow reader gets the buffer in few large parts. */
   get #isBehind(): boolean {
     return this.#length > maxDeltaLength;
   }

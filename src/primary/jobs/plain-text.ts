@@ -7,18 +7,13 @@ export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, r
   const cutter = new StopCutter(stop);
   const flush = () => output.sendText(cutter.takeBuffered());
   const end = await run(turn, {
-    write: (text) => output.sendText(cutter.add(text)),
-    call: (event) => {
+    write: (event) => {
+      if (event.type === 'text-delta') return output.sendText(cutter.add(event.text));
       flush();
-      output.sendCall(event);
-    },
-    cite: (event) => {
-      flush();
-      output.sendPassage(event);
+      output.send(event);
     },
     hasEnough: () => cutter.found !== null,
     flush,
-    beforeThought: flush,
   });
   const isWaiting = (end.calls ?? []).length > 0;
   const ended = ({ found }: StopCutter, text: string | null) => {

@@ -1,11 +1,25 @@
 import { createHash } from 'node:crypto';
 import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
 import { distinctIds } from '../../shared/text/turns.js';
-import type { CallDelta, CallStart, Message, Tool, ToolCall, ToolOffer, Turn } from '../cli/contract/adapter.js';
+import type {
+  AnswerEvent,
+  CallDelta,
+  CallStart,
+  Message,
+  Tool,
+  ToolCall,
+  ToolOffer,
+  Turn,
+} from '../cli/contract/adapter.js';
 
 /** Longest tool name that every program and API accepts. */
 const maxNameLength = 64;
 const hashLength = 8;
+
+/** Whether the event is part of a tool call. */
+export function isCallEvent(event: AnswerEvent): event is CallStart | CallDelta {
+  return event.type === 'call-start' || event.type === 'call-delta';
+}
 
 /** Returns the name of a tool for programs. The end of a long name is replaced by a hash. */
 export function programName(name: string): string {
@@ -21,13 +35,13 @@ export function programName(name: string): string {
  */
 export class ProgramTools {
   readonly #tools: ReadonlyMap<string, Tool>;
-  readonly #pass: (event: CallStart | CallDelta) => void;
+  readonly #pass: (event: AnswerEvent) => void;
   /** Buffered pieces of a call whose input must be unwrapped as a whole; null if no such call is open. */
   #wrapped: string[] | null = null;
   readonly #ownId = distinctIds();
 
-  /** `pass` gets the events of calls in the client's form. */
-  constructor(offer: ToolOffer | undefined, pass: (event: CallStart | CallDelta) => void) {
+  /** `pass` gets all events, those of calls in the client's form. */
+  constructor(offer: ToolOffer | undefined, pass: (event: AnswerEvent) => void) {
     this.#tools = new Map(offer?.tools.map((tool) => [programName(tool.name), tool]));
     this.#pass = pass;
   }
@@ -54,14 +68,11 @@ export class ProgramTools {
     return { id, name: shortName, input: isWrapped ? wrappedText(input || '{}') : input };
   }
 
-  /** Receives an event of a call in the program's form. */
-  addCallEvent(event: CallStart | CallDelta): void {
-    if (event.type === 'call-delta') {
-      if (this.#wrapped === null) this.#pass(event);
-      else this.#wrapped.push(event.text);
-      return;
-    }
-    this.endCall();
+  /** Receives an event in the program's form. */
+  write(event: AnswerEvent): void {
+    if (event.type === 'call-delta' && this.#wrapped !== null) return void this.#wrapped.push(event.text);
+    if (event.type !== 'call-delta') this.endCall();
+    if (event.type !== 'call-start') return this.#pass(event);
     const tool = this.#tools.get(event.name);
     this.#pass({ ...event, id: this.#ownId(event.id), name: tool?.name ?? event.name });
     if (tool?.wrappedSchema !== undefined) this.#wrapped = [];

@@ -15,6 +15,7 @@ import type { SearchServer } from '../search/search-server.js';
 import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn, StrategyEnd } from './answer-turns.js';
 import { emulatedTurns } from './emulated-tools.js';
 import { answerWithText } from './plain-text.js';
+import { isCallEvent } from './program-tools.js';
 
 const toolName = 'web_search';
 const maxQueryLength = 1000;
@@ -120,8 +121,7 @@ class SearchRounds {
   }
 
   #send(search: Omit<SearchMade, 'type' | 'id'>): void {
-    this.#target.beforeThought?.();
-    this.#turns.output.sendSearch({ type: 'search', id: `search_${randomUUID()}`, ...search });
+    this.#target.write({ type: 'search', id: `search_${randomUUID()}`, ...search });
   }
 }
 
@@ -169,13 +169,17 @@ class WholeText {
     this.#maxBytes = maxBytes;
     this.target = {
       ...target,
-      write: (text) => {
-        if (text === '') return;
-        const isFirst = this.#pieces.push(text) === 1;
-        target.write(isFirst && this.#texts.length > 0 ? paragraph + text : text);
+      write: (event) => {
+        if (event.type === 'text-delta') this.#addText(event.text, target);
+        else if (!isCallEvent(event)) target.write(event);
       },
-      call: () => {},
     };
+  }
+
+  #addText(text: string, target: AnswerTarget): void {
+    if (text === '') return;
+    const isFirst = this.#pieces.push(text) === 1;
+    target.write({ type: 'text-delta', text: isFirst && this.#texts.length > 0 ? paragraph + text : text });
   }
 
   /** Ends a turn, and returns its text. Throws if the whole text is too long. */

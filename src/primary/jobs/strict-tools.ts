@@ -1,5 +1,6 @@
-import type { CallDelta, CallStart, Tool, ToolCall, Turn } from '../cli/contract/adapter.js';
+import type { AnswerEvent, Tool, ToolCall, Turn } from '../cli/contract/adapter.js';
 import { type AnswerTarget, type AnswerTurns, type RunTurn, withRepair } from './answer-turns.js';
+import { isCallEvent } from './program-tools.js';
 
 /** Sends calls of strict tools only after all of a message fit their schemas; the model may repair them once. */
 export function strictTurns(turns: AnswerTurns): RunTurn {
@@ -15,10 +16,11 @@ export function strictTurns(turns: AnswerTurns): RunTurn {
 }
 
 async function checkedTurn(turns: AnswerTurns, turn: Turn, target: AnswerTarget) {
-  const events: (CallStart | CallDelta)[] = [];
-  const end = await turns.run(turn, { ...target, call: (event) => void events.push(event) });
+  const events: AnswerEvent[] = [];
+  const write = (event: AnswerEvent) => void (isCallEvent(event) ? events.push(event) : target.write(event));
+  const end = await turns.run(turn, { ...target, write });
   const fault = await faultIn(turns, turn.offer?.tools ?? [], end.calls ?? []);
-  if (fault === null) for (const event of events) target.call(event);
+  if (fault === null) for (const event of events) target.write(event);
   return { end, fault };
 }
 

@@ -1,6 +1,7 @@
 import { needsWrapper, unwrappedPiece, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import type { Message, Turn } from '../cli/contract/adapter.js';
 import { type AnswerTurns, type RepairedEnd, type RunTurn, type StrategyEnd, withRepair } from './answer-turns.js';
+import { isCallEvent } from './program-tools.js';
 
 /** Answers with a JSON value, which is sent only after all of it has been checked against its schema. */
 export async function answerWithValue(
@@ -42,10 +43,11 @@ export async function readValue(
     const pieces: string[] = [];
     const flush = () => output.sendText(pieces.splice(0).join(''));
     const end = await run(each, {
-      write: (text) => void pieces.push(text),
-      call: (event) => {
-        flush();
-        output.sendCall(event);
+      write: (event) => {
+        if (event.type === 'text-delta') return void pieces.push(event.text);
+        if (event.type === 'passage') return; // a value cites nothing
+        if (isCallEvent(event)) flush();
+        output.send(event);
       },
       hasEnough: () => false,
       flush,

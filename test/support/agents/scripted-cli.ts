@@ -2,8 +2,7 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { LineSplitter } from '../../../src/primary/cli/adapters/common/lines.js';
 import {
-  type CallDelta,
-  type CallStart,
+  type AnswerEvent,
   type Decoder,
   type DecoderEvent,
   type ProgramVersion,
@@ -19,7 +18,7 @@ import {
   type CliProcessParts,
   type OwnedTree,
 } from '../../../src/primary/cli/process/cli-process.js';
-import type { TextSink, TurnUse } from '../../../src/primary/cli/process/open-turn.js';
+import type { TurnSink, TurnUse } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Tenant } from '../../../src/primary/cli/process/renewal.js';
 import type { Child, ExitStatus } from '../../../src/primary/cli/terminate/containment.js';
@@ -219,8 +218,9 @@ function eventsOf(line: string): TurnEvent[] {
 }
 
 /** Sink that stores the text of an answer. A test can make its reader slow. */
-export class TextBook implements TextSink {
+export class TextBook implements TurnSink {
   readonly texts: string[] = [];
+  readonly hidesThoughts = true;
   hasEnough = false;
   isFull = false;
   #caughtUp = () => {};
@@ -229,19 +229,14 @@ export class TextBook implements TextSink {
     return this.texts.join('');
   }
 
-  readonly calls: (CallStart | CallDelta)[] = [];
   readonly uses: TurnUse[] = [];
 
   used(use: TurnUse): void {
     this.uses.push(use);
   }
 
-  write(text: string): void {
-    this.texts.push(text);
-  }
-
-  call(event: CallStart | CallDelta): void {
-    this.calls.push(event);
+  write(event: AnswerEvent): void {
+    if (event.type === 'text-delta') this.texts.push(event.text);
   }
 
   room(): Promise<void> {

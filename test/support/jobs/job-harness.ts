@@ -7,7 +7,7 @@ import type { ModelSizes } from '../../../src/primary/cli/contract/model-rules.j
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../../src/primary/cli/models.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
-import type { TextSink } from '../../../src/primary/cli/process/open-turn.js';
+import type { TurnSink } from '../../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../../src/primary/cli/route.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
@@ -34,9 +34,10 @@ import { healthOf } from '../agents/cli-health.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { sameSearchLimit } from '../basics/limits.js';
 import type { SharedMemoryJobs } from '../stores/shared-jobs.js';
+import { textDelta } from './answer-events.js';
 import { jobRequest, plainForm } from './job-records.js';
 
-export type Script = (sink: TextSink, signal: AbortSignal) => Promise<TurnEnd>;
+export type Script = (sink: TurnSink, signal: AbortSignal) => Promise<TurnEnd>;
 type Usage = ReturnType<JobCli['usage']>;
 
 export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
@@ -46,14 +47,14 @@ export const shutdown = new RelayError('shutting_down', 'the service ends', { re
 export const forever = new Promise<never>(() => {});
 
 export const answers: Script = async (sink) => {
-  sink.write('Hel');
-  sink.write('lo');
+  sink.write(textDelta('Hel'));
+  sink.write(textDelta('lo'));
   return turnEnd;
 };
 
 /** Writes text, then waits for the abort. */
 export const hangs: Script = (sink, signal) => {
-  sink.write('Well');
+  sink.write(textDelta('Well'));
   return orAborted(forever, signal);
 };
 
@@ -73,7 +74,7 @@ function fakeCli(script: Script, release: () => Promise<void>, extras: Capabilit
     process: { startedMs: 0, startupMs: 5, isReusable: true },
     turns,
     released,
-    turn: (turn: Turn, sink: TextSink, signal: AbortSignal) => {
+    turn: (turn: Turn, sink: TurnSink, signal: AbortSignal) => {
       turns.push(turn);
       return script(sink, signal);
     },

@@ -6,6 +6,7 @@ import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
+import { textDelta } from '../../support/jobs/answer-events.js';
 import {
   all,
   clientGone,
@@ -260,7 +261,12 @@ class JobPlayer implements Player<JobStep> {
 
   #begin(...[sink, signal]: Parameters<Script>): ReturnType<Script> {
     const { promise, resolve, reject } = withResolvers<typeof turnEnd>();
-    const turn = { write: () => sink.write('word '), end: () => resolve(turnEnd), fail: reject, isOver: false };
+    const turn = {
+      write: () => sink.write(textDelta('word ')),
+      end: () => resolve(turnEnd),
+      fail: reject,
+      isOver: false,
+    };
     turn.write();
     this.#turns.push(turn);
     return orAborted(promise, signal).finally(() => {

@@ -2,6 +2,7 @@ import type { ModelEntry } from '../../../shared/api/models.js';
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
 import {
+  type AnswerEvent,
   type Attachment,
   type CacheBreakpoint,
   type CallDelta,
@@ -37,6 +38,7 @@ import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-ru
 export type { Consult, Consultation, TrialEnv } from './consult.js';
 export { filePlace } from './consult.js';
 export type {
+  AnswerEvent,
   Attachment,
   CacheBreakpoint,
   CallDelta,
@@ -226,10 +228,6 @@ export interface RequestRefused {
   readonly request: RequestKind;
 }
 
-/**
- * Parts of an answer, in the order in which the model writes them. A thought also ends when text or a call follows it.
- */
-export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd | SearchMade | PassageCited;
 export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
 /** Event: the model's API has begun a message after the end of the answer, such as the rest of a cut one. */
 export interface LateMessage {

@@ -12,7 +12,7 @@ import {
   partlyContinued,
 } from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
-import type { TextSink } from '../process/open-turn.js';
+import type { TurnSink } from '../process/open-turn.js';
 import {
   ConsultedProgram,
   type ConsultProgram,
@@ -51,7 +51,7 @@ export interface CliLease {
   /** Features of the program beside text. */
   readonly extras: Capabilities;
   /** Runs one turn, see `CliProcess.turn`. A live session does not get the history again. */
-  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
+  turn(turn: Turn, sink: TurnSink, signal: AbortSignal): Promise<TurnEnd>;
   /** Returns the resources used since the previous call; null if they are not measured. */
   usage(): CgroupUsage | null;
   /**

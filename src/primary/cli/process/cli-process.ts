@@ -19,7 +19,7 @@ import type {
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import type { CallbackServer, OpenCallback } from './callback-server.js';
-import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
+import { type Decode, OpenTurn, saysNothing, type TurnLimits, type TurnSink } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 import { ProgramInput } from './program-input.js';
 import type { Redactor } from './redactor.js';
@@ -265,7 +265,7 @@ export class CliProcess {
    * Sends one turn to the program and writes its answer to `sink`. Rejects with `cli_error`, `spawn_error`, `timeout`
    * for a silent program, or the signal's reason; the process is then being ended, or interrupted for `renew`.
    */
-  async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
+  async turn(turn: Turn, sink: TurnSink, signal: AbortSignal): Promise<TurnEnd> {
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
     this.#refusals = 0;
@@ -313,7 +313,7 @@ export class CliProcess {
   }
 
   /** Returns whether the program reaches the end of this input in time; if not, the process is being ended. */
-  async #prove(input: TurnInput, sink: TextSink, limitMs: number): Promise<Proof> {
+  async #prove(input: TurnInput, sink: TurnSink, limitMs: number): Promise<Proof> {
     const { limits, clock } = this.#parts;
     const controller = new AbortController();
     const stopTimer = clock.after(limitMs, () => controller.abort(notRenewed()));
@@ -336,7 +336,7 @@ export class CliProcess {
   }
 
   /** Writes the input and reads until its end. Rejects like `turn`. */
-  async #exchange(input: TurnInput, sink: TextSink, signal: AbortSignal, limits: TurnLimits): Promise<TurnEnd> {
+  async #exchange(input: TurnInput, sink: TurnSink, signal: AbortSignal, limits: TurnLimits): Promise<TurnEnd> {
     const { input: stdin, output } = this.#running ?? neverStarted();
     const { clock } = this.#parts;
     const program = {

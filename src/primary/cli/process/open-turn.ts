@@ -2,15 +2,10 @@ import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { cliError, RelayError, retryAfter } from '../../../shared/errors.js';
 import {
-  type CallDelta,
-  type CallStart,
+  type AnswerEvent,
   type Decoder,
   type Exit,
   LineTooLong,
-  type PassageCited,
-  type SearchMade,
-  type ThoughtDelta,
-  type ThoughtEnd,
   type TurnEnd,
   type TurnEvent,
   type TurnFailed,
@@ -44,16 +39,10 @@ export interface TurnUse {
 }
 
 /** Receives the answer of a turn. */
-export interface TextSink {
-  write(text: string): void;
-  /** Receives the start of a tool call, or a piece of its arguments. */
-  call(event: CallStart | CallDelta): void;
-  /** Receives the model's thoughts; absent if the client does not want them. */
-  thought?(event: ThoughtDelta | ThoughtEnd): void;
-  /** Receives each web search of the model; absent if the client wants none. */
-  search?(event: SearchMade): void;
-  /** Receives each cited passage, and each start of a block of text; absent if the answer has no blocks. */
-  cite?(event: PassageCited): void;
+export interface TurnSink {
+  write(event: AnswerEvent): void;
+  /** Whether the client does not want the model's thoughts, which are then not written. */
+  readonly hidesThoughts?: boolean;
   /** Receives the name of the model that answers; absent if the client does not need it. */
   model?(name: string): void;
   /** Whether the answer is complete, even if the program still writes. */
@@ -65,6 +54,14 @@ export interface TextSink {
   used?(use: TurnUse): void;
   /** Learns that the program waits for the model's API. Returns whether the turn may wait this long. If absent, it may. */
   waits?(waiting: Waiting): boolean;
+}
+
+/** Returns the bytes of an event that the model has written. */
+function bytesOf(event: AnswerEvent): number {
+  if ('text' in event) return Buffer.byteLength(event.text);
+  if (event.type === 'thought-end') return Buffer.byteLength(event.redacted ?? event.signature ?? '');
+  const isEmpty = event.type === 'call-start' || (event.type === 'passage' && event.passage === null);
+  return isEmpty ? 0 : Buffer.byteLength(JSON.stringify(event));
 }
 
 /** Passes new output or a request of the program to its decoder, and returns the events. */
@@ -82,7 +79,7 @@ export interface TurnProgram {
 /** Owns one turn until it ends: the input that is not yet written, and the sink for the answer. */
 export class OpenTurn implements Disposable {
   readonly #program: TurnProgram;
-  readonly #sink: TextSink;
+  readonly #sink: TurnSink;
   readonly #maxOutputBytes: number;
   readonly #silence: SilenceLimit;
   readonly #step: StepLimit;
@@ -99,7 +96,7 @@ export class OpenTurn implements Disposable {
   /** Resolves with the end of the answer; rejects with the reason if the turn fails. */
   readonly ended = this.#ended.promise;
 
-  constructor(program: TurnProgram, sink: TextSink, limits: TurnLimits, clock: Clock) {
+  constructor(program: TurnProgram, sink: TurnSink, limits: TurnLimits, clock: Clock) {
     this.#program = program;
     this.#sink = sink;
     this.#clock = clock;
@@ -181,15 +178,11 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onUnexpectedOutput?.();
     if (event.type === 'waiting') return this.#wait(event);
     this.#waitFailure = null;
-    if (event.type === 'text-delta') this.#add(event.text);
-    else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
-    else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
-    else if (event.type === 'search') this.#search(event);
-    else if (event.type === 'passage') this.#cite(event);
-    else if (event.type === 'model-named') this.#sink.model?.(event.model);
+    if (event.type === 'model-named') this.#sink.model?.(event.model);
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
-    else this.#writeNext();
+    else if (event.type === 'input-taken') this.#writeNext();
+    else this.#write(event);
   }
 
   #wait(waiting: Waiting): void {
@@ -201,41 +194,16 @@ export class OpenTurn implements Disposable {
     if (this.#sink.waits?.(waiting) === false) this.fail(this.#waitFailure);
   }
 
-  #add(text: string): void {
-    this.#bytes += Buffer.byteLength(text);
-    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
-    this.#sink.write(text);
-    if (this.#sink.hasEnough) this.#cutShort();
-  }
-
-  #call(event: CallStart | CallDelta): void {
-    if (event.type === 'call-delta') this.#bytes += Buffer.byteLength(event.text);
-    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
-    this.#sink.call(event);
-  }
-
-  #thought(event: ThoughtDelta | ThoughtEnd): void {
-    const shown = event.type === 'thought-delta' ? event.text : (event.redacted ?? event.signature ?? '');
-    const bytes = Buffer.byteLength(shown);
-    if (this.#sink.thought === undefined) {
-      this.#hiddenBytes += bytes;
-      return;
-    }
+  #write(event: AnswerEvent): void {
+    const bytes = bytesOf(event);
+    const isThought = event.type === 'thought-delta' || event.type === 'thought-end';
+    const isHidden = isThought && this.#sink.hidesThoughts === true;
+    if (isHidden) this.#hiddenBytes += bytes;
+    if (isHidden) return;
     this.#bytes += bytes;
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
-    this.#sink.thought(event);
-  }
-
-  #search(event: SearchMade): void {
-    this.#bytes += Buffer.byteLength(JSON.stringify(event));
-    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
-    this.#sink.search?.(event);
-  }
-
-  #cite(event: PassageCited): void {
-    if (event.passage !== null) this.#bytes += Buffer.byteLength(JSON.stringify(event));
-    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
-    this.#sink.cite?.(event);
+    this.#sink.write(event);
+    if (this.#sink.hasEnough) this.#cutShort();
   }
 
   /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */

@@ -1,6 +1,6 @@
 import { cliError, type RelayError } from '../../../shared/errors.js';
 import type { ToolOffer } from '../contract/adapter.js';
-import type { TextSink } from './open-turn.js';
+import type { TurnSink } from './open-turn.js';
 
 /**
  * Client that a process serves, with the parts of its request that the process may keep. No other client ever gets the
@@ -37,21 +37,16 @@ export function isHarmless({ code, reason }: RelayError): boolean {
 }
 
 /** Sink for the rest of an interrupted answer, which is dropped. */
-export const interruptedAnswer: TextSink = {
+export const interruptedAnswer: TurnSink = {
   write: () => {},
-  call: () => {},
   hasEnough: false,
   isFull: false,
   room: async () => {},
 };
 
 /** Sink of a renewal, in which the program must not write an answer. */
-export const noAnswer: TextSink = {
+export const noAnswer: TurnSink = {
   write: wroteAnswer,
-  call: wroteAnswer,
-  thought: wroteAnswer,
-  search: wroteAnswer,
-  cite: wroteAnswer,
   model: wroteAnswer,
   hasEnough: false,
   isFull: false,

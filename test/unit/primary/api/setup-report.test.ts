@@ -1,11 +1,12 @@
 import { askForTrial, trialQuestion } from '../../../../src/primary/api/setup-report.js';
 import { type Turn, unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
-import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 
-type Answering = (turn: Turn, sink: TextSink, signal: AbortSignal) => Promise<void>;
+type Answering = (turn: Turn, sink: TurnSink, signal: AbortSignal) => Promise<void>;
 
 /** Creates a model CLI whose turns end as `answering` says. */
 function house(answering: Answering) {
@@ -14,7 +15,7 @@ function house(answering: Answering) {
   const cli = {
     publicName: (model: string | null) => model,
     acquire: async () => ({
-      turn: async (turn: Turn, sink: TextSink, signal: AbortSignal) => {
+      turn: async (turn: Turn, sink: TurnSink, signal: AbortSignal) => {
         await answering(turn, sink, signal);
         return { type: 'turn-end', text: null, model: null, usage: unknownUsage };
       },
@@ -29,9 +30,9 @@ describe('The test question of a check', () => {
     const { clock, released, ask } = house(async (turn, sink) => {
       expect(turn).toMatchObject({ text: trialQuestion, model: 'big', system: null, history: [] });
       await clock.advance(300);
-      sink.write('Hel');
+      sink.write(textDelta('Hel'));
       await clock.advance(100);
-      sink.write('lo.');
+      sink.write(textDelta('lo.'));
     });
     const figures = { first_delta_ms: 300, deltas: 2, duration_ms: 400 };
     expect(await ask()).toEqual({ question: trialQuestion, answer: 'Hello.', model: 'big', ...figures, error: null });

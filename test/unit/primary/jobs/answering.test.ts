@@ -4,6 +4,7 @@ import { cliError } from '../../../../src/shared/errors.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { settled } from '../../../support/basics/settled.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import {
   all,
   endOf,
@@ -23,7 +24,7 @@ const nothing = { inputTokens: null, outputTokens: null, costUsd: null, cacheRea
 /** Returns a script that writes these pieces until it is aborted. */
 function says(...pieces: readonly string[]): Script {
   return async (sink) => {
-    for (const piece of pieces) if (!sink.hasEnough) sink.write(piece);
+    for (const piece of pieces) if (!sink.hasEnough) sink.write(textDelta(piece));
     return turnEnd;
   };
 }
@@ -214,7 +215,7 @@ describe('A job whose caller stores the conversation', () => {
 
   it('reports estimated tokens only if the program reports none', async () => {
     const silent: Script = async (sink) => {
-      sink.write('Hello');
+      sink.write(textDelta('Hello'));
       return { ...turnEnd, usage: nothing };
     };
     const harness = harnessOf([silent, says('Hello'), silent]);

@@ -1,5 +1,6 @@
 import type { TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
@@ -12,8 +13,8 @@ const chain = { before: 'a', asked: 'b' };
 async function eventsOf(pieces: readonly string[], end: Partial<TurnEnd>, more: Partial<JobRequest> = {}) {
   const script: Script = async (sink) => {
     for (const piece of pieces) {
-      if (piece.startsWith('=')) sink.call({ type: 'call-start', id: piece.slice(1), name: 'f' });
-      else sink.write(piece);
+      if (piece.startsWith('=')) sink.write({ type: 'call-start', id: piece.slice(1), name: 'f' });
+      else sink.write(textDelta(piece));
     }
     return { ...turnEnd, ...end };
   };

@@ -1,6 +1,13 @@
-import { plainLaunch, type ToolOffer, type Turn, unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
+import {
+  type AnswerEvent,
+  plainLaunch,
+  type ToolOffer,
+  type Turn,
+  unknownUsage,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import type { RepairedEnd, RunTurn } from '../../../../src/primary/jobs/answer-turns.js';
 import { demandedTurns } from '../../../../src/primary/jobs/demanded-calls.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 
 const tool = { name: 'note', description: '', schema: '{}' };
 const offer: ToolOffer = { tools: [tool, { ...tool, name: 'other' }], choice: 'required', isParallel: true };
@@ -21,9 +28,9 @@ async function run(asked: Turn, wanted: ToolOffer, ...answers: readonly Said[]) 
   let processes = 0;
   const answer: RunTurn = async (each, target) => {
     const { text = '', calls = [], more } = answers[turns.push(each) - 1] ?? {};
-    if (text !== '') target.write(text);
+    if (text !== '') target.write(textDelta(text));
     const made = calls.map((name, at) => ({ id: `call_${at}`, name, input: '{}' }));
-    for (const { id, name } of made) target.call({ type: 'call-start', id, name });
+    for (const { id, name } of made) target.write({ type: 'call-start', id, name });
     const usage = { ...unknownUsage, outputTokens: 1 };
     const ended = { type: 'turn-end', text: null, model: null, usage, ...more } as const;
     return made.length === 0 ? ended : { ...ended, calls: made };
@@ -31,8 +38,10 @@ async function run(asked: Turn, wanted: ToolOffer, ...answers: readonly Said[]) 
   const acquireAnother = async () => void processes++;
   const target = {
     ...{ hasEnough: () => false, flush: () => {} },
-    write: (text: string) => void (text !== '' && sent.push(text)),
-    call: (event: { readonly type: string; readonly name?: string }) => void sent.push(`call ${event.name}`),
+    write: (event: AnswerEvent) => {
+      if (event.type === 'text-delta' && event.text !== '') sent.push(event.text);
+      if (event.type === 'call-start') sent.push(`call ${event.name}`);
+    },
   };
   const ended = demandedTurns({ processes: { acquireAnother } }, answer, wanted)(asked, target);
   const end = await ended.catch((error: Error) => error.message);

@@ -1,6 +1,7 @@
 import type { TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import { check } from '../../../../src/primary/threads/schema-thread.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all, endOf, jobHarness, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const schema = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}';
@@ -12,7 +13,7 @@ async function answered(answers: readonly string[], more: Partial<JobRequest>, e
   let turns = 0;
   const harness = jobHarness({
     script: async (sink) => {
-      sink.write(answers[turns++] ?? '');
+      sink.write(textDelta(answers[turns++] ?? ''));
       return { ...turnEnd, ...end };
     },
   });

@@ -2,9 +2,10 @@ import { array, assert, asyncProperty, constant, constantFrom, double, oneof, st
 import { AnswerLog, EventLog } from '../../../../src/primary/jobs/event-log.js';
 import { StoredJobs } from '../../../../src/primary/jobs/stored-jobs.js';
 import { MemoryJobs } from '../../../../src/primary/store/memory/memory-store.js';
-import type { JobEvent, WaitReason } from '../../../../src/shared/job.js';
+import type { AnswerEvent, JobEvent, WaitReason } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all } from '../../../support/jobs/job-harness.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 import { acceptedJob } from '../../../support/stores/shared-jobs.js';
@@ -97,11 +98,11 @@ describe('The events of a background job', () => {
     place.position = 1;
     await clock.advance(500);
     log.started(3000);
-    log.write('Hel');
+    log.write(textDelta('Hel'));
     await settled();
     const middle = follow();
     await settled();
-    log.write('lo');
+    log.write(textDelta('lo'));
     await settled();
     log.end(jobDone({ text: 'Hallo' }));
     const begun: JobEvent = { type: 'job-start', queueMs: 3000 };
@@ -117,18 +118,18 @@ describe('The events of a background job', () => {
     const reader = log.read(new AbortController().signal);
     log.started(3000);
     await reader.next();
-    for (const text of ['a', 'b', 'c']) log.write(text);
+    for (const text of ['a', 'b', 'c']) log.write(textDelta(text));
     expect((await reader.next()).value).toEqual(delta('abc'));
   });
 
   it('have their calls and thoughts in the same order for a live reader, a later one, and a reader of the store', async () => {
     const text = string({ minLength: 1, maxLength: 9 });
     const event = oneof(
-      text.map(delta),
-      text.map((name): JobEvent => ({ type: 'call-start', id: name, name })),
-      text.map((input): JobEvent => ({ type: 'call-delta', text: input })),
-      text.map((thought): JobEvent => ({ type: 'thought-delta', text: thought })),
-      constant<JobEvent>({ type: 'thought-end' }),
+      text.map(textDelta),
+      text.map((name): AnswerEvent => ({ type: 'call-start', id: name, name })),
+      text.map((input): AnswerEvent => ({ type: 'call-delta', text: input })),
+      text.map((thought): AnswerEvent => ({ type: 'thought-delta', text: thought })),
+      constant<AnswerEvent>({ type: 'thought-end' }),
     );
     await assert(
       asyncProperty(array(event, { maxLength: 12 }), async (events) => {
@@ -136,9 +137,7 @@ describe('The events of a background job', () => {
         log.started(3000);
         const live = follow();
         for (const each of events) {
-          if (each.type === 'text-delta') log.write(each.text);
-          if (each.type === 'call-start' || each.type === 'call-delta') log.call(each);
-          if (each.type === 'thought-delta' || each.type === 'thought-end') log.thought(each);
+          log.write(each);
           await settled();
         }
         log.end(jobDone());

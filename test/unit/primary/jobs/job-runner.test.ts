@@ -4,6 +4,7 @@ import { orAborted } from '../../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { settled } from '../../../support/basics/settled.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import {
   all,
   answers,
@@ -27,7 +28,7 @@ import { headOf } from '../../../support/stores/response-store-contract.js';
 function floods(onWrite = () => {}): Script {
   return async (sink, signal) => {
     for (;;) {
-      sink.write('x'.repeat(1000));
+      sink.write(textDelta('x'.repeat(1000)));
       onWrite();
       if (sink.isFull) await orAborted(sink.room(), signal);
     }

@@ -2,6 +2,7 @@ import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import type { CallDelta, CallStart, JobEvent } from '../../../../src/shared/job.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 import { settled } from '../../../support/basics/settled.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all } from '../../../support/jobs/job-harness.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
@@ -18,7 +19,7 @@ function delta(text: string): JobEvent {
 
 function streamOf(...texts: readonly string[]): JobStream {
   const stream = new JobStream(true);
-  for (const text of texts) stream.write(text);
+  for (const text of texts) stream.write(textDelta(text));
   return stream;
 }
 
@@ -46,8 +47,8 @@ describe('The events of a job', () => {
     stream.queued(2, 'slot');
     expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2, reason: 'slot' });
     stream.started(7);
-    stream.write('Hel');
-    stream.write('lo');
+    stream.write(textDelta('Hel'));
+    stream.write(textDelta('lo'));
     stream.end(end);
     expect(await all(stream)).toEqual([started, delta('Hel'), delta('lo'), end]);
   });
@@ -57,7 +58,7 @@ describe('The events of a job', () => {
     for (const [happens, event] of [
       [() => stream.queued(1, 'slot'), { type: 'job-queued', position: 1, reason: 'slot' }],
       [() => stream.started(7), started],
-      [() => stream.write('Hi'), delta('Hi')],
+      [() => stream.write(textDelta('Hi')), delta('Hi')],
       [() => stream.end(end), end],
     ] as const) {
       const next = nextOf(stream);
@@ -71,18 +72,18 @@ describe('The events of a job', () => {
   it('have one end, and nothing follows it', async () => {
     const stream = streamOf('Hi');
     stream.end(end);
-    stream.write('too late');
+    stream.write(textDelta('too late'));
     stream.end(jobFailed('timeout'));
     expect(await all(stream)).toEqual([delta('Hi'), end]);
     stream.end(end);
-    stream.write('much too late');
+    stream.write(textDelta('much too late'));
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
   it('are dropped when the reader leaves, and no more are buffered', async () => {
     const stream = streamOf('x'.repeat(maxHeldLength));
     for await (const _ of stream) break;
-    stream.write('y'.repeat(maxHeldLength));
+    stream.write(textDelta('y'.repeat(maxHeldLength)));
     stream.end(end);
     expect(stream.isFull).toBe(false);
     expect(await all(stream)).toEqual([]);
@@ -139,8 +140,8 @@ describe('The text of a streamed answer', () => {
     const texts = Array.from({ length: 2000 }, (_, index) => `${String(index % 10).repeat(10)} `);
     const stream = streamOf(...texts);
     expect(await nextOf(stream)).toEqual(delta(texts.join('').slice(0, maxDeltaLength)));
-    stream.write('one');
-    stream.write('two');
+    stream.write(textDelta('one'));
+    stream.write(textDelta('two'));
     stream.end(end);
     const rest = await textsOf(stream);
     expect(rest.join('')).toBe(`${texts.join('').slice(maxDeltaLength)}onetwo`);
@@ -160,9 +161,9 @@ describe('The calls of a streamed answer', () => {
 
   it('are sent at their places between the texts', async () => {
     const stream = streamOf('I ', 'see.');
-    for (const call of [start('1'), input('{"a"'), input(':1}'), start('2'), start('3')]) stream.call(call);
-    stream.write('And');
-    stream.call(start('4'));
+    for (const call of [start('1'), input('{"a"'), input(':1}'), start('2'), start('3')]) stream.write(call);
+    stream.write(textDelta('And'));
+    stream.write(start('4'));
     stream.end(end);
     expect(await all(stream)).toEqual([
       ...[delta('I '), delta('see.')],
@@ -176,7 +177,7 @@ describe('The calls of a streamed answer', () => {
     for (const call of [start('1'), input('{}')]) {
       const next = nextOf(stream);
       await settled();
-      stream.call(call);
+      stream.write(call);
       expect(await next).toEqual(call);
     }
   });
@@ -185,9 +186,9 @@ describe('The calls of a streamed answer', () => {
     const stream = new JobStream(true);
     const piece = 'x'.repeat(1000);
     for (const id of ['1', '2']) {
-      stream.call(start(id));
-      for (let index = 0; index < 20; index++) stream.call(input(piece));
-      stream.write('text');
+      stream.write(start(id));
+      for (let index = 0; index < 20; index++) stream.write(input(piece));
+      stream.write(textDelta('text'));
     }
     stream.end(end);
     const events = await all(stream);
@@ -204,8 +205,8 @@ describe('The calls of a streamed answer', () => {
   it('are split if an input is larger than an event may be, but never within a surrogate pair', async () => {
     const stream = new JobStream(true);
     const text = `x${'👩'.repeat(maxDeltaLength)}`;
-    stream.call(start('1'));
-    stream.call(input(text));
+    stream.write(start('1'));
+    stream.write(input(text));
     stream.end(end);
     const inputs = (await all(stream)).flatMap((event) => (event.type === 'call-delta' ? [event.text] : []));
     expect(inputs.join('')).toBe(text);
@@ -215,9 +216,9 @@ describe('The calls of a streamed answer', () => {
 
   it('fill the stream with their inputs until those are read', async () => {
     const stream = new JobStream(true);
-    stream.call(start('1'));
+    stream.write(start('1'));
     expect(stream.isFull).toBe(false);
-    stream.call(input('x'.repeat(maxHeldLength)));
+    stream.write(input('x'.repeat(maxHeldLength)));
     expect(stream.isFull).toBe(true);
     const room = stream.room();
     await stream.next();
@@ -230,15 +231,15 @@ describe('The calls of a streamed answer', () => {
   it('are not sent after the end', async () => {
     const stream = new JobStream(true);
     stream.end(end);
-    stream.call(start('1'));
+    stream.write(start('1'));
     expect(await all(stream)).toEqual([end]);
   });
 
   it('are not sent if the answer is not streamed: its end contains them', async () => {
     const stream = new JobStream(false);
-    stream.write('I see.');
-    stream.call(start('1'));
-    stream.call(input('x'.repeat(maxHeldLength)));
+    stream.write(textDelta('I see.'));
+    stream.write(start('1'));
+    stream.write(input('x'.repeat(maxHeldLength)));
     expect(stream.isFull).toBe(false);
     const calls = [{ id: '1', name: 'weather', input: '{}' }];
     stream.end(jobDone({ calls }));
@@ -250,8 +251,8 @@ describe('The text of an answer that is not streamed', () => {
   it('is sent in one piece, before the end', async () => {
     const stream = new JobStream(false);
     stream.started(7);
-    stream.write('Hel');
-    stream.write('lo');
+    stream.write(textDelta('Hel'));
+    stream.write(textDelta('lo'));
     expect(await nextOf(stream)).toEqual(started);
     const next = nextOf(stream);
     expect(await isResolved(next)).toBe(false);
@@ -265,7 +266,7 @@ describe('The text of an answer that is not streamed', () => {
     const texts = Array.from({ length: 30 }, (_, index) => String(index % 10).repeat(1000));
     const seen: string[] = [];
     for (const text of texts) {
-      stream.write(text);
+      stream.write(textDelta(text));
       if (!stream.isFull) continue;
       const event = await nextOf(stream);
       if (event?.type === 'text-delta') seen.push(event.text);
@@ -285,7 +286,7 @@ it.each([
 ])('A surrogate pair is never split (streamed: %p, units before the pairs: %d)', async (isStreamed, before) => {
   const text = 'x'.repeat(before) + '👩'.repeat(maxDeltaLength);
   const stream = new JobStream(isStreamed);
-  stream.write(text);
+  stream.write(textDelta(text));
   stream.end(end);
   const pieces = await textsOf(stream);
   expect(pieces.join('')).toBe(text);
@@ -298,7 +299,7 @@ describe('Back-pressure', () => {
     const stream = streamOf('x'.repeat(maxHeldLength - 1));
     expect(stream.isFull).toBe(false);
     expect(await isResolved(stream.room())).toBe(true);
-    stream.write('x');
+    stream.write(textDelta('x'));
     expect(stream.isFull).toBe(true);
     const room = stream.room();
     expect(await isResolved(room)).toBe(false);
@@ -330,7 +331,7 @@ describe('Back-pressure', () => {
         for (let index = 0; index < 600; index++) {
           const text = String.fromCharCode(97 + (index % 26)).repeat(Math.ceil(random() ** 4 * 2000));
           written.push(text);
-          stream.write(text);
+          stream.write(textDelta(text));
           heldLength += text.length;
           mostHeldLength = Math.max(mostHeldLength, heldLength);
           if (stream.isFull) await stream.room();
@@ -360,7 +361,7 @@ describe('Passages, searches, and the starts of calls', () => {
     const stream = new JobStream(true);
     let written = 0;
     while (!stream.isFull && written < 1000) {
-      stream.cite(passage);
+      stream.write(passage);
       written++;
     }
     expect(written).toBeLessThanOrEqual(maxHeldLength / 1000);
@@ -375,9 +376,9 @@ describe('Passages, searches, and the starts of calls', () => {
   it('leave an empty buffer behind', async () => {
     const stream = new JobStream(true);
     for (let round = 0; round < 100; round++) {
-      for (const event of [passage, { type: 'passage', passage: null } as const]) stream.cite(event);
-      stream.call({ type: 'call-start', id: 'call_1', name: 'weather' });
-      stream.write('Hi');
+      for (const event of [passage, { type: 'passage', passage: null } as const]) stream.write(event);
+      stream.write({ type: 'call-start', id: 'call_1', name: 'weather' });
+      stream.write(textDelta('Hi'));
       for (let read = 0; read < 4; read++) await nextOf(stream);
       expect(stream.isFull).toBe(false);
     }

@@ -1,5 +1,6 @@
-import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { FileDocument, JobEvent, JobRequest, PassageCited } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const document: FileDocument = { mediaType: 'text/plain', data: 'SGk=', at: 0, name: '', digest: 'x', citations: true };
@@ -9,7 +10,7 @@ const block: PassageCited = { type: 'passage', passage: null };
 type Step = string | PassageCited;
 
 function plays(steps: readonly Step[], text: string | null = null): Script {
-  const play = (step: Step, sink: TextSink) => (typeof step === 'string' ? sink.write(step) : sink.cite?.(step));
+  const play = (step: Step, sink: TurnSink) => sink.write(typeof step === 'string' ? textDelta(step) : step);
   return async (sink) => {
     for (const step of steps) play(step, sink);
     return { ...turnEnd, text };

@@ -1,4 +1,4 @@
-import type { CallDelta, CallStart, Turn } from '../../../../src/primary/cli/contract/adapter.js';
+import type { AnswerEvent, Turn } from '../../../../src/primary/cli/contract/adapter.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import { ProgramTools } from '../../../../src/primary/jobs/program-tools.js';
 
@@ -8,7 +8,7 @@ const wrapped = { ...plain, name: 'wrapped', wrappedSchema: '{"wrapped":true}' }
 const offer = { tools: [plain, wrapped, { ...plain, name: long }], choice: { name: long }, isParallel: true } as const;
 
 function toolsFor() {
-  const passed: (CallStart | CallDelta)[] = [];
+  const passed: AnswerEvent[] = [];
   return { passed, tools: new ProgramTools(offer, (event) => void passed.push(event)) };
 }
 
@@ -37,7 +37,7 @@ describe('The tools of a turn', () => {
   it('have different ids for the client, even if the model repeats one', () => {
     const { tools, passed } = toolsFor();
     const ids = ['1', '1', '1_2', '1'];
-    for (const id of ids) tools.addCallEvent({ type: 'call-start', id, name: 'plain' });
+    for (const id of ids) tools.write({ type: 'call-start', id, name: 'plain' });
     const distinct = ['1', '1_2', '1_2_2', '1_3'];
     expect(passed.map((event) => (event.type === 'call-start' ? event.id : ''))).toEqual(distinct);
     const ended = tools.toClient(ids.map((id) => ({ id, name: 'plain', input: '{}' })));
@@ -48,12 +48,12 @@ describe('The tools of a turn', () => {
     const { tools, passed } = toolsFor();
     const shortName =
       tools.toProgram({ ...plainLaunch(null), text: '', history: [], offer }).offer?.tools[2]?.name ?? '';
-    tools.addCallEvent({ type: 'call-start', id: '1', name: 'wrapped' });
-    tools.addCallEvent({ type: 'call-delta', text: '{"inp' });
-    tools.addCallEvent({ type: 'call-delta', text: 'ut":{"$a":1}}' });
+    tools.write({ type: 'call-start', id: '1', name: 'wrapped' });
+    tools.write({ type: 'call-delta', text: '{"inp' });
+    tools.write({ type: 'call-delta', text: 'ut":{"$a":1}}' });
     expect(passed).toHaveLength(1);
-    tools.addCallEvent({ type: 'call-start', id: '2', name: shortName });
-    tools.addCallEvent({ type: 'call-delta', text: '{}' });
+    tools.write({ type: 'call-start', id: '2', name: shortName });
+    tools.write({ type: 'call-delta', text: '{}' });
     tools.endCall();
     expect(passed).toEqual([
       { type: 'call-start', id: '1', name: 'wrapped' },

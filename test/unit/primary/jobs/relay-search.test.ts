@@ -1,8 +1,9 @@
 import type { Capabilities, ToolCall } from '../../../../src/primary/cli/contract/adapter.js';
-import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { SearchResult } from '../../../../src/primary/search/search-result.js';
 import { orAborted, withResolvers } from '../../../../src/shared/async.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import {
   all,
   endOf,
@@ -24,11 +25,11 @@ function searchCall(query: unknown, id = 'c1'): ToolCall {
   return { id, name: 'web_search', input: JSON.stringify({ query }) };
 }
 
-function calls(sink: TextSink, text: string, ...made: readonly ToolCall[]) {
-  if (text !== '') sink.write(text);
+function calls(sink: TurnSink, text: string, ...made: readonly ToolCall[]) {
+  if (text !== '') sink.write(textDelta(text));
   for (const { id, name, input } of made) {
-    sink.call({ type: 'call-start', id, name });
-    sink.call({ type: 'call-delta', text: input });
+    sink.write({ type: 'call-start', id, name });
+    sink.write({ type: 'call-delta', text: input });
   }
   return { ...turnEnd, calls: made };
 }
@@ -39,7 +40,7 @@ function callsFirst(...rounds: readonly (readonly ToolCall[])[]): Script {
   return async (sink) => {
     const round = left.shift();
     if (round !== undefined) return calls(sink, 'Look: ', ...round);
-    sink.write(answer);
+    sink.write(textDelta(answer));
     return turnEnd;
   };
 }
@@ -107,7 +108,7 @@ describe('A search by the relay', () => {
     const call = { kind: 'call', name: 'web_search', arguments: { query: 'rain' } };
     const texts = [call, { kind: 'text', text: answer }].map((value) => JSON.stringify(value));
     const script: Script = async (sink) => {
-      sink.write(texts.shift() ?? '');
+      sink.write(textDelta(texts.shift() ?? ''));
       return turnEnd;
     };
     const harness = searching({ script, extras: {} });
@@ -199,7 +200,7 @@ describe('A search by the relay', () => {
   it('corrects the whole text if the program corrects the text of one turn', async () => {
     const script: Script = async (sink) => {
       if (harness.queries.length === 0) return { ...calls(sink, '', searchCall('rain')), text: 'Look: ' };
-      sink.write(answer);
+      sink.write(textDelta(answer));
       return turnEnd;
     };
     const harness = searching({ script });

@@ -2,6 +2,7 @@ import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { chained } from '../../../../src/shared/text/chain.js';
 import { settled } from '../../../support/basics/settled.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all, answers, hangs, jobHarness, type Script, throws, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const minute = 60_000;
@@ -44,7 +45,7 @@ describe('A job whose model cannot answer', () => {
   it('is answered by the next one after a thought of which the client gets nothing', async () => {
     const rules = { thinking: null, acceptsDemand: true, tokenFactor: 1, thinksProgress: true };
     const script: Script = async (sink) => {
-      sink.thought?.({ type: 'thought-end', signature: 'proof' });
+      sink.write({ type: 'thought-end', signature: 'proof' });
       throw cliError('overloaded', 'overloaded');
     };
     const harness = jobHarness({ cliLimits, script: [script, answers], extras: { rulesOf: () => rules } });
@@ -56,7 +57,7 @@ describe('A job whose model cannot answer', () => {
     [
       'has begun to answer',
       async (sink) => {
-        sink.write('Well');
+        sink.write(textDelta('Well'));
         throw quota();
       },
       {},

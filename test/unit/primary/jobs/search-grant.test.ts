@@ -1,4 +1,5 @@
 import type { SearchMade } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import {
   all,
   answers,
@@ -16,9 +17,9 @@ const made: SearchMade = {
   results: [{ title: 'Rain', url: 'https://a.org/rain' }],
 };
 const script: Script = async (sink) => {
-  sink.write('Look: ');
-  sink.search?.(made);
-  sink.write('[Rain](https://a.org/rain)');
+  sink.write(textDelta('Look: '));
+  sink.write(made);
+  sink.write(textDelta('[Rain](https://a.org/rain)'));
   return turnEnd;
 };
 const search = { path: 'tools.0', maxUses: 5 };
@@ -80,7 +81,7 @@ describe('The web searches of a job', () => {
     harness = jobHarness({
       extras: { search: true },
       script: async (sink, signal) => {
-        sink.search?.({ ...made, count: 5 });
+        sink.write({ ...made, count: 5 });
         void watch();
         return end(sink, signal);
       },

@@ -1,19 +1,25 @@
 import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
-import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
-import type { JobEvent, JobRequest, ThoughtEnd } from '../../../../src/shared/job.js';
+import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { JobEvent, JobRequest, ThoughtDelta, ThoughtEnd } from '../../../../src/shared/job.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { all, endOf, jobHarness, type Script, turnEnd } from '../../../support/jobs/job-harness.js';
 
 const signed: ThoughtEnd = { type: 'thought-end', signature: 'proof' };
 const sealed: ThoughtEnd = { type: 'thought-end', redacted: 'sealed' };
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
 
+/** Writes a thought like a process, which withholds it from a sink without thoughts. */
+function think(sink: TurnSink, event: ThoughtDelta | ThoughtEnd): void {
+  if (sink.hidesThoughts !== true) sink.write(event);
+}
+
 /** Returns a script: `~text` is a piece of a thought, `=id` a call, anything else text. */
 function plays(...steps: readonly (string | ThoughtEnd)[]): Script {
-  const play = (step: string | ThoughtEnd, sink: TextSink) => {
-    if (typeof step !== 'string') sink.thought?.(step);
-    else if (step.startsWith('~')) sink.thought?.({ type: 'thought-delta', text: step.slice(1) });
-    else if (step.startsWith('=')) sink.call({ type: 'call-start', id: step, name: 'f' });
-    else sink.write(step);
+  const play = (step: string | ThoughtEnd, sink: TurnSink) => {
+    if (typeof step !== 'string') think(sink, step);
+    else if (step.startsWith('~')) think(sink, { type: 'thought-delta', text: step.slice(1) });
+    else if (step.startsWith('=')) sink.write({ type: 'call-start', id: step, name: 'f' });
+    else sink.write(textDelta(step));
   };
   const ids = steps.filter((step) => typeof step === 'string' && step.startsWith('=')) as string[];
   const calls = ids.map((id) => ({ id, name: 'f', input: '{}' }));
@@ -148,9 +154,9 @@ describe('The thoughts of a job', () => {
   it('count as the first piece of an answer for clients that receive them', async () => {
     const harness = jobHarness({
       script: async (sink) => {
-        sink.thought?.({ type: 'thought-delta', text: 'Hm' });
+        think(sink, { type: 'thought-delta', text: 'Hm' });
         await harness.clock.advance(700);
-        sink.write('Hi');
+        sink.write(textDelta('Hi'));
         return turnEnd;
       },
     });
