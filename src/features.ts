@@ -5,6 +5,7 @@ import { audit } from './features/audit/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
 import { demo } from './features/demo/feature.js';
+import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
 import { mcp } from './features/mcp/feature.js';
@@ -28,6 +29,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   webhooks,
   idempotency,
   retention,
+  fallbacks,
   mcp,
   anthropic,
   ollama,

@@ -109,13 +109,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     '[names that stand for models](clis.md#names-of-models), such as `gpt-4o-mini=haiku,*=default`',
     'none',
   ],
-  MODEL_API_FALLBACKS: [
-    '[models that answer if another one cannot](clis.md#fallbacks), such as `claude/opus>claude@spare/opus>codex`',
-    'none',
-  ],
-  MODEL_API_FALLBACK_WAIT_SECONDS: [
-    'a background job waits for its model if the model is open again this soon, instead of asking another one',
-  ],
   MODEL_API_MAX_OUTPUT_BYTES: [
     'longest answer with its calls and thoughts; a longer one is `cli_error` (output_too_large)',
   ],

@@ -380,7 +380,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       searches: parts.searches,
       searchServer: parts.searchServer,
       isStoreUp: () => store.isUp,
-      traceJob: (request, route) => parts.features.traceJob(request, route),
+      features: parts.features,
     },
     config,
   );

@@ -182,15 +182,15 @@ const traceContext = z
   .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
   .readonly();
 
-/** Reasons why another model is asked: used-up quota, refused credential, overloaded API, program that cannot start. */
-const fallbackReasons = ['quota', 'auth', 'overloaded', 'start'] as const;
-export type FallbackReason = (typeof fallbackReasons)[number];
+/** Reasons why a route is passed over: used-up quota, refused credential, overloaded API, program that cannot start. */
+const passReasons = ['quota', 'auth', 'overloaded', 'start'] as const;
+export type PassReason = (typeof passReasons)[number];
 
 /** Model that could not answer a job, so that another model was asked. */
-export const fallback = z.object({ model: z.string(), reason: z.enum(fallbackReasons) }).readonly();
-export type PassedModel = z.infer<typeof fallback>;
+export const passedModel = z.object({ model: z.string(), reason: z.enum(passReasons) }).readonly();
+export type PassedModel = z.infer<typeof passedModel>;
 
-const fallbackList = z.array(fallback).readonly();
+const passedModels = z.array(passedModel).readonly();
 
 /** Data about the text of a stored response that a request continues, without the text itself. */
 export const continuedText = z
@@ -230,7 +230,7 @@ export const jobRequest = z
     results: z.array(toolResult).readonly().optional(),
     system: z.string().nullable(),
     model: z.string().nullable(),
-    /** Models to ask if the first one cannot answer; if omitted, the rules of the operator apply. */
+    /** Models to ask if the first one cannot answer; if omitted, the service chooses them. */
     fallbacks: z.array(z.string()).readonly().optional(),
     /** JSON schema, as JSON, that the answer must fit. */
     schema: z.string().nullable(),
@@ -374,7 +374,7 @@ const jobAdmitted = z
     /** Model of a job with a chain, if it is known before its CLI reports it. */
     model: z.string().nullable().optional(),
     /** Models that could not answer, if another one was chosen. */
-    fallback: fallbackList.optional(),
+    fallback: passedModels.optional(),
     /** Id for `chat`. A new conversation exists only after its first turn was answered. */
     conversationId: z.string().optional(),
   })
@@ -424,7 +424,7 @@ const jobEnd = {
   executionMs: ms,
   ...jobUsage,
   /** Models that could not answer before the last one was asked, in order; omitted if the first one was the last. */
-  fallback: fallbackList.optional(),
+  fallback: passedModels.optional(),
   /** Calls, thoughts and searches of a stored background job, in the order of its stream; omitted if there are none. */
   output: z.array(placedOutput).readonly().optional(),
 };

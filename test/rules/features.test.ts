@@ -85,6 +85,30 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     retention: { pattern: /retention/i, named: {} },
+    fallbacks: {
+      pattern:
+        /\bfallbacks\b|FallBack\b|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,
+      named: {
+        ...namesIn('the option of keys', [
+          'src/primary/access/clients.ts',
+          'src/shared/config/api-keys.ts',
+          'src/shared/config/key-option-table.ts',
+        ]),
+        ...namesIn('other models that a request names, and those that an answer reports, also in stored jobs', [
+          'src/primary/cli/model-catalog.ts',
+          'src/primary/features/feature-hooks.ts',
+          'src/shared/api/ask.ts',
+          'src/shared/api/chat.ts',
+          'src/shared/files.ts',
+          'src/shared/job.ts',
+          'src/worker/batches/lines.ts',
+          'src/worker/http/checks.ts',
+          'src/worker/jobs/batch-lines.ts',
+          'src/worker/jobs/job-request.ts',
+          'src/worker/jobs/run-job.ts',
+        ]),
+      },
+    },
     codex: { pattern: /codex/i, named: {} },
     sqlite: { pattern: /sqlite/i, named: {} },
     redis: {

@@ -25,12 +25,11 @@ const ownKey = 'OPENCODE_API_KEY';
  * offers free models of its provider without login, to which prompts must not go unintentionally.
  */
 async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
-  const { defaultModel, allowedModels, modelAliases, fallbacks, apiKeys, namedKeys, personLines, clis, cliEnv } =
+  const { defaultModel, allowedModels, modelAliases, featureModels, apiKeys, namedKeys, personLines, clis, cliEnv } =
     config;
   const keyModels = [...apiKeys, ...namedKeys, ...personLines].flatMap(({ models }) => models ?? []);
   const targets = modelAliases.map(({ target }) => target);
-  const ruleModels = fallbacks.flatMap((rule) => [rule.model, ...rule.fallbacks.map(({ name }) => name)]);
-  const configured = [...allowedModels, ...targets, ...keyModels, ...ruleModels];
+  const configured = [...allowedModels, ...targets, ...keyModels, ...featureModels];
   const models = [...(defaultModel === null ? [] : [defaultModel]), ...configured];
   const names = clis.map(({ name }) => name);
   const hasKey = cliEnv.includes(ownKey) && Boolean(env[ownKey]);

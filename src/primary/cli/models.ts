@@ -1,5 +1,6 @@
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
+import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import {
@@ -43,6 +44,18 @@ export interface ModelChoice {
 
 /** Models in the configuration. */
 export type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
+
+/** Models of the configuration, for the checks at the start. */
+export interface ConfiguredModels {
+  /** Returns why no request could use the model, or that its CLI has no such account; null if no fault is known. */
+  faultOf(model: string, account: string | null): string | null;
+}
+
+/** Part of a feature that checks the models in its variables. */
+export interface ModelsCheck<V extends FeatureVariables = FeatureVariables> {
+  /** Returns the faults of these models. They prevent the start. */
+  findModelFaults?(values: ValuesOf<V>, models: ConfiguredModels): readonly string[];
+}
 
 /** Start of an error text, before the list of valid names. */
 export const mustBeOneOf = 'must be one of';

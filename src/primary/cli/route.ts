@@ -1,7 +1,6 @@
 import type { Config } from '../../shared/config/config.js';
-import type { FallbackModel } from '../../shared/config/fallbacks.js';
 import { anthropicPrefix, anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import type { ModelCli } from './model-cli.js';
@@ -43,11 +42,9 @@ export class ModelNames {
   readonly #aliases: ReadonlyMap<string, string>;
   /** Canonical names of models in the configuration. */
   readonly #named: ReadonlySet<string>;
-  /** Fallbacks of the operator's rules, by the canonical name of the first model. */
-  readonly #fallbacks: ReadonlyMap<string, readonly FallbackModel[]>;
 
   constructor(config: Config, clis: AtLeastOne<NamedAdapter>) {
-    const { allowedModels, defaultModel, modelAliases, fallbacks } = config;
+    const { allowedModels, defaultModel, modelAliases } = config;
     const resolveConfigured = (name: string) => this.resolveConfigured(name);
     this.clis = clis;
     this.#only = clis.length === 1 ? clis[0] : null;
@@ -55,10 +52,6 @@ export class ModelNames {
     const named = [...allowedModels, ...(defaultModel === null ? [] : [defaultModel])];
     const targets = modelAliases.map(({ target }) => target);
     this.#named = new Set([...named.filter((name) => !this.#aliases.has(name)), ...targets].map(resolveConfigured));
-    const resolveFallback = (each: FallbackModel) => ({ ...each, name: resolveConfigured(each.name) });
-    this.#fallbacks = new Map(
-      fallbacks.map((rule) => [resolveConfigured(rule.model), rule.fallbacks.map(resolveFallback)]),
-    );
     const models = {
       allowedModels: allowedModels.map(resolveConfigured),
       defaultModel: defaultModel && resolveConfigured(defaultModel),
@@ -66,11 +59,6 @@ export class ModelNames {
     this.choice = this.#only === null ? this.#joinedChoice(models) : modelChoice(models, this.#only.adapter);
     const fallback = this.split(this.choice.fallback);
     this.defaultRoute = { ...fallback, circuit: this.#only === null ? (fallback.model ?? '') : '' };
-  }
-
-  /** Returns the models that the operator's rules ask in place of this one; null is the default of the only CLI. */
-  fallbacksOf(publicModel: string | null): readonly FallbackModel[] {
-    return this.#fallbacks.get(publicModel ?? defaultModelName) ?? [];
   }
 
   /** Whether every CLI reports the cost of answers. */
@@ -204,7 +192,7 @@ export interface Route<C = ModelCli> {
   readonly label: string | null;
   /** Key of the model at the CLI's breaker. With one CLI, '' for jobs without a model. */
   readonly circuit: string;
-  /** Account that a rule for fallbacks requires; null if any account of the client may serve the job. */
+  /** The only account that may serve the job; null if any account of the client may serve the job. */
   readonly account: string | null;
 }
 
@@ -222,16 +210,14 @@ export interface AccountChooser<C> {
 
 /** Parts of a request that decide its route. */
 export type RoutedRequest = Pick<JobRequest, 'model' | 'client'> &
-  Partial<Pick<JobRequest, 'fallbacks' | 'conversationId' | 'chain'>>;
+  Partial<Pick<JobRequest, 'conversationId' | 'chain'>>;
 
 /** Options of a client's API key that limit its routes. */
 export interface RouteOptions {
   /** Models that the client may name; null for all. */
   readonly models: readonly string[] | null;
-  /** Whether another model may answer in place of the requested one. */
-  readonly mayFallBack: boolean;
 }
-const anyRoute: RouteOptions = { models: null, mayFallBack: true };
+const anyRoute: RouteOptions = { models: null };
 
 /** Decides which CLI, account and model serve a request. */
 export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
@@ -272,19 +258,17 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   }
 
   /**
-   * Returns the routes of the models that may answer in place of the first one, in order: those that the request names,
-   * else those of the operator's rule. A rule does not open a model or an account that the client may not use.
+   * Returns the route to another model for a request; null if its client may not use the model or the account.
+   * `account`: the only account that may serve the request; null for any.
    */
-  fallbacks(first: Route<C>, request: RoutedRequest): Route<C>[] {
-    const { client } = request;
-    const requested = request.fallbacks?.map((name) => ({ name, account: null }));
-    const models = requested ?? this.names.fallbacksOf(first.publicModel);
-    if (models.length === 0 || !this.#optionsOf(client).mayFallBack) return [];
-    const choice = this.#choiceOf(client);
-    return models.flatMap(({ name, account }) => {
-      if (!isUsable(name, choice)) return [];
-      return this.withAccount(this.#routeTo(name, choice, account), request) ?? [];
-    });
+  findRoute(model: string, account: string | null, request: RoutedRequest): Route<C> | null {
+    const choice = this.#choiceOf(request.client);
+    return isUsable(model, choice) ? this.withAccount(this.#routeTo(model, choice, account), request) : null;
+  }
+
+  /** Throws `validation_error` if the client may not name the model. */
+  checkModel(model: string | null, client: string): void {
+    modelFor(model, this.#choiceOf(client));
   }
 
   #routeTo(name: string | null, choice: ModelChoice, account: string | null): Route<C> {
@@ -307,12 +291,8 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Throws `validation_error` for a model that the client may not name, and `forbidden` if it has no account. */
   check(request: RoutedRequest): void {
-    const { model, fallbacks = [], client } = request;
-    const choice = this.#choiceOf(client);
-    const name = modelFor(model, choice);
-    for (const fallback of fallbacks) modelFor(fallback, choice);
-    if (fallbacks.length > 0 && !this.#optionsOf(client).mayFallBack)
-      throw invalid('model', 'must be one model, because the API key has fallback=off');
+    const { model, client } = request;
+    const name = modelFor(model, this.#choiceOf(client));
     if (this.#accounts === null) return;
     const { cli } = this.split(name);
     const route = { cli, circuit: '', publicModel: name, account: null };

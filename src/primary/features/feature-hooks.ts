@@ -1,8 +1,11 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { JobForm } from '../../shared/background.js';
-import type { JobRequest } from '../../shared/job.js';
+import { invalid } from '../../shared/errors.js';
+import type { JobRequest, PassReason } from '../../shared/job.js';
 import type { Route } from '../cli/route.js';
+import type { JobFeatures } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
+import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
 
@@ -12,7 +15,7 @@ export function endedJobOf({ id, client, operation, requestId, form, end }: JobR
 }
 
 /** Calls the hooks of all features, in the order of their list. */
-export class FeatureHooks {
+export class FeatureHooks implements JobFeatures {
   readonly #parts: PrimaryPart[];
 
   constructor(parts: readonly PrimaryPart[] = []) {
@@ -50,18 +53,32 @@ export class FeatureHooks {
     for (const part of this.#parts) await part.beforeAct?.(act);
   }
 
+  checkRequest(request: JobRequest): void {
+    const { fallbacks = [] } = request;
+    if (fallbacks.length > 0 && !this.#parts.some(({ job }) => job?.route)) throw invalid('model', 'must be one model');
+    for (const { job } of this.#parts) job?.check?.(request);
+  }
+
+  chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null {
+    return this.#firstOf(({ job }) => job?.route?.(request, first, rules));
+  }
+
+  nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null {
+    return this.#firstOf((part) => part.job?.failed?.(job, error, hasRoom));
+  }
+
+  /** Reports that a job has moved from a route that could not answer. */
+  jobMoved(request: JobRequest, from: Route, to: Route, reason: PassReason): void {
+    for (const { job } of this.#parts) job?.moved?.(request, from, to, reason);
+  }
+
   /** Throws if a feature refuses this background job. */
   admitBackground(request: JobRequest, form: JobForm, id?: string): void {
     for (const { job } of this.#parts) job?.admit?.(request, form, id);
   }
 
-  /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */
   traceJob(request: JobRequest, route: Route): JobTrace | null {
-    for (const { job } of this.#parts) {
-      const trace = job?.trace?.(request, route) ?? null;
-      if (trace !== null) return trace;
-    }
-    return null;
+    return this.#firstOf(({ job }) => job?.trace?.(request, route));
   }
 
   /** Reports a background job whose end is stored. */
@@ -89,6 +106,14 @@ export class FeatureHooks {
 
   expire(): void {
     for (const part of this.#parts) part.expire?.();
+  }
+
+  #firstOf<T>(answerOf: (part: PrimaryPart) => T | null | undefined): T | null {
+    for (const part of this.#parts) {
+      const answer = answerOf(part) ?? null;
+      if (answer !== null) return answer;
+    }
+    return null;
   }
 
   /** Stops all features at the same time, because each may wait for programs elsewhere. */

@@ -5,19 +5,21 @@ import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-var
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { Route } from '../cli/route.js';
+import type { ModelsCheck } from '../cli/models.js';
+import type { ModelRouter, Route } from '../cli/route.js';
 import type { StoreProvider } from '../hosts/hosts.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
+import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
@@ -30,6 +32,7 @@ export interface PrimaryCore {
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
+  readonly router: ModelRouter;
   readonly config: Config;
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel'>;
@@ -55,10 +58,21 @@ export interface EndedBackgroundJob {
 
 /** Hooks of a job, called in this order. */
 interface JobHooks {
+  /** Throws `validation_error` if the service must refuse this request. Has no other effect. */
+  check?(request: JobRequest): void;
+  /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
+  route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws if the service must refuse this background job. `id`: id that a feature has chosen for it. */
   admit?(request: JobRequest, form: JobForm, id?: string): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
   trace?(request: JobRequest, route: Route): JobTrace | null;
+  /**
+   * Returns another route after the route of a job has failed with this error; null if there is none. Called before the
+   * move and again when the process has exited. `hasRoom`: whether a route is below its limits of running jobs.
+   */
+  failed?(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
+  /** Called for each route that could not answer, when the job has moved to another one. Never throws. */
+  moved?(request: JobRequest, from: Route, to: Route, reason: PassReason): void;
   /** Called once for each background job, when its end is stored. Never throws. */
   ended?(job: EndedBackgroundJob): void;
 }
@@ -101,7 +115,9 @@ export interface PrimaryPart {
 export type CreatePrimaryPart = (core: PrimaryCore) => PrimaryPart;
 
 /** Feature as the primary sees it. */
-export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables> extends SharedFeature<V> {
+export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
+  extends SharedFeature<V>,
+    ModelsCheck<V> {
   /** Tables of the feature in the store. A name must never change, and never have another meaning: a store has old rows. */
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */

@@ -17,7 +17,8 @@ import type { SearchServer } from '../search/search-server.js';
 import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
-import { RouteChooser } from './route-choice.js';
+import type { JobFeatures } from './job-features.js';
+import type { RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
 
@@ -26,7 +27,8 @@ export interface AdmissionResources {
   readonly conversations: ConversationStore;
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
-  readonly router: Pick<ModelRouter, 'route' | 'fallbacks' | 'check' | 'withAccount'>;
+  readonly router: Pick<ModelRouter, 'route' | 'check'>;
+  readonly features: JobFeatures;
   /** Reads PDFs for model CLIs that take none. */
   readonly textReaders: TextReaders<'readText' | 'isMissing'>;
   readonly searches: Pick<SearchQuota, 'check' | 'reserve' | 'settle'>;
@@ -44,8 +46,6 @@ interface Examined extends Omit<Prepared, 'chain'> {
 export interface AdmissionSettings {
   /** Whether clients may offer tools. */
   readonly tools: SwitchPosition;
-  /** Time for which a background job waits for its model instead of asking another one, in milliseconds. */
-  readonly fallbackWaitMs: number;
 }
 
 /** Launch data and queue ticket of an admitted caller's job. */
@@ -59,17 +59,32 @@ export class Admission {
   readonly #resources: AdmissionResources;
   readonly #recent: RecentChains;
   readonly #tools: SwitchPosition;
-  readonly routes: RouteChooser;
 
-  constructor(resources: AdmissionResources, { tools, fallbackWaitMs }: AdmissionSettings) {
+  constructor(resources: AdmissionResources, { tools }: AdmissionSettings) {
     this.#resources = resources;
     this.#tools = tools;
     this.#recent = new RecentChains(resources.clock);
-    const hasAnswered = ({ chain, client }: JobRequest, { publicModel }: Route) =>
-      chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel));
-    const mayServe = (request: JobRequest, route: Route) =>
-      this.#unreadType(request, route) === undefined && isSupported(request, route, this.#relaySearches);
-    this.routes = new RouteChooser(resources.router, { waitMs: fallbackWaitMs, hasAnswered, isSupported: mayServe });
+  }
+
+  /** Returns the route that is right for a job at present. `isPatient`: see `RouteRules`. */
+  chooseRoute(request: JobRequest, isPatient: boolean): RouteChoice {
+    const { router, features } = this.#resources;
+    const { chain, client } = request;
+    const first = router.route(request);
+    const choice = features.chooseRoute(request, first, {
+      isPatient,
+      hasAnswered: ({ publicModel }) =>
+        chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel)),
+      isSupported: (route) =>
+        this.#unreadType(request, route) === undefined && isSupported(request, route, this.#relaySearches),
+    });
+    return choice ?? { route: first, passed: [], left: [] };
+  }
+
+  /** Throws `validation_error` or `forbidden` if the client may not use the models of the request. */
+  checkModel(request: JobRequest): void {
+    this.#resources.router.check(request);
+    this.#resources.features.checkRequest(request);
   }
 
   /**
@@ -188,7 +203,7 @@ export class Admission {
    */
   examine(request: JobRequest, route: Route): Examined {
     const { operation, conversationId, versionOf = null, client, system } = request;
-    this.#resources.router.check(request);
+    this.checkModel(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     if (request.search !== undefined) this.#checkSearch(request.search, client);

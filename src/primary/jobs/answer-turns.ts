@@ -97,8 +97,8 @@ export class AnswerTurns {
   }
 
   /** Whether another model is asked instead of waiting this long for the API. */
-  #canFallBack({ ms, failure: { reason, message, quota } }: Waiting): boolean {
-    return ms > maxWaitMs && this.#parts.hasFallback(cliError(reason, message, { quota }));
+  #canMove({ ms, failure: { reason, message, quota } }: Waiting): boolean {
+    return ms > maxWaitMs && this.#parts.hasOtherRoute(cliError(reason, message, { quota }));
   }
 
   #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TurnSink {
@@ -122,7 +122,7 @@ export class AnswerTurns {
       used: (use) => this.job.addCharge(this.#parts.memory.charges.chargeTurn({ process, cli: route.cli, turn, use })),
       waits: (waiting) => {
         route.cli.health.recordApiWait(this.job, waiting);
-        return waiting.ms < this.job.leftMs && !this.#canFallBack(waiting);
+        return waiting.ms < this.job.leftMs && !this.#canMove(waiting);
       },
     };
   }

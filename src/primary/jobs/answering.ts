@@ -55,7 +55,7 @@ export interface AnsweringParts {
   /** Longest answer. Each turn of a process has this limit, too. */
   readonly maxOutputBytes: number;
   /** Whether another model can answer if the model of the job fails with this error. */
-  hasFallback(failure: RelayError): boolean;
+  hasOtherRoute(failure: RelayError): boolean;
   onFirstOutput(): void;
 }
 
@@ -123,7 +123,7 @@ export class Answering {
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
-        const ignores = unsentWishes(request, turn); // the admission did not know a program that just starts, or a fallback
+        const ignores = unsentWishes(request, turn); // the admission did not know a program that just starts, or another route
         return ignores.length === 0 ? end : { ...end, ignores };
       } catch (error) {
         const next = this.#turns.hasOutput ? null : sampling.repeatable(error, turn, route, request.client);

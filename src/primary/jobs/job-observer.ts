@@ -1,4 +1,4 @@
-import type { FallbackReason, JobEnd, JobRequest, ToolRound } from '../../shared/job.js';
+import type { JobEnd, JobRequest, PassReason, ToolRound } from '../../shared/job.js';
 import type { ModelSizes } from '../cli/contract/model-rules.js';
 import type { Route } from '../cli/route.js';
 import type { Bill } from '../store/contract/usage.js';
@@ -16,7 +16,7 @@ export interface JobObserver {
   /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called when another model is asked in place of one that cannot answer. */
-  fellBack(request: JobRequest, from: Route, to: Route, reason: FallbackReason): void;
+  jobMoved(request: JobRequest, from: Route, to: Route, reason: PassReason): void;
   /** Called when a model could not answer a job that another model is asked to answer now. */
   attemptEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called exactly once for each admitted job. */

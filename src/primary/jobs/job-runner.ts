@@ -23,9 +23,8 @@ import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
 import type { JobObserver } from './job-observer.js';
 import { JobProcesses, tenantOf } from './job-processes.js';
 import { JobStream } from './job-stream.js';
-import type { JobTrace } from './job-trace.js';
 import { RetryAdvice } from './retry-advice.js';
-import { accountChanged, accountRemoved, fallbacksIn, type RouteChoice } from './route-choice.js';
+import { accountChanged, accountRemoved, passedModels, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
 import { SearchGrant } from './search-grant.js';
 import type { Ticket } from './ticket.js';
@@ -52,8 +51,6 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   /** Throws `rate_limited` if the client's budget is used up. Called when a job has its slot. */
   readonly checkBudget: (request: JobRequest) => void;
-  /** Creates the observer of the steps of a job; returns null for an untraced job. */
-  readonly traceJob: (request: JobRequest, route: Route) => JobTrace | null;
 }
 
 /** Owns all jobs from admission to their single outcome. */
@@ -91,20 +88,20 @@ export class JobRunner {
    * stream has only a `job-end`.
    */
   run(request: JobRequest, caller: AbortSignal): JobStream {
-    const choice = this.#admission.routes.choose(request, false);
+    const choice = this.#admission.chooseRoute(request, false);
     const { route } = choice;
     this.#recordRequest(request.client);
     const refusal = route.cli.health.circuits.refusalOf({ request, route });
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, choice, stream, caller);
-    this.#reportFallbacks(job, 0);
+    this.#reportMoves(job, 0);
     this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
     route.cli.health.circuits.recordAdmission(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = job.launch.effort !== request.effort;
     const ignores = this.#memory.sampling.ignored(request, route);
-    const fallback = fallbacksIn(choice);
+    const fallback = passedModels(choice);
     stream.admitted({
       ...{ session, ignoresEffort, ...(ignores.length > 0 && { ignores }) },
       ...(job.chain && { model: route.label ?? request.model }),
@@ -117,9 +114,9 @@ export class JobRunner {
 
   /** Creates an accepted background job, without admitting it. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
-    const choice = this.#admission.routes.choose(request, true);
-    const { clock, traceJob } = this.#resources;
-    const trace = traceJob(request, choice.route);
+    const choice = this.#admission.chooseRoute(request, true);
+    const { clock, features } = this.#resources;
+    const trace = features.traceJob(request, choice.route);
     return new Job({ request, choice, events: background.log, background, trace }, background.signal, clock);
   }
 
@@ -130,7 +127,7 @@ export class JobRunner {
   admitBackground(job: Job<BackgroundPart>, isFirst: boolean): void {
     const { request } = job;
     this.#recordRequest(request.client);
-    job.reroute(this.#admission.routes.choose(request, true));
+    job.reroute(this.#admission.chooseRoute(request, true));
     const { bytes, ...examined } = this.#admission.examine(request, job.route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
@@ -146,7 +143,7 @@ export class JobRunner {
   #prepare(job: Job): void {
     try {
       job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
-      this.#reportFallbacks(job, 0);
+      this.#reportMoves(job, 0);
       job.route.cli.health.circuits.recordAdmission(job);
     } catch (error) {
       job.cut(error as Error);
@@ -195,7 +192,7 @@ export class JobRunner {
     for (const job of this.#open.values()) {
       if (!job.isWaiting) continue;
       const { request, route } = job;
-      const choice = this.#admission.routes.choose(request, job.background !== null);
+      const choice = this.#admission.chooseRoute(request, job.background !== null);
       const isRefused = route.cli.health.circuits.refusalOf(job) !== null;
       const mayStay = mayServe(route.cli, request.client);
       const isSame = choice.route.cli === route.cli && choice.route.adapterModel === route.adapterModel;
@@ -234,13 +231,13 @@ export class JobRunner {
     this.#counts.set(job.ticket, route.cli.countJob());
     route.cli.health.circuits.recordAdmission(job);
     this.#resources.room.move(job.ticket, { cli: route.cli.name, gate: route.cli.gate });
-    this.#reportFallbacks(job, choiceBefore.passed.length);
+    this.#reportMoves(job, choiceBefore.passed.length);
   }
 
   /** Reports the models that could not answer, except the first ones, which were reported before. */
-  #reportFallbacks({ request, choice }: Job, reported: number): void {
+  #reportMoves({ request, choice }: Job, reported: number): void {
     for (const { route, reason } of choice.passed.slice(reported))
-      this.#observer.fellBack(request, route, choice.route, reason);
+      this.#observer.jobMoved(request, route, choice.route, reason);
   }
 
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
@@ -254,7 +251,7 @@ export class JobRunner {
    * Whether a background job would get a slot at once. With `isPatient`: whether it could at least wait in the queue.
    */
   mayStart({ request }: Pick<Job, 'request'>, isPatient: boolean): boolean {
-    const { route } = this.#admission.routes.choose(request, true);
+    const { route } = this.#admission.chooseRoute(request, true);
     return this.#admission.mayStart({ request, route }, isPatient);
   }
 
@@ -279,7 +276,7 @@ export class JobRunner {
   }
 
   #refuseCaller(request: JobRequest, refusal: RelayError): JobStream {
-    this.#resources.router.check(request); // a wrong name of a model is the better reason
+    this.#admission.checkModel(request); // a wrong name of a model is the better reason
     const stream = new JobStream(request.isStreamed);
     stream.end(this.dismiss(request, refusal));
     return stream;
@@ -288,8 +285,8 @@ export class JobRunner {
   #tryToAdmit(request: JobRequest, choice: RouteChoice, events: JobStream, caller: AbortSignal): Job {
     const { route } = choice;
     try {
-      const { clock, traceJob } = this.#resources;
-      const trace = traceJob(request, route);
+      const { clock, features } = this.#resources;
+      const trace = features.traceJob(request, route);
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);
@@ -365,7 +362,7 @@ export class JobRunner {
       let answered: Answered | null = null;
       while (answered === null) {
         answering = this.#answering(job, processes, record);
-        answered = await answering.run().catch((error) => this.#fallBack(job, processes, error));
+        answered = await answering.run().catch((error) => this.#tryNextRoute(job, processes, error));
       }
       if (answered.sizes !== undefined) this.#observer.sizesReported(job.route, answered.sizes);
       if (!answered.isCut) this.#observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
@@ -386,7 +383,7 @@ export class JobRunner {
    * Moves a job whose model could not begin to answer to the next one. Resolves when its processes have exited; rejects
    * with the error if no other model can answer.
    */
-  async #fallBack(job: Job, processes: JobProcesses, error: unknown): Promise<null> {
+  async #tryNextRoute(job: Job, processes: JobProcesses, error: unknown): Promise<null> {
     if (this.#nextChoice(job, error) === null) throw error;
     const { request, route, bill } = job;
     const end = { ...job.failed(error), executionMs: bill.modelMs };
@@ -404,7 +401,7 @@ export class JobRunner {
     if (job.hasOutput || job.signal.aborted) return null;
     const { room } = this.#resources;
     const hasRoom = ({ cli }: Route) => room.hasRoomAt(job.ticket, { cli: cli.name, gate: cli.gate });
-    return this.#admission.routes.next(job, error, hasRoom);
+    return this.#resources.features.nextRoute(job, error, hasRoom);
   }
 
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
@@ -442,13 +439,13 @@ export class JobRunner {
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, textReaders, searchServer, countTokens } = this.#resources;
-    const hasFallback = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
+    const hasOtherRoute = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       this.#observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, textReaders, searchServer, countTokens, record, hasFallback, onFirstOutput };
+    const parts = { processes, schemas, textReaders, searchServer, countTokens, record, hasOtherRoute, onFirstOutput };
     return new Answering(job, { ...parts, memory: this.#memory, maxOutputBytes: this.#limits.maxOutputBytes });
   }
 

@@ -29,7 +29,7 @@ import { callsAsText } from './emulated-tools.js';
 import type { JobChain } from './job-chain.js';
 import type { JobEvents } from './job-stream.js';
 import type { JobTrace } from './job-trace.js';
-import { fallbacksIn, type RouteChoice } from './route-choice.js';
+import { passedModels, type RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 
 /** Answer as the conversation stores it. `isWaiting`: whether the process waits for the results of its calls. */
@@ -407,7 +407,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   #figures() {
     const { queueMs, executionMs } = this;
-    const fallback = fallbacksIn(this.#choice);
+    const fallback = passedModels(this.#choice);
     return { queueMs, executionMs, ...this.#usage, ...(fallback.length > 0 && { fallback }) };
   }
 

@@ -4,15 +4,7 @@ import type { BudgetUse } from '../../shared/api/usage.js';
 import { type BudgetKind, holderOf, readClientId } from '../../shared/client.js';
 import type { DoorNames } from '../../shared/features/feature.js';
 import { type BatchApi, type LineOutcome, lineOutcomes } from '../../shared/files.js';
-import {
-  type FallbackReason,
-  type JobEnd,
-  type JobRequest,
-  operations,
-  outcomes,
-  type ToolRound,
-  toolRounds,
-} from '../../shared/job.js';
+import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
 import { counter, type Figures, histogram } from '../../shared/metrics.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Bill } from '../store/contract/usage.js';
@@ -36,8 +28,6 @@ function familiesIn(registry: Registry) {
   const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
   const limited = 'Requests refused because their client has used up its rate limit.';
   const rounds = 'Requests with tool results, by whether the waiting process received them.';
-  const fallbacks =
-    'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.';
   const ignoredTools = 'Requests with provider-hosted tools, which were ignored.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
@@ -50,7 +40,6 @@ function familiesIn(registry: Registry) {
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
     toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
-    fallbacks: counter(registry, 'fallbacks_total', fallbacks, 'from', 'to', 'reason'),
     toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
     batchLines: counter(registry, 'batch_lines_total', 'Lines of batches with a result.', 'api', 'outcome'),
     toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
@@ -155,11 +144,6 @@ export class JobMetrics {
     this.#families.toolRounds.inc({ outcome });
     for (const { text, images } of results)
       this.#families.toolResults.inc(Buffer.byteLength(text) + bytesOfImages(images));
-  }
-
-  /** `from` and `to`: CLIs, with their accounts. */
-  countFallback(labels: { readonly from: string; readonly to: string; readonly reason: FallbackReason }): void {
-    this.#families.fallbacks.inc(labels);
   }
 
   countIgnoredTools(route: string): void {

@@ -23,25 +23,22 @@ export interface JobListeners {
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly lastHour: Pick<LastHour, 'jobEnded'>;
+  readonly features: Pick<FeatureHooks, 'jobMoved'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
   readonly tokenFactors: Pick<TokenFactors, 'observe'>;
   readonly log: Logger;
 }
 
 /** Returns the observer that counts and logs jobs. */
-export function observeJobs({ jobs, clients, usage, lastHour, sizes, tokenFactors, log }: JobListeners): JobObserver {
+export function observeJobs(listeners: JobListeners): JobObserver {
+  const { jobs, clients, usage, lastHour, features, sizes, tokenFactors, log } = listeners;
   return {
     sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
     inputCounted: (route, request, inputTokens) => void tokenFactors.observe(route, request, inputTokens),
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),
-    fellBack: (request, from, to, reason) => {
-      const names = { from: from.cli.label, to: to.cli.label };
-      jobs.countFallback({ ...names, reason });
-      const models = { from: from.label ?? names.from, to: to.label ?? names.to };
-      log.info('job_fell_back', { request_id: request.requestId, ...traceFields(request.trace), ...models, reason });
-    },
+    jobMoved: (...move) => features.jobMoved(...move),
     attemptEnded: (request, end, bill) => {
       jobs.countSearches(bill);
       usage.jobEnded(request, end, bill);
@@ -61,7 +58,7 @@ export function observeJobs({ jobs, clients, usage, lastHour, sizes, tokenFactor
 }
 
 /** Returns the log fields of a job with a trace. */
-function traceFields(trace: JobRequest['trace']) {
+export function traceFields(trace: JobRequest['trace']) {
   return trace && { trace_id: trace.traceId, span_id: trace.spanId };
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
 import { invalid } from '../errors.js';
-import { allEfforts, fallback, type Image, imageTypes, type TurnFigures } from '../job.js';
+import { allEfforts, type Image, imageTypes, passedModel, type TurnFigures } from '../job.js';
 import { binaryTypes } from '../tables/document-types.js';
 import { isLargeJson } from '../text/json-size.js';
 
@@ -237,7 +237,7 @@ export const shownThoughts = z.string().meta({
     'With `thoughts: true`: what the model has thought, with a blank line between two thoughts. Missing if it shows none.',
 });
 
-export const fallbackField = z.array(fallback).meta({
+export const fallbackField = z.array(passedModel).meta({
   description:
     'Models that could not answer, in order, and why: `model` is the one that did. See `MODEL_API_FALLBACKS`.',
 });

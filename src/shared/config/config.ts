@@ -77,6 +77,7 @@ export async function loadConfig(
     ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
     madeKeysFile: madeKeysFileOf(env, values),
     ...{ featureValues, featurePorts },
+    featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),
     featureSecrets: secretsIn(featureValues, features),
     firstStartFile: stateFile(env, values, 'first-start'),
     modelSizesFile: stateFile(env, values, 'model-sizes.json'),

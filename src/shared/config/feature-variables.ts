@@ -52,6 +52,8 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   readonly store?: StoreFamily;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
   findFaults(values: Partial<ValuesOf<V>>): readonly string[];
+  /** Returns the models that the values name. */
+  namedModels?(values: ValuesOf<V>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
   findWarnings(values: ValuesOf<V>): readonly string[];
 }

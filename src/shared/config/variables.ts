@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
-import { fallbackRules } from './fallbacks.js';
 import { searchPosition } from './search.js';
 import { storeFamiliesOf, storeSchema } from './stores.js';
 import {
@@ -112,8 +111,6 @@ export const variables = {
   MODEL_API_DEFAULT_MODEL: ['defaultModel', modelName, null],
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
   MODEL_API_MODEL_ALIASES: ['modelAliases', modelAliases, ''],
-  MODEL_API_FALLBACKS: ['fallbacks', fallbackRules, ''],
-  MODEL_API_FALLBACK_WAIT_SECONDS: ['fallbackWaitMs', seconds(0, daySeconds), '600'],
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
   MODEL_API_TOOLS: ['tools', oneOf(switchPositions), 'on'],
   MODEL_API_SAMPLING: ['sampling', oneOf(switchPositions), 'on'],

@@ -55,7 +55,6 @@ export const logEvents = {
     'the API of the model refuses requests, and jobs wait or fail: reason (quota or overloaded), end of the wait, model if it is only one',
   quota_warning: 'a window of the quota is nearly used up: window, utilization, reset',
   cli_failed: 'a job failed because of its model CLI',
-  job_fell_back: 'another model was asked, because one could not answer: request id, both models, reason',
   background_job_ended:
     'a background job has ended: id, request, client, operation, outcome, times; `cancelled_by` if an administrator ended it',
   job_ended: 'a job has ended: request id and outcome. At level info only if its worker died',

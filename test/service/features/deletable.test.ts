@@ -153,6 +153,10 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
       expect([status, body.message]).toEqual([400, expect.stringContaining(`${field}: unknown field`)]);
     }
     const command = join(compiled, 'command', 'main.js');
+    if (removed.includes('fallbacks')) {
+      const { status, body } = await service.post('/ask', { prompt: 'Hello', model: 'echo,eliza' });
+      expect([status, body.message]).toEqual([400, 'model: must be one model']);
+    }
     for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);

@@ -1,3 +1,4 @@
+import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
 import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
@@ -12,6 +13,7 @@ import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../../src/primary/cli/route.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { oneHostGate } from '../../../src/primary/conversations/turn-gate.js';
+import { FeatureHooks } from '../../../src/primary/features/feature-hooks.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../../src/primary/jobs/background-jobs.js';
 import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
@@ -130,7 +132,7 @@ export interface JobOptions {
   readonly release?: () => Promise<void>;
   readonly extras?: Capabilities;
   /** Creates the observers of jobs. By default, no job is traced. */
-  readonly traceJob?: JobResources['traceJob'];
+  readonly traceJob?: FeatureHooks['traceJob'];
   /** Maximum number of waiting background jobs. */
   readonly maxJobs?: number;
   readonly jobTtlMs?: number;
@@ -255,7 +257,6 @@ function scriptedModelCli(
 
 /** Returns a router: the part of a model name before the slash selects the CLI, else the last one is used. */
 function routerTo(clis: readonly ModelCli[], state: State, models: Partial<ModelChoice> | undefined) {
-  type Routed = Pick<JobRequest, 'model' | 'fallbacks'>;
   const choice = { fallback: null, allowed: null, label: null, ...models };
   const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
   const route = ({ model }: Pick<JobRequest, 'model'>): Route => {
@@ -267,10 +268,21 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
   };
   return {
     route,
-    fallbacks: (_first: Route, { fallbacks = [] }: Routed) => fallbacks.map((model) => route({ model })),
-    check: ({ model }: Routed) => void modelFor(model, narrowed(choice, state.models)),
+    check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, state.models)),
+    names: { resolveConfigured: (name: string) => name },
+    checkModel: () => {},
+    findRoute: (model: string) => route({ model }),
     withAccount: (route: Route) => route,
   };
+}
+
+/** Returns the hooks of features that choose among the models that a request names. */
+function hooksWith(router: ReturnType<typeof routerTo>, trace: FeatureHooks['traceJob']): FeatureHooks {
+  const routes = new FallbackRoutes(router, { rules: [], waitMs: 600_000, mayFallBack: () => true });
+  const check = (request: JobRequest) => routes.checkRequest(request);
+  const route: FeatureHooks['chooseRoute'] = (...question) => routes.choose(...question);
+  const failed: FeatureHooks['nextRoute'] = (...failure) => routes.next(...failure);
+  return new FeatureHooks([{ handlers: {}, job: { check, route, trace, failed } }]);
 }
 
 /** Returns an observer that records, and throws in the method that the state names. */
@@ -294,7 +306,7 @@ function recorder(state: State): JobObserver {
       state.ends.push({ requestId: request.requestId, end, hadSlot });
       state.charges.push(charge);
     },
-    fellBack: (_request, from, to, reason) => void state.fallbacks.push(`${from.label} > ${to.label}: ${reason}`),
+    jobMoved: (_request, from, to, reason) => void state.fallbacks.push(`${from.label} > ${to.label}: ${reason}`),
     attemptEnded: (_request, { outcome }, bill) => void state.attempts.push({ outcome, bill }),
     sizesReported: ({ adapterModel }, sizes) => void state.sizes.push([adapterModel, sizes]),
     jobBroke: (thrown) => void state.broken.push(thrown),
@@ -303,8 +315,7 @@ function recorder(state: State): JobObserver {
 
 function scriptedRunner(
   state: State,
-  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'searches'>,
-  traceJob: JobResources['traceJob'],
+  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'searches' | 'features'>,
 ): JobRunner {
   const { clock } = state;
   const resources = {
@@ -326,9 +337,8 @@ function scriptedRunner(
     get searchServer() {
       return state.searchServer;
     },
-    traceJob,
   };
-  const times = { queueTimeoutMs: 15_000, executionMs: 120_000, fallbackWaitMs: 600_000 };
+  const times = { queueTimeoutMs: 15_000, executionMs: 120_000 };
   const limits = { ...times, exposeStderr: false, maxOutputBytes: 10_000 };
   return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
 }
@@ -406,7 +416,8 @@ export function jobHarness(options: JobOptions = {}) {
     state.recentUsage,
     clock,
   );
-  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches }, traceJob);
+  const features = hooksWith(router, traceJob);
+  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches, features });
   const background = backgroundJobs(state, runner, room, options);
   let requests = 0;
   const run = (differences: Partial<JobRequest> = {}, caller = new AbortController().signal) =>

@@ -9,7 +9,14 @@ import { type AccountsSource, noAccounts, type PreparedAccounts } from '../accou
 import type { Adapter } from '../contract/adapter.js';
 import type { AdapterFamily, CliChoice } from '../contract/adapter-family.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
-import { type AtLeastOne, modelFor, mustBeOneOf, type NamedAdapter } from '../models.js';
+import {
+  type AtLeastOne,
+  type ConfiguredModels,
+  type ModelsCheck,
+  modelFor,
+  mustBeOneOf,
+  type NamedAdapter,
+} from '../models.js';
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
 import { ModelNames } from '../route.js';
@@ -19,7 +26,7 @@ import { hostSettings, managedFault } from './host-settings.js';
 /** Where the adapters come from: the core, and these features. */
 export interface AdapterSources {
   readonly clock: Clock;
-  readonly features: readonly { readonly clis?: AdapterFamily }[];
+  readonly features: readonly ({ readonly clis?: AdapterFamily } & ModelsCheck)[];
 }
 
 export interface AdapterChoice {
@@ -71,7 +78,8 @@ export async function chooseAdapters(
     return createAdapter(choice, ...settings, sources);
   };
   const source = await accountsSource(config, env, clis, createFor);
-  const ruleFaults = fallbackFaults(config, names, source?.first ?? noAccounts);
+  const models = configuredModels(names, source?.first ?? noAccounts);
+  const ruleFaults = sources.features.flatMap((each) => each.findModelFaults?.(config.featureValues, models) ?? []);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults];
   if (faults.length > 0) throw new ConfigFault(faults, warnings);
   const shared = await sharedLoginWarnings(names.clis, env);
@@ -170,16 +178,15 @@ function modelFaults(config: Config, names: ModelNames): string[] {
   ];
 }
 
-/** Returns faults of rules for fallbacks, with a model that no request could use or with an unknown account. */
-function fallbackFaults({ fallbacks }: Config, names: ModelNames, { accounts, closed }: PreparedAccounts): string[] {
-  const models = fallbacks.flatMap((rule) => [{ name: rule.model, account: null }, ...rule.fallbacks]);
-  return models.flatMap(({ name, account }) => {
-    const { cli } = names.split(name);
-    const isPrepared = accounts.some((each) => each.cli === cli.name && each.line.name === account);
-    const isKnown = account === null || isPrepared || closed.some((each) => each.name === account);
-    const wrong = isKnown ? whyNot(name, names) : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
-    return wrong === null ? [] : [`MODEL_API_FALLBACKS: ${name} ${wrong}`];
-  });
+function configuredModels(names: ModelNames, { accounts, closed }: PreparedAccounts): ConfiguredModels {
+  return {
+    faultOf: (name, account) => {
+      const { cli } = names.split(name);
+      const isPrepared = accounts.some((each) => each.cli === cli.name && each.line.name === account);
+      const isKnown = account === null || isPrepared || closed.some((each) => each.name === account);
+      return isKnown ? whyNot(name, names) : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
+    },
+  };
 }
 
 /** Returns faults of aliases whose target no request could use. */

@@ -143,8 +143,8 @@ describe('The accounts of the model CLIs', () => {
   it('answer no job of another client as its fallback once they have got an owner', async () => {
     await using made = await createAccounts('team claude home=/t\nspare codex home=/s\n');
     const { router, accounts } = made;
-    const request = { model: 'claude', client: 'key eve', fallbacks: ['codex'] };
-    const [fallback] = router.fallbacks(router.route(request), request);
+    const request = { model: 'claude', client: 'key eve' };
+    const fallback = router.findRoute('codex', null, request);
     expect(fallback?.cli.label).toBe('codex@spare');
     accounts.replace(prepared('team claude home=/t\nspare codex home=/s owners=key:ada\nopen codex home=/o\n'));
     expect(fallback && router.withAccount(fallback, request)?.cli.label).toBe('codex@open');

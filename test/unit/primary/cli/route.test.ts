@@ -1,6 +1,6 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../../../../src/primary/cli/models.js';
-import { ModelNames, ModelRouter, type RoutedRequest } from '../../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 function cli(name: string, models: readonly string[] | null = null, needsModel = false): NamedAdapter {
@@ -15,7 +15,7 @@ async function routerOf(
   env: Record<string, string> = {},
   modelsOf: (client: string) => readonly string[] | null = () => null,
 ) {
-  const optionsOf = (client: string) => ({ models: modelsOf(client), mayFallBack: client !== 'key steady' });
+  const optionsOf = (client: string) => ({ models: modelsOf(client) });
   return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, optionsOf);
 }
 
@@ -131,71 +131,5 @@ describe('A request to one CLI', () => {
     const env = { MODEL_API_DEFAULT_MODEL: 'opus' };
     const circuits = [await route('opus', env), await route(null, env), await route(null, env, ['haiku'])];
     expect(circuits.map(({ circuit }) => circuit)).toEqual(['opus', '', 'haiku']);
-  });
-});
-
-describe('The fallbacks of a request', () => {
-  const rules = { MODEL_API_FALLBACKS: 'claude/opus>codex/mini>claude@spare/opus>codex,codex>claude' };
-  const labelsOf = async (
-    request: Partial<RoutedRequest>,
-    env: Record<string, string> = rules,
-    models: readonly string[] | null = null,
-  ) => {
-    const router = await routerOf(three, env, () => models);
-    const whole = { model: 'claude/opus', client: 'a', ...request };
-    return router.fallbacks(router.route(whole), whole).map(({ label, account }) => [label, account]);
-  };
-
-  it.each<[string, Partial<RoutedRequest>, unknown[]]>([
-    [
-      'come from the rule for its model',
-      {},
-      [
-        ['codex/mini', null],
-        ['claude/opus', 'spare'],
-        ['codex', null],
-      ],
-    ],
-    ['come from the rule for the default of a CLI', { model: 'codex' }, [['claude', null]]],
-    ['are none without a rule', { model: 'claude/sonnet' }, []],
-    [
-      'are those that it names',
-      { fallbacks: ['local/x', 'codex/mini'] },
-      [
-        ['local/x', null],
-        ['codex/mini', null],
-      ],
-    ],
-    ['are none if it wants none', { fallbacks: [] }, []],
-    ['are none if its key allows none', { client: 'key steady' }, []],
-    ['are without models that it may not name', { fallbacks: ['codex/none', 'codex'] }, [['codex', null]]],
-  ])('%s', async (_what, request, fallbacks) => {
-    expect(await labelsOf(request)).toEqual(fallbacks);
-  });
-
-  it('are without models that its key may not name', async () => {
-    expect(await labelsOf({}, rules, ['claude/opus', 'codex/mini'])).toEqual([
-      ['codex/mini', null],
-      ['claude/opus', 'spare'],
-    ]);
-  });
-
-  it('have the short names of the only CLI', async () => {
-    const router = await routerOf([claude], { MODEL_API_FALLBACKS: 'claude/opus>claude>haiku' });
-    const request = { model: 'opus', client: 'a' };
-    const routes = router.fallbacks(router.route(request), request);
-    expect(routes.map(({ adapterModel, circuit }) => [adapterModel, circuit])).toEqual([
-      [null, ''],
-      ['haiku', 'haiku'],
-    ]);
-  });
-
-  it('are checked if the request names them', async () => {
-    const router = await routerOf(three);
-    const request = { model: 'claude/opus', client: 'a' };
-    expect(() => router.check({ ...request, fallbacks: ['codex/none'] })).toThrow('model: must be one of');
-    const steady = { ...request, client: 'key steady' };
-    expect(() => router.check({ ...steady, fallbacks: ['codex'] })).toThrow('the API key has fallback=off');
-    expect(() => router.check({ ...steady, fallbacks: [] })).not.toThrow();
   });
 });

@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
+import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
@@ -28,7 +29,8 @@ describe('The observer of jobs', () => {
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
     const learned = { sizes: new LearnedSizes(null, log), tokenFactors: { observe: async () => {} } };
-    const observer = observeJobs({ jobs, clients, usage, lastHour, ...learned, log });
+    const features = new FeatureHooks([]);
+    const observer = observeJobs({ jobs, clients, usage, lastHour, features, ...learned, log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, log, usage, lastHour, read };
   }

@@ -356,28 +356,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
       ...['default=haiku', 'a=b,a=c', '*=a,*=b', '__proto__=a'],
     ],
   },
-  MODEL_API_FALLBACKS: {
-    key: 'fallbacks',
-    good: {
-      '': [],
-      'opus>haiku': [{ model: 'opus', fallbacks: [{ name: 'haiku', account: null }] }],
-      ' claude/opus > claude@spare/opus>codex , codex>claude@spare': [
-        {
-          model: 'claude/opus',
-          fallbacks: [
-            { name: 'claude/opus', account: 'spare' },
-            { name: 'codex', account: null },
-          ],
-        },
-        { model: 'codex', fallbacks: [{ name: 'claude', account: 'spare' }] },
-      ],
-    },
-    bad: [
-      ...['opus', 'opus>', '>opus', 'a>b>>c', 'claude@spare/opus>codex', 'a>-b', 'a>b c', 'a>b@-x/c'],
-      ...['a>b,a>c', 'a>b>c>d>e>f>g>h>i', 'a=b'],
-    ],
-  },
-  MODEL_API_FALLBACK_WAIT_SECONDS: seconds('fallbackWaitMs', 0, 86_400),
   MODEL_API_MAX_OUTPUT_BYTES: wholeNumber('maxOutputBytes', 1, 33_554_432),
   MODEL_API_CGROUP: {
     key: 'cgroup',
@@ -429,8 +407,8 @@ describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besid
 
 describe('The configuration', () => {
   it('has the documented defaults', async () => {
-    const { warnings, production, featureValues: _, featurePorts, ...values } = await load({});
-    expect(featurePorts.map(({ number }) => number)).toEqual([null]);
+    const { warnings, production, featureValues: _, featurePorts, featureModels, ...values } = await load({});
+    expect([featurePorts.map(({ number }) => number), featureModels]).toEqual([[null], []]);
     expect(values).toEqual({
       historyLimit: 100,
       host: '127.0.0.1',
@@ -501,8 +479,6 @@ describe('The configuration', () => {
       defaultModel: null,
       allowedModels: [],
       modelAliases: [],
-      fallbacks: [],
-      fallbackWaitMs: 600_000,
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,

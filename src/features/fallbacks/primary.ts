@@ -1,0 +1,50 @@
+import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import { traceFields } from '../../primary/observe/observers.js';
+import type { PassReason } from '../../shared/job.js';
+import { FallbackRoutes } from './fallback-routes.js';
+import type { FallbackValues } from './shared.js';
+
+export function createFallbacks({
+  MODEL_API_FALLBACKS: rules,
+  MODEL_API_FALLBACK_WAIT_SECONDS: waitMs,
+}: FallbackValues): CreatePrimaryPart {
+  return ({ host: { log }, router, clients }) => {
+    const mayFallBack = (client: string) => clients.optionsOf(client).mayFallBack;
+    const routes = new FallbackRoutes(router, { rules, waitMs, mayFallBack });
+    const counts = new MoveCounts();
+    return {
+      job: {
+        check: (request) => routes.checkRequest(request),
+        route: (...question) => routes.choose(...question),
+        failed: (...failure) => routes.next(...failure),
+        moved: ({ requestId, trace }, from, to, reason) => {
+          const names = { from: from.cli.label, to: to.cli.label };
+          counts.add(names.from, names.to, reason);
+          const models = { from: from.label ?? names.from, to: to.label ?? names.to };
+          log.info('job_fell_back', { request_id: requestId, ...traceFields(trace), ...models, reason });
+        },
+      },
+      handlers: {},
+      counters: [
+        {
+          name: 'fallbacks_total',
+          help: 'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.',
+          labels: ['from', 'to', 'reason'],
+          read: () => counts.figures,
+        },
+      ],
+    };
+  };
+}
+
+/** Owns the numbers of moves, by the CLI before, the CLI after, and the reason. */
+class MoveCounts {
+  readonly figures: Record<string, Record<string, Record<string, number>>> = {};
+
+  add(from: string, to: string, reason: PassReason): void {
+    this.figures[from] ??= {};
+    this.figures[from][to] ??= {};
+    const counts = this.figures[from][to];
+    counts[reason] = (counts[reason] ?? 0) + 1;
+  }
+}

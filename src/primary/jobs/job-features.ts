@@ -1,0 +1,16 @@
+import type { JobRequest } from '../../shared/job.js';
+import type { Route } from '../cli/route.js';
+import type { JobTrace } from './job-trace.js';
+import type { RouteChoice, RoutedJob, RouteRules } from './route-choice.js';
+
+/** Hooks of all features for the steps of a job. */
+export interface JobFeatures {
+  /** Throws `validation_error` if a feature refuses the request, or if it names other models and no feature asks them. */
+  checkRequest(request: JobRequest): void;
+  /** Returns the route that the first feature chooses; null if none does. */
+  chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
+  /** Returns another route after the route of a job has failed; null if no feature has one. */
+  nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
+  /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */
+  traceJob(request: JobRequest, route: Route): JobTrace | null;
+}
