@@ -14,6 +14,7 @@ import { openai } from './features/openai/feature.js';
 import { redis } from './features/redis/feature.js';
 import { retention } from './features/retention/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
+import { steering } from './features/steering/feature.js';
 import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
@@ -30,6 +31,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   idempotency,
   retention,
   fallbacks,
+  steering,
   mcp,
   anthropic,
   ollama,

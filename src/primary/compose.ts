@@ -178,7 +178,7 @@ function coreOf(
 ): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
-  return { ...parts, workers };
+  return { ...parts, workers, conversations: parts.replica ?? parts.conversations };
 }
 
 /** Sets the handlers of all signals. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { attachments, turnFigures } from './job.js';
+import { attachments } from './job.js';
+import { turnFigures } from './turn-figures.js';
 
 /** Turn that a client has exported, in the call that imports it. */
 export const turnToImport = z.object({

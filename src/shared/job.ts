@@ -30,7 +30,7 @@ const ms = z.number().nonnegative();
  * Forms in which a client gets the model's thoughts: their text, as the model CLI shows it, or only the fact that the
  * model has thought. `progress`: only the words between calls that some models write as thoughts.
  */
-const thinkingForms = ['summarized', 'omitted', 'progress'] as const;
+export const thinkingForms = ['summarized', 'omitted', 'progress'] as const;
 export type ThinkingForm = (typeof thinkingForms)[number];
 
 /** How much the model should think. */
@@ -260,7 +260,7 @@ export const jobRequest = z
 export type JobRequest = z.infer<typeof jobRequest>;
 
 /** Tokens and cost that the model CLI reports; null for a figure that it does not report. */
-const usage = z
+export const usage = z
   .object({
     inputTokens: z.number().nullable(),
     outputTokens: z.number().nullable(),
@@ -271,15 +271,6 @@ const usage = z
   })
   .readonly();
 export type Usage = z.infer<typeof usage>;
-
-/** Data that a conversation stores with an answer: the model and its usage. */
-export const turnFigures = z
-  .object({
-    model: z.string().nullable(),
-    usage: usage.unwrap().pick({ inputTokens: true, outputTokens: true, costUsd: true }).readonly(),
-  })
-  .readonly();
-export type TurnFigures = z.infer<typeof turnFigures>;
 
 const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
 export type TextDelta = z.infer<typeof textDelta>;

@@ -580,6 +580,7 @@ describe('Every file that decides something', () => {
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
+    'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/features/demo/program/': 'test/unit/features/demo/program/program.test.ts',

@@ -85,6 +85,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     retention: { pattern: /retention/i, named: {} },
+    steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
     fallbacks: {
       pattern:
         /\bfallbacks\b|FallBack\b|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,

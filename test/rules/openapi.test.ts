@@ -133,6 +133,8 @@ describe('As OpenAPI 3.1, it', () => {
       'post /store/backup',
       'post /store/verify',
       'post /store/purge',
+      'post /chat/{conversation_id}/steer',
+      'post /jobs/{job_id}/steer',
       'post /v1/files',
       'post /mcp',
       'post /v1/messages',

@@ -52,6 +52,8 @@ export class ConversationStore {
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #index: ConversationIndex;
+  /** New conversations whose first turn has not ended. */
+  readonly #drafts = new Map<string, Conversation>();
   /** Number of conversations with a running or waiting turn, including new ones, without removed ones. */
   #inUse = 0;
   #created = 0;
@@ -81,7 +83,7 @@ export class ConversationStore {
 
   /** Returns whether the conversation has a running or waiting turn. */
   isInUse(id: string | null): boolean {
-    return id !== null && (this.#index.get(id)?.turns ?? null) !== null;
+    return id !== null && (this.#drafts.has(id) || (this.#index.get(id)?.turns ?? null) !== null);
   }
 
   /** Returns the public data of a conversation. Throws `not_found` with the same message for every cause. */
@@ -120,7 +122,7 @@ export class ConversationStore {
     versionOf: string | null = null,
   ): ConversationTurn {
     this.expire();
-    const conversation = id === null ? this.#draft(client, system, versionOf) : (this.#find(id, client) ?? unusable());
+    const conversation = id === null ? this.#draft(client, system, versionOf) : this.#usable(id, client);
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
     checkSize(this.limits, conversation.bytesInView + bytes);
     const isNewFork =
@@ -228,6 +230,7 @@ export class ConversationStore {
     if (conversation.turns === null) {
       conversation.turns = [turn];
       this.#inUse++;
+      if (conversation.texts.length === 0) this.#drafts.set(conversation.id, conversation);
     } else conversation.turns.push(turn);
   }
 
@@ -241,6 +244,7 @@ export class ConversationStore {
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {
       this.#index.add(conversation);
+      this.#drafts.delete(conversation.id);
       this.#created++;
     }
     const bytesBefore = conversation.bytes;
@@ -261,6 +265,7 @@ export class ConversationStore {
     conversation.turns = line.filter((other) => other !== turn);
     if (conversation.turns.length > 0) return wasRunning ? conversation.turns[0]?.wake() : undefined;
     conversation.turns = null;
+    this.#drafts.delete(conversation.id);
     if (conversation.isRemoved) return;
     this.#inUse--;
     this.#makeRoom();
@@ -277,6 +282,12 @@ export class ConversationStore {
     conversation.turns = [];
     this.#makeRoom();
     conversation.turns = null;
+  }
+
+  /** Returns a conversation that may get another turn, even if its first turn has not ended. */
+  #usable(id: string, client: string): Conversation {
+    const found = this.#find(id, client) ?? this.#drafts.get(id);
+    return found?.client === client ? found : unusable();
   }
 
   #draft(client: string, system: string | null, versionOf: string | null): Conversation {

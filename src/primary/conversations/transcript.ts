@@ -1,6 +1,7 @@
 import { type ConversationPage, rootOf, type TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
-import { type Attachment, isDocument, type TurnFigures } from '../../shared/job.js';
+import { type Attachment, isDocument } from '../../shared/job.js';
+import type { TurnFigures } from '../../shared/turn-figures.js';
 import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 

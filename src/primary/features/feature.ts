@@ -35,7 +35,8 @@ export interface PrimaryCore {
   readonly router: ModelRouter;
   readonly config: Config;
   readonly background: Pick<BackgroundJobs, 'get'>;
-  readonly clientJobs: Pick<ClientJobs, 'cancel'>;
+  readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
+  readonly conversations: { snapshot(id: string, client: string): unknown };
   readonly runner: Pick<JobRunner, 'busySeconds'>;
   readonly workers: FeatureWorkers;
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */

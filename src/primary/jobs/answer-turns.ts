@@ -81,9 +81,20 @@ export class AnswerTurns {
         return calls === undefined ? end : { ...end, calls: tools.toClient(calls) };
       })
       .finally(() => this.job.addUsage(cli.usage()));
+    this.#controlTurn(cli, ended);
     const trace = this.job.trace?.turn(turn, cli);
     if (trace !== undefined) ended.then(trace.ended, trace.failed);
     return ended;
+  }
+
+  /** Lets the client of the job influence the turn until it has ended. */
+  #controlTurn({ process }: JobCli, ended: Promise<unknown>): void {
+    const openTurn = () => (process.state.name === 'busy' ? process.state.turn : null);
+    this.job.turnControl = { interrupt: () => openTurn()?.interrupt() === true };
+    const end = (control: 'none' | 'answered') => () => {
+      this.job.turnControl = control;
+    };
+    ended.then(end('answered'), end('none'));
   }
 
   /** Whether the client wants only words about progress. */

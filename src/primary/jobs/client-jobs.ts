@@ -62,7 +62,7 @@ export class ClientJobs {
 
   /** Rejects with `not_found`. */
   async view(id: string, client: string): Promise<JobView> {
-    const job = callerId.test(id) ? this.#callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
+    const job = this.jobHere(id, client);
     return job === null ? this.#stored.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
 
@@ -113,14 +113,38 @@ export class ClientJobs {
 
   /** Returns the open turns of a client on this host by the id of their conversation: the running one if there is one. */
   openTurns(client: string): ReadonlyMap<string, TurnInProgress> {
-    const jobs: Job[] = [...this.#runner.callers, ...this.#jobs.of(client)];
     const open = new Map<string, TurnInProgress>();
-    for (const job of jobs) {
-      const { client: owner, conversationId, text } = job.request;
-      if (owner !== client || conversationId === null) continue;
-      if (open.has(conversationId) && job.isWaiting) continue;
-      const turn = { id: this.idOf(job), title: titleOf(text), isBackground: job.background !== null };
+    for (const [conversationId, job] of this.#turnsOf(client)) {
+      const turn = { id: this.idOf(job), title: titleOf(job.request.text), isBackground: job.background !== null };
       open.set(conversationId, { ...turn, status: job.isWaiting ? 'queued' : 'running' });
+    }
+    return open;
+  }
+
+  /** Returns the open turn of a conversation on this host: the running one if there is one; null if there is none. */
+  openTurnOf(conversationId: string, client: string): Job | null {
+    return this.#turnsOf(client).get(conversationId) ?? null;
+  }
+
+  /** Resolves with an open job on this host; null for an ended one. Rejects with `not_found`. */
+  async openJob(id: string, client: string): Promise<Job | null> {
+    const job = this.jobHere(id, client);
+    if (job === null) await this.#stored.find(id, client);
+    return job;
+  }
+
+  /** Returns an open job on this host; null for any other job. */
+  jobHere(id: string, client: string): Job | null {
+    return callerId.test(id) ? this.#callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
+  }
+
+  #turnsOf(client: string): ReadonlyMap<string, Job> {
+    const jobs: Job[] = [...this.#runner.callers, ...this.#jobs.of(client)];
+    const open = new Map<string, Job>();
+    for (const job of jobs) {
+      const { conversationId } = job;
+      if (job.request.client !== client || conversationId === null) continue;
+      if (!open.has(conversationId) || !job.isWaiting) open.set(conversationId, job);
     }
     return open;
   }

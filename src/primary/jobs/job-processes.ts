@@ -7,7 +7,7 @@ import type { Job } from './job.js';
 
 /** CLI process as a job uses it. */
 export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras' | 'origin' | 'heldMs'> {
-  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs' | 'isReusable'>;
+  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs' | 'isReusable' | 'state'>;
 }
 
 /** Owns the CLI process of one job. A job has at most one process at a time. */

@@ -1,6 +1,6 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { RelayError, toRelayError, toWire } from '../../shared/errors.js';
+import { invalid, RelayError, toRelayError, toWire } from '../../shared/errors.js';
 import {
   type FailedOutcome,
   type JobDone,
@@ -58,6 +58,12 @@ export interface JobDescription<B> {
   readonly trace: JobTrace | null;
 }
 
+/** Turn of the model, which its client may influence. */
+export interface TurnControl {
+  /** Ends the turn with its text so far. Returns false if the turn has already ended. */
+  interrupt(): boolean;
+}
+
 interface JobStartTime {
   readonly monotonicMs: number;
   /** Milliseconds since the epoch. */
@@ -97,6 +103,9 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #searches = 0;
   /** Whether a model has begun to answer. */
   hasOutput = false;
+  #isInterrupted = false;
+  /** Present turn of the model. `answered`: the model has answered. */
+  #turnControl: TurnControl | 'none' | 'answered' = 'none';
   /** Start of the attempt with the present route, monotonic. */
   #attemptMs = 0;
   /** Execution time limit. */
@@ -190,6 +199,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   get turn(): ConversationTurn | null {
     return admitted(this.#prepared).turn;
+  }
+
+  /** Conversation of the turn; null for a job without one, and for a waiting background job that begins one. */
+  get conversationId(): string | null {
+    const hasTurn = this.background === null ? this.#prepared !== null : this.hasStarted;
+    return hasTurn ? (this.turn?.id ?? null) : this.request.conversationId;
   }
 
   get chain(): JobChain | null {
@@ -349,6 +364,31 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       account: this.route.cli.accountName,
       modelMs: this.attemptMs,
     };
+  }
+
+  /** Whether the client has ended the answer early. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted;
+  }
+
+  /** Sets the present turn of the model. If the client has ended the answer before, ends it at once. */
+  set turnControl(control: TurnControl | 'none' | 'answered') {
+    this.#turnControl = control;
+    if (this.#isInterrupted && typeof control === 'object') control.interrupt();
+  }
+
+  /**
+   * Ends the answer early and keeps its text, or does so as soon as the model begins. Returns false if the model does not
+   * run or has answered. Throws `validation_error` for an answer that is no plain text.
+   */
+  interrupt(): boolean {
+    const { schema, offer, search } = this.#request;
+    if (schema !== null || offer !== undefined || search !== undefined)
+      throw invalid('interrupt', 'needs an answer in plain text, without a schema, tools and web searches');
+    if (this.#stage.name !== 'running' || this.#turnControl === 'answered') return false;
+    if (this.#turnControl === 'none') this.#isInterrupted = true;
+    else this.#isInterrupted = this.#turnControl.interrupt();
+    return this.#isInterrupted;
   }
 
   cut(reason: Error): void {

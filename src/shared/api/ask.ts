@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { modelChoices } from '../config/values.js';
 import { invalid } from '../errors.js';
-import { allEfforts, type Image, imageTypes, passedModel, type TurnFigures } from '../job.js';
+import { allEfforts, type Image, imageTypes, passedModel } from '../job.js';
 import { binaryTypes } from '../tables/document-types.js';
 import { isLargeJson } from '../text/json-size.js';
+import type { TurnFigures } from '../turn-figures.js';
 
 type ImageType = Image['mediaType'];
 
@@ -229,7 +230,7 @@ export const structuredValue = z
   .meta({ description: 'With `schema`: the answer as a JSON value that fits it.' });
 
 export const incomplete = z.literal(true).meta({
-  description: 'The model reached an output limit before the end of its answer.',
+  description: 'The answer has no end: the model reached an output limit, or the client has ended it early.',
 });
 
 export const shownThoughts = z.string().meta({

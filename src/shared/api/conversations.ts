@@ -49,6 +49,10 @@ const spokenMessage = z.strictObject({
     .optional()
     .meta({ description: 'The model that gave the answer. Missing if unknown, and for messages of the user.' }),
   usage: usageBody.optional(),
+  interrupted: z
+    .literal(true)
+    .optional()
+    .meta({ description: 'The client has ended the answer early: the message is what the model had said until then.' }),
 });
 
 export const conversationMessages = z

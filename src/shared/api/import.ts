@@ -36,6 +36,7 @@ const importedMessage = z.discriminatedUnion('role', [
       .refine((model) => !controlCharacter.test(model), 'must be one line, without control characters')
       .optional(),
     usage: usageBody.optional(),
+    interrupted: z.literal(true, 'must be true').optional(),
   }),
 ]);
 

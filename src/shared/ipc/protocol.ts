@@ -23,11 +23,12 @@ import {
   pageOrder,
 } from '../files.js';
 import { turnToImport } from '../imported-turn.js';
-import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
+import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
 import { documentTypes } from '../tables/document-types.js';
+import { turnFigures } from '../turn-figures.js';
 
 const nothing = z.object({});
 

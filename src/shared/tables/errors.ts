@@ -36,6 +36,13 @@ export const codeTable = {
     mayPass: true,
     title: 'This request is already running',
   },
+  turn_ended: {
+    status: 409,
+    kind: 'request',
+    exit: 'refused',
+    mayPass: false,
+    title: 'The answer has ended',
+  },
   payload_too_large: { status: 413, kind: 'too_large', exit: 'refused', mayPass: false, title: 'Too large to send' },
   idempotency_mismatch: { status: 422, kind: 'request', exit: 'refused', mayPass: false, title: 'Failed' },
   rate_limited: { status: 429, kind: 'rate', exit: 'tryLater', mayPass: true, title: 'Too many requests' },

@@ -223,14 +223,15 @@ function turnAt(messages: ImportRequest['messages'], at: number): ExportedTurn {
 
 type ExportedAnswer = Extract<ImportRequest['messages'][number], { role: 'assistant' }>;
 
-function turnFiguresOf({ model, usage }: ExportedAnswer): TurnToImport['figures'] {
-  if (model === undefined && usage === undefined) return null;
+function turnFiguresOf({ model, usage, interrupted }: ExportedAnswer): TurnToImport['figures'] {
+  if (model === undefined && usage === undefined && interrupted === undefined) return null;
   const {
     input_tokens: inputTokens = null,
     output_tokens: outputTokens = null,
     cost_usd: costUsd = null,
   } = usage ?? {};
-  return { model: model ?? null, usage: { inputTokens, outputTokens, costUsd } };
+  const marks = interrupted && { isInterrupted: interrupted };
+  return { model: model ?? null, usage: { inputTokens, outputTokens, costUsd }, ...marks };
 }
 
 function listOf({ conversations, next }: ConversationPage, requestId: string): ConversationList {

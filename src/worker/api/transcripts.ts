@@ -98,9 +98,10 @@ export class JsonTranscript implements TranscriptWriter {
 
 /** Returns the fields of a message except its text, images and documents. */
 function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
-  const { model = null, usage } = figures ?? {};
+  const { model = null, usage, isInterrupted } = figures ?? {};
   const used = usage === undefined ? null : usageOf(usage);
-  return { role, ...(model !== null && { model }), ...(used !== null && { usage: used }) };
+  const known = { ...(model !== null && { model }), ...(used !== null && { usage: used }) };
+  return { role, ...known, ...(isInterrupted && { interrupted: true }) };
 }
 
 const headings = { system: 'System', user: 'User', assistant: 'Assistant' } as const;

@@ -30,6 +30,7 @@ describe('The error codes', () => {
       not_found: 404,
       method_not_allowed: 405,
       idempotency_in_progress: 409,
+      turn_ended: 409,
       payload_too_large: 413,
       idempotency_mismatch: 422,
       rate_limited: 429,

@@ -153,7 +153,7 @@ export interface TurnEnd {
   readonly calls?: readonly ToolCall[];
   /** Stop sequence that ended the answer. */
   readonly stopSequence?: string | null;
-  /** Whether a limit has cut the answer off: `maxTokens`, or a limit of the model itself. */
+  /** Whether the answer was cut off: by `maxTokens`, by a limit of the model itself, or by its client. */
   readonly isCutShort?: boolean;
   /** Refusal by the model or its API. Text and calls before it belong to the answer. */
   readonly refusal?: ModelRefusal;

@@ -203,14 +203,21 @@ export class OpenTurn implements Disposable {
     this.#bytes += bytes;
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.write(event);
-    if (this.#sink.hasEnough) this.#cutShort();
+    if (this.#sink.hasEnough) this.#cut({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
   }
 
-  /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */
-  #cutShort(): void {
+  /** Ends the turn with the text so far. Returns false if the turn has already ended. */
+  interrupt(): boolean {
+    if (!this.#isOpen) return false;
+    this.#cut({ type: 'turn-end', text: null, model: null, usage: unknownUsage, isCutShort: true });
+    return true;
+  }
+
+  /** Ends the turn at this point of the answer. The process still writes, so it must not get another turn. */
+  #cut(end: TurnEnd): void {
     this.#program.onUnexpectedOutput?.();
     this.#close();
-    this.#ended.resolve({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
+    this.#ended.resolve(end);
   }
 
   #finish(end: TurnEnd): void {

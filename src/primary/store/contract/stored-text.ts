@@ -1,4 +1,5 @@
-import type { TurnFigures, Usage } from '../../../shared/job.js';
+import type { Usage } from '../../../shared/job.js';
+import type { TurnFigures } from '../../../shared/turn-figures.js';
 
 /**
  * Text in memory, as UTF-8 bytes, so that `length` is its memory cost. V8 strings take two bytes per character as soon
@@ -56,8 +57,14 @@ function lastCharacterStart(utf8: Buffer, end: number): number {
   return start;
 }
 
-/** Encodes the model and the usage of an answer as JSON; null if the model CLI reported nothing. */
-export function storedFigures(model: string | null, { inputTokens, outputTokens, costUsd }: Usage): StoredText | null {
-  if ([model, inputTokens, outputTokens, costUsd].every((figure) => figure === null)) return null;
-  return stored(JSON.stringify({ model, usage: { inputTokens, outputTokens, costUsd } } satisfies TurnFigures));
+/** Encodes what is known about an answer as JSON: its model, its usage, and its marks; null if nothing is known. */
+export function storedFigures(
+  model: string | null,
+  { inputTokens, outputTokens, costUsd }: Usage,
+  marks: Pick<TurnFigures, 'isInterrupted'> = {},
+): StoredText | null {
+  const isUnknown = [model, inputTokens, outputTokens, costUsd].every((figure) => figure === null);
+  if (isUnknown && Object.keys(marks).length === 0) return null;
+  const usage = { inputTokens, outputTokens, costUsd };
+  return stored(JSON.stringify({ model, usage, ...marks } satisfies TurnFigures));
 }

@@ -19,6 +19,7 @@ const byCode: Readonly<Record<PublicCode, readonly [number, string, string]>> = 
   not_found: [404, request, 'not_found'],
   method_not_allowed: [405, request, 'method_not_allowed'],
   idempotency_in_progress: [409, request, 'idempotency_in_progress'],
+  turn_ended: [409, request, 'turn_ended'],
   payload_too_large: [413, request, 'payload_too_large'],
   idempotency_mismatch: [422, request, 'idempotency_mismatch'],
   rate_limited: [429, 'rate_limit_error', 'rate_limited'],

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { modelText } from '../../shared/api/ask.js';
+import type { FeatureEndpoint } from '../../shared/features/feature.js';
+import { allEfforts, thinkingForms } from '../../shared/job.js';
+
+/** Messages to an answer that is being written, and its early end. */
+
+export const steerRequest = z
+  .strictObject({
+    text: modelText.optional().meta({ description: 'The message. Needed unless `interrupt` is true.' }),
+    interrupt: z.boolean('must be true or false').optional().meta({
+      description: 'Whether the answer ends now. What the model has said so far is its answer, and is stored.',
+    }),
+  })
+  .refine(({ text, interrupt }) => text !== undefined || interrupt === true, {
+    path: ['text'],
+    message: 'must be sent, unless interrupt is true',
+  })
+  .meta({ id: 'SteerRequest' });
+
+const reached = z.enum(['turn', 'next_turn']);
+
+export const steered = z
+  .strictObject({
+    success: z.literal(true),
+    reached: reached.nullable().meta({
+      description:
+        '`turn`: the model has the message, and its answer goes on. `next_turn`: the message is the next turn of the conversation, as a background job. Null if no message was sent.',
+    }),
+    interrupted: z.boolean().meta({ description: 'Whether this request has ended the answer.' }),
+    job_id: z.string().nullable().meta({ description: 'With `next_turn`: the job with the answer to the message.' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'Steered' });
+export type Steered = z.infer<typeof steered>;
+
+/** `id`: that of a conversation or a job. */
+const place = z.object({ of: z.enum(['conversation', 'job']), id: z.string(), client: z.string() });
+
+export const calls = {
+  /** Finds the open job, and the settings for the next turn; null if the service does not store its conversation. */
+  findTurn: {
+    request: place,
+    answer: z.object({
+      jobId: z.string(),
+      next: z
+        .object({
+          conversationId: z.string(),
+          model: z.string().nullable(),
+          schema: z.string().nullable(),
+          effort: z.enum(allEfforts).nullable(),
+          thinking: z.enum(thinkingForms).nullable(),
+        })
+        .nullable(),
+    }),
+  },
+  /** Ends the answer of a job. */
+  interruptTurn: {
+    request: z.object({ jobId: z.string(), client: z.string() }),
+    answer: z.object({ isInterrupted: z.boolean() }),
+  },
+};
+
+const common = {
+  method: 'POST',
+  errors: [
+    ...(['validation_error', 'unauthorized', 'forbidden', 'not_found', 'turn_ended', 'payload_too_large'] as const),
+    ...(['rate_limited', 'concurrency_limited', 'shutting_down', 'store_unavailable'] as const),
+    ...(['idempotency_in_progress', 'idempotency_mismatch'] as const),
+  ],
+  body: { schema: steerRequest, example: { text: 'Only the ones in Europe, please.' } },
+  onceText: 'A repeated request with the same key sends the message once.',
+  answer: steered,
+  answerText: 'Whether the model has the message, or which job answers it.',
+} as const;
+
+export const endpoints = [
+  {
+    ...common,
+    route: '/chat/{conversation_id}/steer',
+    id: 'steerChat',
+    summary: 'Send a message while an answer is being written',
+    description:
+      'The message reaches the running turn if its model CLI can take it; otherwise it is the next turn, with the same model and options. 409 `turn_ended` if no turn runs or waits: send `POST /chat`.',
+    params: { conversation_id: 'The conversation.' },
+  },
+  {
+    ...common,
+    route: '/jobs/{job_id}/steer',
+    id: 'steerJob',
+    summary: 'Send a message to a job while it is answered',
+    description: 'As `POST /chat/{conversation_id}/steer`. A job without a stored conversation has no next turn.',
+    params: { job_id: 'The job: that of an open request, or a background job.' },
+  },
+] as const satisfies readonly FeatureEndpoint[];
