@@ -13,6 +13,7 @@ import {
   SdkStream,
   type Search,
   type StreamFormat,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { type ParsedRequest, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
@@ -147,37 +148,23 @@ class MessageStream extends SdkStream implements StreamFormat {
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });
   }
 
-  delta(text: string): string {
-    return this.#textStart() + this.#delta({ type: 'text_delta', text });
-  }
-
-  /** Begins a block with the next text, or adds a citation to the open one. */
-  cite(passage: PassageCited['passage']): string {
-    if (passage === null) return this.#open === 'text' ? this.#stop() : '';
-    return this.#textStart() + this.#delta({ type: 'citations_delta', citation: passage });
-  }
-
-  callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
-    return this.#start('call', callBlock(call, {}));
-  }
-
-  callDelta(text: string): string {
-    return this.#delta({ type: 'input_json_delta', partial_json: text });
-  }
-
-  thoughtDelta(text: string): string {
-    return this.#thoughtStart() + this.#delta({ type: 'thinking_delta', thinking: text });
-  }
-
-  thoughtEnd({ signature = '', redacted }: Pick<ThoughtEnd, 'signature' | 'redacted'>): string {
-    if (redacted !== undefined) return this.#start('thought', thoughtBlock({ text: '', redacted })) + this.#stop();
-    return this.#thoughtStart() + this.#delta({ type: 'signature_delta', signature }) + this.#stop();
-  }
-
-  search(search: Search): string {
-    const input = { type: 'input_json_delta', partial_json: JSON.stringify({ query: search.query }) };
-    const call = this.#start('search', searchBlock(search, {})) + this.#delta(input);
-    return call + this.#start('search', foundBlock(search)) + this.#stop();
+  write(event: WrittenEvent): string {
+    switch (event.type) {
+      case 'text-delta':
+        return this.#textStart() + this.#delta({ type: 'text_delta', text: event.text });
+      case 'call-start':
+        return this.#start('call', callBlock(event, {}));
+      case 'call-delta':
+        return this.#delta({ type: 'input_json_delta', partial_json: event.text });
+      case 'thought-delta':
+        return this.#thoughtStart() + this.#delta({ type: 'thinking_delta', thinking: event.text });
+      case 'thought-end':
+        return this.#thoughtEnd(event);
+      case 'search':
+        return this.#searchBlocks(event);
+      case 'passage':
+        return this.#cite(event.passage);
+    }
   }
 
   end(answer: CompletedAnswer): string {
@@ -189,6 +176,23 @@ class MessageStream extends SdkStream implements StreamFormat {
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     return written('error', anthropicErrorBody(error, this.#opening.requestId));
+  }
+
+  /** Begins a block with the next text, or adds a citation to the open one. */
+  #cite(passage: PassageCited['passage']): string {
+    if (passage === null) return this.#open === 'text' ? this.#stop() : '';
+    return this.#textStart() + this.#delta({ type: 'citations_delta', citation: passage });
+  }
+
+  #thoughtEnd({ signature = '', redacted }: Pick<ThoughtEnd, 'signature' | 'redacted'>): string {
+    if (redacted !== undefined) return this.#start('thought', thoughtBlock({ text: '', redacted })) + this.#stop();
+    return this.#thoughtStart() + this.#delta({ type: 'signature_delta', signature }) + this.#stop();
+  }
+
+  #searchBlocks(search: Search): string {
+    const input = { type: 'input_json_delta', partial_json: JSON.stringify({ query: search.query }) };
+    const call = this.#start('search', searchBlock(search, {})) + this.#delta(input);
+    return call + this.#start('search', foundBlock(search)) + this.#stop();
   }
 
   #textStart(): string {

@@ -5,7 +5,7 @@ import type { WaitReason } from '../../shared/job.js';
 import { writtenEvent } from '../../worker/http/event-stream.js';
 import type { ErrorForm, Reply } from '../../worker/http/exchange.js';
 import { publicCodeOf } from '../../worker/http/responses.js';
-import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../../worker/jobs/answer-format.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat, WrittenEvent } from '../../worker/jobs/answer-format.js';
 import { listedJob } from '../../worker/jobs/background.js';
 import { errorForm, ProtocolError, type RequestId, type WrapResult } from './messages.js';
 import type { JobOutput } from './tools.js';
@@ -122,20 +122,13 @@ class ProgressStream implements StreamFormat {
     return this.#notify('the model is working');
   }
 
-  delta(text: string): string {
-    this.#characters += text.length;
+  write(event: WrittenEvent): string {
+    if (event.type !== 'text-delta') return '';
+    this.#characters += event.text.length;
     const now = this.#clock.monotonicMs();
     if (now - this.#lastNotifyMs < notifyIntervalMs) return '';
     this.#lastNotifyMs = now;
     return this.#notify(`the answer has ${this.#characters} characters so far`);
-  }
-
-  callStart(): string {
-    return '';
-  }
-
-  callDelta(): string {
-    return '';
   }
 
   /** Repeats the last message, because some clients time out without progress. */

@@ -10,6 +10,7 @@ import {
   type StreamFormat,
   ThoughtPieces,
   thoughtText,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { inputObject } from '../../worker/jobs/tool-offer.js';
 import { ollamaErrorBody } from './errors.js';
@@ -124,24 +125,11 @@ class LineStream implements StreamFormat {
     return '';
   }
 
-  delta(text: string): string {
-    return this.#piece(this.#content(text));
-  }
-
-  thoughtDelta(text: string): string {
-    return this.#piece(this.#content('', { thinking: this.#thoughts.add(text) }));
-  }
-
-  thoughtEnd(): string {
-    this.#thoughts.end();
-    return '';
-  }
-
-  callStart(): string {
-    return '';
-  }
-
-  callDelta(): string {
+  write(event: WrittenEvent): string {
+    if (event.type === 'text-delta') return this.#piece(this.#content(event.text));
+    if (event.type === 'thought-delta')
+      return this.#piece(this.#content('', { thinking: this.#thoughts.add(event.text) }));
+    if (event.type === 'thought-end') this.#thoughts.end();
     return '';
   }
 

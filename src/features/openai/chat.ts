@@ -7,6 +7,7 @@ import {
   type StreamFormat,
   ThoughtPieces,
   thoughtText,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
 import { readSdkBody } from '../../worker/jobs/sdk-request.js';
@@ -114,33 +115,22 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     return this.#choice({ role: 'assistant', content: this.#opening.hasTools ? null : '' });
   }
 
-  delta(text: string): string {
-    return this.#callEnd() + this.#choice({ content: text });
-  }
-
-  callStart({ id, name, isCustom }: Parameters<StreamFormat['callStart']>[0]): string {
-    const end = this.#callEnd();
-    this.#calls++;
-    if (isCustom) this.#custom = [];
-    this.#isBare = !isCustom;
-    const head = isCustom ? { type: 'custom', custom: { name, input: '' } } : { type: 'function' };
-    return end + (isCustom ? this.#call({ id, ...head }) : this.#function({ name, arguments: '' }, { id, ...head }));
-  }
-
-  callDelta(text: string): string {
-    this.#isBare &&= text === '';
-    if (this.#custom === null) return this.#function({ arguments: text });
-    this.#custom.push(text);
-    return '';
-  }
-
-  thoughtDelta(text: string): string {
-    return this.#callEnd() + this.#choice({ reasoning_content: this.#thoughts.add(text) });
-  }
-
-  thoughtEnd(): string {
-    this.#thoughts.end();
-    return '';
+  write(event: WrittenEvent): string {
+    switch (event.type) {
+      case 'text-delta':
+        return this.#callEnd() + this.#choice({ content: event.text });
+      case 'call-start':
+        return this.#callStart(event);
+      case 'call-delta':
+        return this.#callDelta(event.text);
+      case 'thought-delta':
+        return this.#callEnd() + this.#choice({ reasoning_content: this.#thoughts.add(event.text) });
+      case 'thought-end':
+        this.#thoughts.end();
+        return '';
+      default:
+        return '';
+    }
   }
 
   end(answer: CompletedAnswer): string {
@@ -154,6 +144,22 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
+  }
+
+  #callStart({ id, name, isCustom }: Omit<WrittenCall, 'input'>): string {
+    const end = this.#callEnd();
+    this.#calls++;
+    if (isCustom) this.#custom = [];
+    this.#isBare = !isCustom;
+    const head = isCustom ? { type: 'custom', custom: { name, input: '' } } : { type: 'function' };
+    return end + (isCustom ? this.#call({ id, ...head }) : this.#function({ name, arguments: '' }, { id, ...head }));
+  }
+
+  #callDelta(text: string): string {
+    this.#isBare &&= text === '';
+    if (this.#custom === null) return this.#function({ arguments: text });
+    this.#custom.push(text);
+    return '';
   }
 
   #callEnd(): string {

@@ -8,6 +8,7 @@ import {
   type Opening,
   SdkStream,
   type StreamFormat,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
 import { readSdkBody } from '../../worker/jobs/sdk-request.js';
@@ -99,16 +100,8 @@ class CompletionStream extends SdkStream implements StreamFormat {
     return '';
   }
 
-  delta(text: string): string {
-    return this.#chunk([choiceOf(text, null)]);
-  }
-
-  callStart(): string {
-    return '';
-  }
-
-  callDelta(): string {
-    return '';
+  write(event: WrittenEvent): string {
+    return event.type === 'text-delta' ? this.#chunk([choiceOf(event.text, null)]) : '';
   }
 
   end(answer: CompletedAnswer): string {

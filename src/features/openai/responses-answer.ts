@@ -6,6 +6,7 @@ import {
   SdkStream,
   type Search,
   type StreamFormat,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { textIn, type WrittenCall } from '../../worker/jobs/tool-offer.js';
 import { openAiStreamError } from './errors.js';
@@ -190,27 +191,43 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     this.#next = Math.max(this.#next, number);
   }
 
-  delta(text: string): string {
+  write(event: WrittenEvent): string {
+    switch (event.type) {
+      case 'text-delta':
+        return this.#addText(event.text);
+      case 'call-start':
+        return (
+          this.#stop() +
+          this.#itemAdded(callItem(this.#beginItem('call', event), { ...event, input: '' }, 'in_progress'))
+        );
+      case 'call-delta':
+        return this.#addInput(event.text);
+      case 'thought-delta':
+        return this.#addThought(event.text);
+      case 'thought-end':
+        return this.#inThought() + this.#stop();
+      case 'search':
+        return this.#addSearch(event);
+      case 'passage':
+        return '';
+    }
+  }
+
+  #addText(text: string): string {
     const start = this.#open?.kind === 'text' ? '' : this.#stop() + this.#messageStart();
     if (this.#isMixed) this.#open?.pieces.push(text);
     return start + this.#itemEvent('response.output_text.delta', { ...firstPart, delta: text, logprobs: [] });
   }
 
-  callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
-    const stop = this.#stop();
-    const id = this.#beginItem('call', call);
-    return stop + this.#itemAdded(callItem(id, { ...call, input: '' }, 'in_progress'));
-  }
-
   /** Buffers the input of a custom tool, which is sent at its end. */
-  callDelta(text: string): string {
+  #addInput(text: string): string {
     this.#open?.pieces.push(text);
     if (this.#open?.call?.isCustom !== false) return '';
     return this.#itemEvent('response.function_call_arguments.delta', { delta: text });
   }
 
-  thoughtDelta(text: string): string {
-    const start = this.#open?.kind === 'thought' ? '' : this.#stop() + this.#thoughtStart();
+  #addThought(text: string): string {
+    const start = this.#inThought();
     const isFirst = this.#open?.pieces.length === 0;
     this.#open?.pieces.push(text);
     const part = isFirst
@@ -219,13 +236,8 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     return start + part + this.#itemEvent('response.reasoning_summary_text.delta', { ...firstSummary, delta: text });
   }
 
-  thoughtEnd(): string {
-    const start = this.#open?.kind === 'thought' ? '' : this.#stop() + this.#thoughtStart();
-    return start + this.#stop();
-  }
-
   /** Writes a search that has ended, with the events of its course. */
-  search(search: Search): string {
+  #addSearch(search: Search): string {
     const stop = this.#stop();
     const id = this.#beginItem('search');
     const added = this.#itemAdded(searchItem(id, { ...search, results: [] }, 'in_progress'));
@@ -294,8 +306,10 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     return added + this.#itemEvent('response.content_part.added', { ...firstPart, part: textPart('') });
   }
 
-  #thoughtStart(): string {
-    return this.#itemAdded(thoughtItem(this.#beginItem('thought'), ''));
+  /** Begins a thought, unless one is open. */
+  #inThought(): string {
+    if (this.#open?.kind === 'thought') return '';
+    return this.#stop() + this.#itemAdded(thoughtItem(this.#beginItem('thought'), ''));
   }
 
   #annotationAdded(annotation: object, index: number): string {

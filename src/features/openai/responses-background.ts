@@ -12,8 +12,8 @@ import {
   type CompletedAnswer,
   eventIn,
   type Opening,
-  type Search,
   type StreamFormat,
+  type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { formOf, storedBody } from '../../worker/jobs/background.js';
 import { follow } from '../../worker/jobs/run-job.js';
@@ -70,7 +70,7 @@ function openingOf(job: JobView): Opening {
 }
 
 /** Output whose text is split into pieces. */
-type PieceKind = 'text' | 'call' | 'thought';
+type PieceType = Extract<WrittenEvent, { readonly text: string }>['type'];
 
 /**
  * Events of a background response, which depend only on the stored events of its job. Therefore each event has the same
@@ -79,7 +79,7 @@ type PieceKind = 'text' | 'call' | 'thought';
 class BackgroundStream implements StreamFormat {
   readonly #stream: ResponseStream;
   readonly #pieces = new SteadyPieces();
-  #kind: PieceKind = 'text';
+  #type: PieceType = 'text-delta';
   readonly #job: JobView;
   #endedAt: number | null;
 
@@ -108,28 +108,8 @@ class BackgroundStream implements StreamFormat {
     return this.#stream.started();
   }
 
-  delta(text: string): string {
-    return this.#add('text', text);
-  }
-
-  callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
-    return this.#flush() + this.#stream.callStart(call);
-  }
-
-  callDelta(text: string): string {
-    return this.#add('call', text);
-  }
-
-  thoughtDelta(text: string): string {
-    return this.#add('thought', text);
-  }
-
-  thoughtEnd(): string {
-    return this.#flush() + this.#stream.thoughtEnd();
-  }
-
-  search(search: Search): string {
-    return this.#flush() + this.#stream.search(search);
+  write(event: WrittenEvent): string {
+    return 'text' in event ? this.#add(event.type, event.text) : this.#flush() + this.#stream.write(event);
   }
 
   /** Ends the output, before the events of the end. `endedAt`: time of the end, in milliseconds since the epoch. */
@@ -158,20 +138,15 @@ class BackgroundStream implements StreamFormat {
     this.#stream.skipTo(number);
   }
 
-  #add(kind: PieceKind, text: string): string {
-    const remainder = kind === this.#kind ? '' : this.#flush();
-    this.#kind = kind;
-    return remainder + [...this.#pieces.add(text)].map((piece) => this.#write(piece)).join('');
+  #add(type: PieceType, text: string): string {
+    const remainder = type === this.#type ? '' : this.#flush();
+    this.#type = type;
+    return remainder + [...this.#pieces.add(text)].map((piece) => this.#stream.write({ type, text: piece })).join('');
   }
 
   #flush(): string {
-    const remainder = this.#pieces.flush();
-    return remainder === '' ? '' : this.#write(remainder);
-  }
-
-  #write(piece: string): string {
-    if (this.#kind === 'text') return this.#stream.delta(piece);
-    return this.#kind === 'call' ? this.#stream.callDelta(piece) : this.#stream.thoughtDelta(piece);
+    const text = this.#pieces.flush();
+    return text === '' ? '' : this.#stream.write({ type: this.#type, text });
   }
 }
 

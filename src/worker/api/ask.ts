@@ -15,6 +15,7 @@ import {
   type StreamFormat,
   ThoughtPieces,
   thoughtText,
+  type WrittenEvent,
 } from '../jobs/answer-format.js';
 import { acceptJob } from '../jobs/background.js';
 import { documentOf, textDocument } from '../jobs/documents.js';
@@ -164,35 +165,21 @@ export class OwnStream implements StreamFormat {
     return eventText('queued', { position, reason });
   }
 
-  /** The native API has no tools. */
-  callStart(): string {
-    return '';
-  }
-
-  callDelta(): string {
-    return '';
-  }
-
   started(queueMs: number): string {
     return eventText('started', { queue_ms: queueMs });
   }
 
-  delta(text: string): string {
-    return eventText('delta', { text });
-  }
-
-  thoughtDelta(text: string): string {
-    return eventText('thought', { text: this.thoughtPiece(text) });
+  /** Writes text and thoughts: the native API has no tools. */
+  write(event: WrittenEvent): string {
+    if (event.type === 'text-delta') return eventText('delta', { text: event.text });
+    if (event.type === 'thought-delta') return eventText('thought', { text: this.thoughtPiece(event.text) });
+    if (event.type === 'thought-end') this.#thoughts.end();
+    return '';
   }
 
   /** Returns the piece as the client gets it: thoughts are separated by a blank line. */
   protected thoughtPiece(text: string): string {
     return this.#thoughts.add(text);
-  }
-
-  thoughtEnd(): string {
-    this.#thoughts.end();
-    return '';
   }
 
   end(answer: CompletedAnswer): string {

@@ -18,7 +18,7 @@ import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
+import { type CompletedAnswer, eventIn, type WrittenEvent } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
 import { follow, type JobParts } from '../jobs/run-job.js';
@@ -148,13 +148,18 @@ class NumberedStream extends OwnStream {
     return this.#numbered(1, () => super.started(queueMs));
   }
 
-  override delta(text: string): string {
-    const unread = text.slice(Math.max(0, this.#after.id - 1 - this.#length));
-    this.#length += text.length;
-    return unread === '' ? '' : this.#placed(super.delta(unread));
+  override write(event: WrittenEvent): string {
+    if (event.type === 'text-delta') return this.#writeText(event.text);
+    return event.type === 'thought-delta' ? this.#writeThought(event.text) : super.write(event);
   }
 
-  override thoughtDelta(text: string): string {
+  #writeText(text: string): string {
+    const unread = text.slice(Math.max(0, this.#after.id - 1 - this.#length));
+    this.#length += text.length;
+    return unread === '' ? '' : this.#placed(super.write({ type: 'text-delta', text: unread }));
+  }
+
+  #writeThought(text: string): string {
     const piece = this.thoughtPiece(text);
     const unread = piece.slice(Math.max(0, this.#after.thoughts - this.#thoughtLength));
     this.#thoughtLength += piece.length;

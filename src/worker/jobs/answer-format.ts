@@ -1,13 +1,13 @@
 import type { RelayError } from '../../shared/errors.js';
 import type {
+  AnswerEvent,
+  CallStart,
   JobDone,
   JobEvent,
   JobFailed,
-  PassageCited,
   PlacedSearch,
   SearchMade,
   Thought,
-  ThoughtEnd,
   ToolForms,
   WaitReason,
 } from '../../shared/job.js';
@@ -56,25 +56,23 @@ interface TokenUsage {
 /** Data that is available when a stream begins. */
 export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
 
+/**
+ * Part of an answer. A call has the form of its tool, and the input of a custom tool arrives in one delta. Each thought
+ * has an end, also without text.
+ */
+export type WrittenEvent =
+  | Exclude<AnswerEvent, CallStart>
+  | ({ readonly type: 'call-start' } & Omit<WrittenCall, 'input'>);
+
 /** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
 export interface StreamFormat {
   begin(): string;
   queued(position: number, reason: WaitReason): string;
   started(queueMs: number): string;
-  delta(text: string): string;
+  /** Writes a part of the answer. Returns '' for a part that the API has no form for. */
+  write(event: WrittenEvent): string;
   /** Text to send while the stream is silent; a comment by default. */
   ping?(): string;
-  /** Begins a call. The input of a custom tool arrives in one delta. */
-  callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
-  callDelta(text: string): string;
-  /** Formats a piece of a thought. Left out if the API has no form for thoughts. */
-  thoughtDelta?(text: string): string;
-  /** Called for each thought, also without text. */
-  thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
-  /** Formats a web search. Left out if the API has no form for it. */
-  search?(search: Search): string;
-  /** Formats a cited passage, or the start of a block of text. Left out if the API has no form for it. */
-  cite?(passage: PassageCited['passage']): string;
   /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
@@ -113,22 +111,12 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
       return format.queued(event.position, event.reason);
     case 'job-start':
       return format.started(event.queueMs);
-    case 'text-delta':
-      return format.delta(event.text);
-    case 'call-start':
-      return format.callStart(writtenCall({ ...event, input: '' }, forms));
-    case 'call-delta':
-      return format.callDelta(event.text);
-    case 'thought-delta':
-      return format.thoughtDelta?.(event.text) ?? '';
-    case 'thought-end':
-      return format.thoughtEnd?.(event) ?? '';
-    case 'search':
-      return format.search?.(event) ?? '';
-    case 'passage':
-      return format.cite?.(event.passage) ?? '';
     case 'job-end':
-      return '';
+      return ''; // `end` writes the end
+    case 'call-start':
+      return format.write({ ...writtenCall({ ...event, input: '' }, forms), type: 'call-start' });
+    default:
+      return format.write(event);
   }
 }
 

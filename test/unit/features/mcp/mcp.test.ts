@@ -6,6 +6,7 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { call, messagesIn } from '../../../support/clients/mcp.js';
 import { keyedRoutes } from '../../../support/doors/keyed-routes.js';
 import { answerEvents, begun } from '../../../support/doors/sdk-door.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const progress = { _meta: { progressToken: 'mine' } };
@@ -50,10 +51,18 @@ describe('The progress of a call', () => {
 
   it('increases with each notification and with the text, which it reports once a second', async () => {
     const { clock, format } = stream();
-    const told = [format.queued(3, 'slot'), format.started(5), format.delta('x'.repeat(100)), format.delta('y')];
+    const told = [
+      format.queued(3, 'slot'),
+      format.started(5),
+      format.write(textDelta('x'.repeat(100))),
+      format.write(textDelta('y')),
+    ];
     expect(told.map((text) => notesIn(text)[0]?.progress)).toEqual([1, 2, 100, undefined]);
     await clock.advance(1000);
-    expect(notesIn(format.delta('z'))[0]).toMatchObject({ progress: 102, message: expect.stringContaining('102') });
+    expect(notesIn(format.write(textDelta('z')))[0]).toMatchObject({
+      progress: 102,
+      message: expect.stringContaining('102'),
+    });
   });
 
   it('is sent again during silence, and also increases then', () => {

@@ -2,6 +2,7 @@ import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const clock = new FakeClock();
@@ -73,8 +74,17 @@ describe('A stream of the Ollama API', () => {
   it('has thoughts before the text, separated by blank lines', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
     const lines = linesOf(
-      ...[stream.thoughtDelta?.('H'), stream.thoughtDelta?.('m'), stream.thoughtEnd?.({}), stream.thoughtEnd?.({})],
-      ...[stream.thoughtDelta?.('Well'), stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi')],
+      ...[
+        stream.write({ type: 'thought-delta', text: 'H' }),
+        stream.write({ type: 'thought-delta', text: 'm' }),
+        stream.write({ type: 'thought-end' }),
+        stream.write({ type: 'thought-end' }),
+      ],
+      ...[
+        stream.write({ type: 'thought-delta', text: 'Well' }),
+        stream.write({ type: 'thought-end', signature: 'proof' }),
+        stream.write(textDelta('Hi')),
+      ],
     );
     const piece = (said: object) => ({ ...head, message: { role: 'assistant', content: '', ...said }, done: false });
     const thought = ['H', 'm', '\n\nWell'].map((thinking) => piece({ thinking }));
@@ -93,7 +103,7 @@ describe('A stream of the Ollama API', () => {
   it('ends with an error line after a failure, and sends whitespace while it is idle', () => {
     const stream = ollamaGenerateFormat(clock).stream(opening);
     const failed = stream.failure(new RelayError('timeout', 'took too long'));
-    expect(linesOf(stream.ping?.(), stream.delta('a'), stream.ping?.(), failed)).toEqual([
+    expect(linesOf(stream.ping?.(), stream.write(textDelta('a')), stream.ping?.(), failed)).toEqual([
       { ...head, response: 'a', done: false },
       { error: 'took too long' },
     ]);

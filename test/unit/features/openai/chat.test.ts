@@ -2,6 +2,7 @@ import { chatCompletionFormat } from '../../../../src/features/openai/chat.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { CompletedAnswer, Ending } from '../../../../src/worker/jobs/answer-format.js';
 import { streamed } from '../../../support/doors/sdk-door.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
@@ -34,9 +35,13 @@ describe('A chat completion', () => {
 
   it('streams thoughts before the text, separated by blank lines', () => {
     const stream = chatCompletionFormat(7, false).stream({ ...opening, hasThoughts: true });
-    const text = ['H', 'm'].map((piece) => stream.thoughtDelta?.(piece));
-    text.push(stream.thoughtEnd?.({}), stream.thoughtEnd?.({}), stream.thoughtDelta?.('Well'));
-    text.push(stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi'));
+    const text = ['H', 'm'].map((piece) => stream.write({ type: 'thought-delta', text: piece }));
+    text.push(
+      stream.write({ type: 'thought-end' }),
+      stream.write({ type: 'thought-end' }),
+      stream.write({ type: 'thought-delta', text: 'Well' }),
+    );
+    text.push(stream.write({ type: 'thought-end', signature: 'proof' }), stream.write(textDelta('Hi')));
     expect(streamed(text.join(''))).toEqual([
       chunk({ reasoning_content: 'H' }),
       chunk({ reasoning_content: 'm' }),
@@ -92,7 +97,8 @@ describe('A chat completion', () => {
 describe('A streamed chat completion', () => {
   it('consists of chunks without event names', () => {
     const stream = chatCompletionFormat(7, false).stream(opening);
-    const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
+    const text =
+      stream.begin() + stream.write(textDelta('good ')) + stream.write(textDelta('day')) + stream.end(told());
     expect(streamed(text)).toEqual([
       chunk({ role: 'assistant', content: '' }),
       chunk({ content: 'good ' }),
@@ -114,9 +120,17 @@ describe('A streamed chat completion', () => {
   it('has each call with its index, and the input of a custom tool in one piece', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
     const text = [
-      ...[stream.begin(), stream.delta('Well')],
-      ...[stream.callStart(call), stream.callDelta('{"a"'), stream.callDelta(':1}')],
-      ...[stream.callStart(custom), stream.callDelta('{"inp'), stream.callDelta('ut":"ls"}')],
+      ...[stream.begin(), stream.write(textDelta('Well'))],
+      ...[
+        stream.write({ type: 'call-start', ...call }),
+        stream.write({ type: 'call-delta', text: '{"a"' }),
+        stream.write({ type: 'call-delta', text: ':1}' }),
+      ],
+      ...[
+        stream.write({ type: 'call-start', ...custom }),
+        stream.write({ type: 'call-delta', text: '{"inp' }),
+        stream.write({ type: 'call-delta', text: 'ut":"ls"}' }),
+      ],
       stream.end(told({ ending: 'tool-call' })),
     ].join('');
     const begun = { index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } };
@@ -135,13 +149,16 @@ describe('A streamed chat completion', () => {
 
   it('has an empty object for a call without input', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
-    const text = stream.callStart(call) + stream.end(told({ ending: 'tool-call' }));
+    const text = stream.write({ type: 'call-start', ...call }) + stream.end(told({ ending: 'tool-call' }));
     expect(streamed(text)[1]).toEqual(chunk({ tool_calls: [{ index: 0, function: { arguments: '{}' } }] }));
   });
 
   it('has a legacy function call', () => {
     const stream = chatCompletionFormat(7, false, true).stream(withTools);
-    const text = stream.callStart(call) + stream.callDelta('{}') + stream.end(told({ ending: 'tool-call' }));
+    const text =
+      stream.write({ type: 'call-start', ...call }) +
+      stream.write({ type: 'call-delta', text: '{}' }) +
+      stream.end(told({ ending: 'tool-call' }));
     expect(streamed(text)).toEqual([
       chunk({ function_call: { name: 'f', arguments: '' } }),
       chunk({ function_call: { arguments: '{}' } }),

@@ -2,6 +2,7 @@ import { frameOf, responseFormat } from '../../../../src/features/openai/respons
 import { RelayError } from '../../../../src/shared/errors.js';
 import { type CompletedAnswer, partsIn } from '../../../../src/worker/jobs/answer-format.js';
 import { streamed } from '../../../support/doors/sdk-door.js';
+import { textDelta } from '../../../support/jobs/answer-events.js';
 import { jobDone } from '../../../support/jobs/job-records.js';
 
 const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
@@ -119,7 +120,8 @@ describe('A response', () => {
 describe('A streamed response', () => {
   it('consists of named and numbered events, with the whole text at the end', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
-    const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
+    const text =
+      stream.begin() + stream.write(textDelta('good ')) + stream.write(textDelta('day')) + stream.end(told());
     expect(streamed(text)).toEqual(
       numbered(...startEvents(), ...messageEvents('good ', 'day'), [
         'completed',
@@ -132,11 +134,11 @@ describe('A streamed response', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const text = [
       stream.begin(),
-      stream.delta('Well'),
-      stream.callStart(made),
-      stream.callDelta('{}'),
-      stream.callStart(custom),
-      stream.callDelta('{"input":"ls"}'),
+      stream.write(textDelta('Well')),
+      stream.write({ type: 'call-start', ...made }),
+      stream.write({ type: 'call-delta', text: '{}' }),
+      stream.write({ type: 'call-start', ...custom }),
+      stream.write({ type: 'call-delta', text: '{"input":"ls"}' }),
       stream.end(told({ ...withTools, calls: [made, custom], ending: 'tool-call' })),
     ].join('');
     const parallel = { parallel_tool_calls: true };
@@ -163,7 +165,7 @@ describe('A streamed response', () => {
   it('is one message if the model could call tools and does not', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const parallel = { parallel_tool_calls: true };
-    const text = stream.begin() + stream.delta('good day') + stream.end(told(withTools));
+    const text = stream.begin() + stream.write(textDelta('good day')) + stream.end(told(withTools));
     const whole = completed([message('completed', part('good day'))], parallel);
     expect(streamed(text)).toEqual(
       numbered(...startEvents(parallel), ...messageEvents('good day'), ['completed', { response: whole }]),
@@ -206,7 +208,7 @@ describe('A streamed response', () => {
       expect(types(stream.failure(failure))).toEqual([...item, 'error', 'response.failed']);
       const later = responseFormat(frameOf(7)).stream(mixed);
       later.begin();
-      later.delta('Well');
+      later.write(textDelta('Well'));
       expect(types(later.failure(failure))).toEqual(['error', 'response.failed']);
     },
   );
@@ -236,13 +238,13 @@ describe('A response with thoughts', () => {
     const stream = responseFormat(frameOf(7)).stream(thinks);
     const text = [
       stream.begin(),
-      stream.thoughtDelta?.('H'),
-      stream.thoughtDelta?.('m'),
-      stream.thoughtEnd?.({ signature: 'proof' }),
-      stream.delta('good day'),
-      stream.thoughtEnd?.({}),
-      stream.callStart(made),
-      stream.callDelta('{}'),
+      stream.write({ type: 'thought-delta', text: 'H' }),
+      stream.write({ type: 'thought-delta', text: 'm' }),
+      stream.write({ type: 'thought-end', signature: 'proof' }),
+      stream.write(textDelta('good day')),
+      stream.write({ type: 'thought-end' }),
+      stream.write({ type: 'call-start', ...made }),
+      stream.write({ type: 'call-delta', text: '{}' }),
       stream.end(told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) })),
     ].join('');
     const ofPart = { item_id: 'rs_r1', output_index: 0, summary_index: 0 };
@@ -271,8 +273,8 @@ describe('A response with thoughts', () => {
     const said = (more: Partial<CompletedAnswer>) => {
       const stream = responseFormat(frameOf(7)).stream({ ...opening, hasThoughts: true });
       stream.begin();
-      stream.thoughtDelta?.('Hm');
-      stream.thoughtEnd?.({});
+      stream.write({ type: 'thought-delta', text: 'Hm' });
+      stream.write({ type: 'thought-end' });
       return (streamed(stream.end(told({ text: '', hasText: false, ...more }))) as Sent[]).at(-1)?.response;
     };
     const message_ = message('completed', part(''));

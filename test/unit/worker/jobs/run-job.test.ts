@@ -1,7 +1,7 @@
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import type { AnswerFormat, CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
+import type { AnswerFormat, CompletedAnswer, WrittenEvent } from '../../../../src/worker/jobs/answer-format.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, JobReport } from '../../../../src/worker/jobs/run-job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -16,6 +16,13 @@ const admitted: JobEvent = { type: 'job-admitted', session: 'live', ignoresEffor
 const started: JobEvent = { type: 'job-start', queueMs: 0 };
 const said: JobEvent[] = ['Hel', 'lo'].map((text) => ({ type: 'text-delta', text }));
 
+function lineOf(event: WrittenEvent): string {
+  if (event.type === 'call-start') return `call ${event.name}\n`;
+  if (event.type === 'thought-end') return `thought ended ${event.signature}\n`;
+  const names = { 'text-delta': 'delta', 'call-delta': 'input', 'thought-delta': 'thought' } as const;
+  return 'text' in event ? `${names[event.type]} ${event.text}\n` : '';
+}
+
 /** Format that writes a line for each call. */
 const lines: AnswerFormat = {
   isForSdks: true,
@@ -24,11 +31,7 @@ const lines: AnswerFormat = {
     begin: () => `begin ${model}\n`,
     queued: (position) => `queued ${position}\n`,
     started: (queueMs) => `started ${queueMs}\n`,
-    delta: (text) => `delta ${text}\n`,
-    callStart: ({ name }) => `call ${name}\n`,
-    callDelta: (text) => `input ${text}\n`,
-    thoughtDelta: (text) => `thought ${text}\n`,
-    thoughtEnd: ({ signature }) => `thought ended ${signature}\n`,
+    write: lineOf,
     end: ({ text, ending }) => `end ${text} ${ending}\n`,
     failure: ({ code }) => `failure ${code}\n`,
   }),
