@@ -13,6 +13,7 @@ import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
 import { redis } from './features/redis/feature.js';
 import { retention } from './features/retention/feature.js';
+import { search } from './features/search/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
 import { traces } from './features/traces/feature.js';
@@ -32,6 +33,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   retention,
   fallbacks,
   steering,
+  search,
   mcp,
   anthropic,
   ollama,

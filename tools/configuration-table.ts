@@ -116,10 +116,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_SAMPLING: [
     '`off`: ignores `temperature`, `top_p` and the maximum of tokens, and names them in `X-Ignored-Parameters`',
   ],
-  MODEL_API_SEARCH: [
-    'who [searches the web](clis.md#web-search) for clients whose key has the option `search`: `native`: the tool of claude; `mcp:URL`: the service, by an MCP server, for any CLI',
-  ],
-  MODEL_API_SEARCH_TOKEN_FILE: ['file with the bearer token for that server. Read only at the start'],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers see the stderr of a failed model CLI without known secrets; it may name paths',
   ],

@@ -19,7 +19,6 @@ import { MadeKeys, ownActs } from './access/made-keys.js';
 import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { RecentUsage } from './access/recent-usage.js';
-import { SearchQuota } from './access/search-quota.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
 import { type AccountsSource, CliAccounts, ownerWarnings, watchAccountsFile } from './cli/accounts.js';
@@ -64,7 +63,6 @@ import { addServiceGauges } from './observe/state-metrics.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
-import type { SearchServer } from './search/search-server.js';
 import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
@@ -98,8 +96,6 @@ export interface StartInput {
   readonly workerCalls: WorkerCalls;
   /** Routes and APIs of features that metrics name. */
   readonly doorNames: DoorNames;
-  /** MCP server of the operator that searches the web; null if none is configured. */
-  readonly searchServer: SearchServer | null;
   readonly warnings: readonly string[];
 }
 
@@ -251,8 +247,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const recentUsage = new RecentUsage(clock);
   const budgets = new Budgets(clock, recentUsage, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
-  const searches = new SearchQuota(config.search, (client) => clients.searchLimitsOf(client), recentUsage, clock);
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, budgets, searches };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, budgets };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -377,8 +372,6 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkBudget: (request) => budgets.checkBudget(request),
-      searches: parts.searches,
-      searchServer: parts.searchServer,
       isStoreUp: () => store.isUp,
       features: parts.features,
     },

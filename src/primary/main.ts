@@ -71,6 +71,8 @@ const channelCalls = { calls: primaryCallsWith(features), workerCalls: workerCal
 const featureTables = { ...channelCalls, doorNames: doorNamesOf(features) };
 /** Kinds of stores of the features. */
 const storeProviders = features.flatMap(({ store = [] }) => store);
+/** Variables of features that other programs must not see. */
+const secretVariables = secretNames(features, ['part', 'whole']);
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
 const addressLimitMs = 20_000;
@@ -142,7 +144,7 @@ async function readOtherConfig(
   settings: Environment,
   other: OtherSettings | null,
 ): Promise<{ readonly config: Config; readonly startEnvironment: StartEnvironment }> {
-  const started = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
+  const started = await takeEnvironment(process.env, process.pid, settings, secretVariables);
   const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
   const config = await (other === null ? readConfig(env, features) : readConfig(env, features, other.files));
   checkKind(config.store, storeProviders);
@@ -189,7 +191,7 @@ function listenForSignals(end: ProcessEnd): PendingSignal {
 
 async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd): Promise<void> {
   const pending = listenForSignals(end);
-  const startEnvironment = await takeEnvironment(process.env, process.pid, settings, secretNames(features, true));
+  const startEnvironment = await takeEnvironment(process.env, process.pid, settings, secretVariables);
   await closeInherited(startEnvironment.handover.passedFds);
   const config = await readConfig(startEnvironment.env, features);
   const lost = { count: 0 };
@@ -224,8 +226,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...host.systemd.warnings,
   ];
   const createFeatures = await loadFeatures(config);
-  const searchServer = await loadSearchServer(config, host);
-  const loaded = { createFeatures, ...featureTables, searchServer };
+  const loaded = { createFeatures, ...featureTables };
   const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
@@ -282,15 +283,6 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
 /** Loads the code of the features that the configuration needs. */
 function loadFeatures({ featureValues }: Config): Promise<StartInput['createFeatures']> {
   return Promise.all(features.map((feature) => feature.loadPrimary(featureValues)));
-}
-
-/** Loads what searches the web only if a search server is configured, because it needs memory. */
-async function loadSearchServer({ search, searchToken }: Config, host: Host): Promise<StartInput['searchServer']> {
-  if (typeof search === 'string') return null;
-  const { SearchServer } = await import('./search/search-server.js');
-  const onFailure = (error: string) => host.log.warn('search_failed', { error });
-  const { product, clock } = host;
-  return new SearchServer(search, { token: searchToken, version: product.version, clock, onFailure });
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock' | 'defects'>;

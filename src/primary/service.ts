@@ -79,7 +79,6 @@ export class Service {
     hosts?.start();
     accounts.start();
     for (const reader of Object.values(textReaders)) void reader.findReader();
-    void this.#parts.searchServer?.learn();
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();

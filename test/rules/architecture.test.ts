@@ -284,15 +284,7 @@ describe('The imports', () => {
     const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
-      isIn(
-        'features',
-        'shared/config',
-        'shared/api',
-        'shared/features',
-        'shared/ipc',
-        'primary/cli/adapters',
-        'primary/search',
-      ),
+      isIn('features', 'shared/config', 'shared/api', 'shared/features', 'shared/ipc', 'primary/cli/adapters'),
       isProtocol,
       isOneOf(
         'src/shared/errors',
@@ -581,6 +573,7 @@ describe('Every file that decides something', () => {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
+    'src/features/search/': 'test/service/system/web-search.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/features/demo/program/': 'test/unit/features/demo/program/program.test.ts',

@@ -86,6 +86,12 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     },
     retention: { pattern: /retention/i, named: {} },
     steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
+    // The core has searches in answers and in their figures, because claude itself can search.
+    search: {
+      pattern:
+        /MODEL_API_SEARCH|search.?(?:server|quota|position|token\b)|relay.?search|searches.?per.?day|\bmcp-post/i,
+      named: {},
+    },
     fallbacks: {
       pattern:
         /\bfallbacks\b|FallBack\b|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,

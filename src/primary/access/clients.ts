@@ -23,15 +23,7 @@ import type { WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/p
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
   KeyOptions,
-  | 'rate'
-  | 'maxConcurrent'
-  | 'maxQueued'
-  | 'weight'
-  | 'models'
-  | 'accounts'
-  | 'mayFallBack'
-  | 'searchesPerDay'
-  | 'featureOptions'
+  'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'accounts' | 'mayFallBack' | 'featureOptions'
 >;
 
 export type ClientSettings = Pick<
@@ -62,12 +54,6 @@ export interface LimitedUse extends Budget {
 export interface ClientRate {
   readonly client: string;
   readonly rate: Rate;
-}
-
-/** Limit of web searches in a day. */
-export interface SearchLimit {
-  readonly client: string;
-  readonly perDay: number;
 }
 
 /** Owns the valid API keys, and the options of people whom a proxy has signed on. */
@@ -260,13 +246,6 @@ export class Clients {
 
   #rateOf(client: string): Rate {
     return this.optionsOf(client).rate ?? this.#rate;
-  }
-
-  /** Returns the limits of web searches in a day for which the searches of a client count; empty if it may not search. */
-  searchLimitsOf(client: string): SearchLimit[] {
-    if (this.optionsOf(client).searchesPerDay === null) return [];
-    const limits = spendersOf(client).map((each) => ({ client: each, perDay: this.optionsOf(each).searchesPerDay }));
-    return limits.flatMap(({ perDay, ...limit }) => (perDay === null ? [] : { ...limit, perDay }));
   }
 
   /**

@@ -118,20 +118,19 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
 }
 
 /**
- * Returns the feature that a request needs and the program lacks; null if there is none. `relaySearches`: whether the
- * relay itself searches the web, for any program without tools of its own.
+ * Returns the feature that a request needs and the program lacks; null if there is none. `canSearch`: whether jobs of
+ * this program may search the web.
  */
 export function unsupported(
   extras: Capabilities,
   request: JobRequest,
-  relaySearches: boolean,
+  canSearch: boolean,
 ): 'images' | 'effort' | 'search' | null {
   const messages = [request, ...request.history];
   const hasImages =
     request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.some((each) => !isDocument(each)));
   if (extras.image === undefined && hasImages) return 'images';
-  const searches = relaySearches ? extras.ownTools === undefined : extras.search === true;
-  if (request.search !== undefined && !searches) return 'search';
+  if (request.search !== undefined && !canSearch) return 'search';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 

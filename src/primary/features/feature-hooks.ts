@@ -6,6 +6,7 @@ import type { Route } from '../cli/route.js';
 import type { JobFeatures } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
+import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
 
@@ -38,6 +39,10 @@ export class FeatureHooks implements JobFeatures {
 
   get modelAbilities(): string[] {
     return this.#parts.flatMap(({ modelAbilities = [] }) => modelAbilities);
+  }
+
+  get searcher(): WebSearcher | null {
+    return this.#parts.find(({ searcher }) => searcher !== undefined)?.searcher ?? null;
   }
 
   /** Handlers of the calls of all features. */

@@ -10,6 +10,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
+import type { RecentUsage } from '../access/recent-usage.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelsCheck } from '../cli/models.js';
@@ -20,6 +21,7 @@ import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
+import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
@@ -31,6 +33,7 @@ export interface PrimaryCore {
   readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
   readonly budgets: Pick<Budgets, 'usesOf'>;
+  readonly recentUsage: Pick<RecentUsage, 'searchesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
   readonly router: ModelRouter;
   readonly config: Config;
@@ -90,6 +93,8 @@ export interface FeatureMetric {
 /** Part of a feature in the primary. */
 export interface PrimaryPart {
   readonly job?: JobHooks;
+  /** Limits web searches. Without a feature that has this, each job that may search is refused. */
+  readonly searcher?: WebSearcher;
   /** Called before each act. Rejects if the act must be refused. */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */

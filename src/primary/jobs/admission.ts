@@ -1,11 +1,10 @@
 import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
-import type { JobRequest, WaitReason, WebSearch } from '../../shared/job.js';
+import type { JobRequest, WaitReason } from '../../shared/job.js';
 import type { ReadType } from '../../shared/tables/document-types.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
-import type { SearchQuota } from '../access/search-quota.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import { dropsTools, fittingEffort, typesToRead, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -13,7 +12,6 @@ import { readerMissing, type TextReaders } from '../cli/process/text-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
-import type { SearchServer } from '../search/search-server.js';
 import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
@@ -21,6 +19,7 @@ import type { JobFeatures } from './job-features.js';
 import type { RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
+import type { WebSearcher } from './web-searcher.js';
 
 export interface AdmissionResources {
   readonly room: WaitingRoom;
@@ -31,9 +30,6 @@ export interface AdmissionResources {
   readonly features: JobFeatures;
   /** Reads PDFs for model CLIs that take none. */
   readonly textReaders: TextReaders<'readText' | 'isMissing'>;
-  readonly searches: Pick<SearchQuota, 'check' | 'reserve' | 'settle'>;
-  /** Server by which the relay itself searches the web, for any model CLI; null if model CLIs search. */
-  readonly searchServer: Pick<SearchServer, 'find' | 'domainFault'> | null;
   readonly clock: Clock;
 }
 
@@ -76,7 +72,7 @@ export class Admission {
       hasAnswered: ({ publicModel }) =>
         chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel)),
       isSupported: (route) =>
-        this.#unreadType(request, route) === undefined && isSupported(request, route, this.#relaySearches),
+        this.#unreadType(request, route) === undefined && isSupported(request, route, features.searcher),
     });
     return choice ?? { route: first, passed: [], left: [] };
   }
@@ -141,7 +137,7 @@ export class Admission {
   /** Prepares a job with a slot for another route. Its conversation stays the same, and is replayed. */
   prepareFor(job: Job, route: Route, isFree: (state: ConversationState) => boolean): Prepared {
     const { request, turn } = job;
-    const launch = inConversation(launchOf(request, route, this.#relaySearches), turn);
+    const launch = inConversation(launchOf(request, route, this.#resources.features.searcher), turn);
     job.chain?.close();
     return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
   }
@@ -175,17 +171,6 @@ export class Admission {
     return background.hooks.isHeld() ? 'slot' : null;
   }
 
-  get #relaySearches(): boolean {
-    return this.#resources.searchServer !== null;
-  }
-
-  /** Throws if the client may not search, or not with these domains. */
-  #checkSearch(search: WebSearch, client: string): void {
-    this.#resources.searches.check(search, client);
-    const fault = this.#resources.searchServer?.domainFault(search) ?? null;
-    if (fault !== null) throw invalid(search.path, fault);
-  }
-
   /** Returns a type of documents of the request that the model CLI does not take, and whose text no program reads. */
   #unreadType(request: JobRequest, { cli: { program } }: Route): ReadType | undefined {
     const types = program.extras === null ? [] : typesToRead(program.extras, request);
@@ -206,8 +191,7 @@ export class Admission {
     this.checkModel(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
-    if (request.search !== undefined) this.#checkSearch(request.search, client);
-    const launch = launchOf(request, route, this.#relaySearches);
+    const launch = launchOf(request, route, this.#resources.features.searcher);
     const unread = this.#unreadType(request, route);
     if (unread !== undefined) throw invalid('files', readerMissing(unread));
     const bytes = requestBytes(request);
@@ -219,10 +203,10 @@ export class Admission {
 }
 
 /** Returns the launch of a request. Throws `validation_error` if the program does not support a field of the request. */
-function launchOf(request: JobRequest, route: Route, relaySearches: boolean): LaunchOptions {
+function launchOf(request: JobRequest, route: Route, searcher: WebSearcher | null): LaunchOptions {
   const { system, schema, search } = request;
-  const hasSearch = search !== undefined && !relaySearches && ({ hasSearch: true } as const);
-  return { model: route.adapterModel, system, schema, effort: effortOf(request, route, relaySearches), ...hasSearch };
+  const hasSearch = search !== undefined && searcher?.answer === null && ({ hasSearch: true } as const);
+  return { model: route.adapterModel, system, schema, effort: effortOf(request, route, searcher), ...hasSearch };
 }
 
 function inConversation(launch: LaunchOptions, turn: ConversationTurn | null): LaunchOptions {
@@ -240,27 +224,28 @@ export function orGivenBack<T>(held: readonly (Disposable | null)[], action: () 
 }
 
 /** Whether the program of a route supports the request, as far as it is known. */
-function isSupported(request: JobRequest, route: Route, relaySearches: boolean): boolean {
+function isSupported(request: JobRequest, route: Route, searcher: WebSearcher | null): boolean {
   try {
-    effortOf(request, route, relaySearches);
+    effortOf(request, route, searcher);
     return true;
   } catch {
     return false;
   }
 }
 
-const cannotSearch = 'the model CLI of this service cannot search the web';
-const hasOwnTools = 'cannot be used with a model CLI that has its own tools (MODEL_API_CLI_ARGS)';
-
 /**
  * Returns the effort to send to the program. Throws `validation_error` if the program does not support a field of the
  * request.
  */
-function effortOf(request: JobRequest, { cli, adapterModel }: Route, relaySearches: boolean): JobRequest['effort'] {
+function effortOf(
+  request: JobRequest,
+  { cli, adapterModel }: Route,
+  searcher: WebSearcher | null,
+): JobRequest['effort'] {
   const { extras } = cli.program;
   if (extras === null) return fittingEffort(request.effort, { effort: (effort) => effort }, null);
-  const what = unsupported(extras, request, relaySearches);
-  if (what === 'search') throw invalid(request.search?.path ?? what, relaySearches ? hasOwnTools : cannotSearch);
+  const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
+  if (what === 'search') throw invalid(request.search?.path ?? what, searcher?.refusal ?? 'is not possible here');
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)

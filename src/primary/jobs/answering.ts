@@ -7,7 +7,6 @@ import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { TextReaders } from '../cli/process/text-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
-import type { SearchServer } from '../search/search-server.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
@@ -18,10 +17,10 @@ import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
 import type { Job } from './job.js';
 import type { JobProcesses } from './job-processes.js';
 import { answerWithText } from './plain-text.js';
-import { answerWithSearches } from './relay-search.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { strictTurns } from './strict-tools.js';
 import { answerWithValue } from './structured.js';
+import type { WebSearcher } from './web-searcher.js';
 
 /** End of a job's answer. */
 export interface Answered extends StrategyEnd {
@@ -47,7 +46,7 @@ export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly textReaders: TextReaders<'readText'>;
-  readonly searchServer: Pick<SearchServer, 'find'> | null;
+  readonly searcher: Pick<WebSearcher, 'canSearch' | 'answer'> | null;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
@@ -118,7 +117,7 @@ export class Answering {
     const { route, request } = this.#job;
     await this.#turns.processes.acquireProcess();
     if (this.#job.ticket.bytes > longRequestBytes) await yieldToEventLoop();
-    checkExtras(this.#turns.extras, this.#job, this.#parts.searchServer !== null);
+    checkExtras(this.#turns.extras, this.#job, this.#parts.searcher);
     const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras, request.client);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
@@ -138,9 +137,8 @@ export class Answering {
     const turns = this.#turns;
     const { request, launch } = this.#job;
     const { offer, search } = request;
-    const { searchServer, maxOutputBytes } = this.#parts;
-    if (search !== undefined && searchServer !== null)
-      return answerWithSearches(turns, turn, { server: searchServer, maxOutputBytes });
+    const answerWithSearches = this.#parts.searcher?.answer ?? null;
+    if (search !== undefined && answerWithSearches !== null) return answerWithSearches(turns, turn);
     if (offer !== undefined && isEmulated(turns.extras, offer)) return answerWithEmulatedTools(turns, turn, offer);
     const fitting = offer !== undefined && dropsTools(turns.extras, offer) ? withoutTools(turn) : turn;
     const isStrict = fitting.offer?.tools.some((tool) => tool.isStrict) === true;
@@ -194,7 +192,7 @@ export class Answering {
 }
 
 /** Repeats the check of the admission, which was skipped if the program had not been inspected yet. */
-function checkExtras(extras: Capabilities, { request }: Job, relaySearches: boolean): void {
-  const what = unsupported(extras, request, relaySearches);
+function checkExtras(extras: Capabilities, { request }: Job, searcher: AnsweringParts['searcher']): void {
+  const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
 }

@@ -2,9 +2,12 @@ import type { JobRequest } from '../../shared/job.js';
 import type { Route } from '../cli/route.js';
 import type { JobTrace } from './job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from './route-choice.js';
+import type { WebSearcher } from './web-searcher.js';
 
 /** Hooks of all features for the steps of a job. */
 export interface JobFeatures {
+  /** Limits web searches; null refuses each job that may search. */
+  readonly searcher: WebSearcher | null;
   /** Throws `validation_error` if a feature refuses the request, or if it names other models and no feature asks them. */
   checkRequest(request: JobRequest): void;
   /** Returns the route that the first feature chooses; null if none does. */

@@ -26,8 +26,8 @@ import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
 import { accountChanged, accountRemoved, passedModels, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
-import { SearchGrant } from './search-grant.js';
 import type { Ticket } from './ticket.js';
+import type { SearchGrant } from './web-searcher.js';
 
 export interface JobLimits extends AdmissionSettings {
   readonly queueTimeoutMs: number;
@@ -326,7 +326,7 @@ export class JobRunner {
     const { ticket } = job; // a retried background job may get another ticket before its processes have exited
     let reusable: ConversationState | null = null;
     try {
-      using grant = new SearchGrant(job, this.#resources.searches);
+      using grant = this.#resources.features.searcher?.grantFor(job) ?? null;
       const { end, state } = await this.#answer(job, processes, grant);
       reusable = state;
       return this.#end(job, end);
@@ -345,7 +345,7 @@ export class JobRunner {
   async #answer(
     job: Job,
     processes: JobProcesses,
-    grant: SearchGrant,
+    grant: SearchGrant | null,
   ): Promise<{ end: JobEnd; state: ConversationState | null }> {
     const { checkBudget, redactor } = this.#resources;
     let answering: Answering | null = null;
@@ -357,7 +357,7 @@ export class JobRunner {
       this.#observer.jobStarted(job.queueMs);
       job.trace?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
-      grant.reserve();
+      grant?.reserve();
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       let answered: Answered | null = null;
       while (answered === null) {
@@ -439,14 +439,15 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, textReaders, searchServer, countTokens } = this.#resources;
+    const { schemas, textReaders, features, countTokens } = this.#resources;
+    const { searcher } = features;
     const hasOtherRoute = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       this.#observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, textReaders, searchServer, countTokens, record, hasOtherRoute, onFirstOutput };
+    const parts = { processes, schemas, textReaders, searcher, countTokens, record, hasOtherRoute, onFirstOutput };
     return new Answering(job, { ...parts, memory: this.#memory, maxOutputBytes: this.#limits.maxOutputBytes });
   }
 

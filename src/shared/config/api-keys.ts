@@ -50,8 +50,6 @@ export interface KeyOptions {
   readonly accounts: readonly string[] | null;
   /** Whether another model may answer if the requested one cannot. */
   readonly mayFallBack: boolean;
-  /** Number of web searches in a day (UTC); null if the client may not search. */
-  readonly searchesPerDay: number | null;
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
   /** Name of the group whose budget the key or the person shares. */
@@ -119,7 +117,6 @@ export const plainOptions: KeyOptions = {
   models: null,
   accounts: null,
   mayFallBack: true,
-  searchesPerDay: null,
   tokens: null,
   costUsd: null,
   group: null,

@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import type { z } from 'zod';
 import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
-import { frontWarnings, isLoopback, isPrivateUrl, isWildcard, portFaults } from './addresses.js';
+import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
 import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
 import { type ConfiguredFeature, portsOf, secretNames, variablesOf } from './feature-variables.js';
@@ -13,7 +13,7 @@ import {
   type LoadedKeys,
   loadKeys,
   loadOauthToken,
-  loadSearchToken,
+  loadToken,
   type ModeOf,
   openSecrets,
   type ReadFile,
@@ -51,13 +51,12 @@ export async function loadConfig(
   const faults: string[] = [];
   const families = cliFamiliesOf(features);
   const parsed = parseVariables(env, coreVariables(families, features), faults) as Parsed;
-  const { featureValues, unknown } = parseFeatures(env, features, faults);
+  const { featureValues, unknown } = await parseFeatures(env, features, read, faults);
   const [files, keyOptions] = [{ read, modeOf }, new OptionTable(features)];
   const keys = await loadKeysOf(env, parsed, files, keyOptions);
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
-  const searchToken = await loadSearchToken(parsed.MODEL_API_SEARCH_TOKEN_FILE, read, faults);
   const featurePorts = portsOf(features, featureValues);
   faults.push(...contradictions(parsed, keys, families), ...signOnFaults(parsed));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, featurePorts));
@@ -73,7 +72,6 @@ export async function loadConfig(
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
-    searchToken,
     ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
     madeKeysFile: madeKeysFileOf(env, values),
     ...{ featureValues, featurePorts },
@@ -88,7 +86,7 @@ export async function loadConfig(
     warnings: [
       ...unknown,
       ...warningsOf(env, values, keys, features, featureValues),
-      ...(await openSecrets(env, files, secretNames(features, false))),
+      ...(await openSecrets(env, files, secretNames(features, ['whole']))),
     ],
   });
 }
@@ -106,7 +104,6 @@ function warningsOf(
     ...frontWarnings(values),
     ...originWarnings(values),
     ...features.flatMap((feature) => feature.findWarnings(featureValues)),
-    ...searchWarnings(values),
     ...signOnWarnings(values, keys),
     ...keys.warnings,
   ];
@@ -134,11 +131,23 @@ function coreVariables(
   return Object.entries(variables).map(([name, [, schema, fallback]]) => [name, schemas[name] ?? schema, fallback]);
 }
 
-/** Parses the variables of features. Also warns of set variables that neither the core nor a feature has. */
-function parseFeatures(env: Environment, features: readonly ConfiguredFeature[], faults: string[]) {
+/**
+ * Parses the variables of features, and reads the files with their credentials. Also warns of set variables that neither
+ * the core nor a feature has.
+ */
+async function parseFeatures(
+  env: Environment,
+  features: readonly ConfiguredFeature[],
+  read: ReadFile,
+  faults: string[],
+) {
   const all = variablesOf(features);
   const named = Object.entries(all).map(([name, { schema, fallback }]): NamedVariable => [name, schema, fallback]);
-  const featureValues = parseVariables(env, named, faults);
+  const featureValues = { ...parseVariables(env, named, faults) };
+  for (const [name, { secrecy }] of Object.entries(all)) {
+    const path = featureValues[name];
+    if (secrecy === 'file' && typeof path === 'string') featureValues[name] = await loadToken(name, path, read, faults);
+  }
   return { featureValues, unknown: unknownNames(env, [...Object.keys(variables), ...Object.keys(all)]) };
 }
 
@@ -164,7 +173,7 @@ function parseVariables(
 
 /** Returns the credentials among the values of features. */
 function secretsIn(values: Readonly<Record<string, unknown>>, features: readonly ConfiguredFeature[]) {
-  const secrets = secretNames(features, false).map((name) => ({ name, value: values[name] }));
+  const secrets = secretNames(features, ['whole', 'file']).map((name) => ({ name, value: values[name] }));
   return secrets.flatMap(({ name, value }) => (typeof value === 'string' ? [{ name, value }] : []));
 }
 
@@ -223,8 +232,6 @@ function contradictions(values: Parsed, keys: LoadedKeys | null, families: reado
   if (values.MODEL_API_LOCAL_USERS === 'off' && (values.MODEL_API_ALLOWED_USERS ?? []).length > 0) {
     faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
-  if (values.MODEL_API_SEARCH_TOKEN_FILE != null && typeof values.MODEL_API_SEARCH === 'string')
-    faults.push('MODEL_API_SEARCH_TOKEN_FILE: needs MODEL_API_SEARCH to be mcp:URL');
   const { MODEL_API_CLI: kind, MODEL_API_CLI_COMMAND: command } = values;
   if (kind !== undefined && command === null && needsCommand(kind, families))
     faults.push(`MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is ${kind}`);
@@ -249,11 +256,6 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   return [
     'MODEL_API_ALLOWED_ORIGINS: null allows pages of any site, because any page can use a frame without an origin',
   ];
-}
-
-function searchWarnings({ MODEL_API_SEARCH: search }: Values): string[] {
-  if (typeof search === 'string' || isPrivateUrl(search.url)) return [];
-  return ['MODEL_API_SEARCH: searches and the token are sent without encryption: use https'];
 }
 
 /** Returns the faults of the headers with which a proxy signs people on. */

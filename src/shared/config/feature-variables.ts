@@ -11,8 +11,11 @@ interface FeatureVariable {
   readonly schema: z.ZodType;
   /** Text that applies if the variable is unset; null for no value. */
   readonly fallback: string | null;
-  /** `part`: the value may contain a credential. `whole`: the value is one, and is removed from the output of programs. */
-  readonly secrecy: 'none' | 'part' | 'whole';
+  /**
+   * `part`: the value may contain a credential. `whole`: the value is one, and is removed from the output of programs.
+   * `file`: the variable names a file; the value is the credential in it, which is removed, too.
+   */
+  readonly secrecy: 'none' | 'part' | 'whole' | 'file';
   readonly meaning: string;
   readonly shownDefault?: string;
 }
@@ -74,16 +77,11 @@ export function variablesOf(features: readonly Pick<ConfiguredFeature, 'variable
   return Object.assign({}, ...features.map(({ variables }) => variables)) as FeatureVariables;
 }
 
-/**
- * Returns the names of the variables whose values are credentials. With `includesParts`, also the names of variables
- * that may contain one.
- */
+/** Returns the names of the variables with one of these secrecies. */
 export function secretNames(
   features: readonly Pick<ConfiguredFeature, 'variables'>[],
-  includesParts: boolean,
+  secrecies: readonly FeatureVariable['secrecy'][],
 ): string[] {
-  const isSecret = (secrecy: FeatureVariable['secrecy']) =>
-    secrecy === 'whole' || (includesParts && secrecy === 'part');
-  const named = Object.entries(variablesOf(features)).filter(([, { secrecy }]) => isSecret(secrecy));
+  const named = Object.entries(variablesOf(features)).filter(([, { secrecy }]) => secrecies.includes(secrecy));
   return named.map(([name]) => name);
 }

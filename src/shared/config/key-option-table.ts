@@ -11,9 +11,7 @@ import {
   readPrevious,
   readRate,
   readScopes,
-  readSearches,
   readTokens,
-  searchText,
 } from './key-values.js';
 
 /** Flag of the command `keys`. A `boolean` has no value. */
@@ -85,7 +83,6 @@ function httpList(description: string, listOf: (options: KeyOptions) => readonly
 const rateText: Text = ({ rate }) => rate && `${rate.maxRequests}/${rate.windowMs / 1000}`;
 const tokensText: Text = ({ tokens }) => tokens && `${tokens.max}/${tokens.period}`;
 const costText: Text = ({ costUsd }) => costUsd && `${costUsd.max}/${costUsd.period}`;
-const webSearchText: Text = ({ searchesPerDay }) => (searchesPerDay === null ? null : searchText(searchesPerDay));
 const expiresText: Text = ({ expiresAt }) => (expiresAt === null ? null : dayText(expiresAt));
 
 /** Options of keys by name, in the order in which the service shows them. */
@@ -162,16 +159,6 @@ export const keyOptions = {
       viewOf: ({ mayFallBack }) => (mayFallBack ? null : 'off'),
       isWithin: (options, maker) => maker.mayFallBack || !options.mayFallBack,
     },
-  },
-  search: {
-    read: (value) => ({ searchesPerDay: readSearches(value ?? '') }),
-    text: webSearchText,
-    flag: { type: 'string', placeholder: 'on', description: 'the model may search the web; or 20/day for fewer' },
-    http: httpText(
-      'The model may search the web: `on`, or searches in a day such as `20/day`.',
-      webSearchText,
-      (options, maker) => (options.searchesPerDay ?? 0) <= (maker.searchesPerDay ?? 0),
-    ),
   },
   tokens: {
     read: (value) => ({ tokens: readTokens(value ?? '') }),

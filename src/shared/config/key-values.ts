@@ -32,21 +32,6 @@ export function readCount(text: string, min: number, max: number): number {
   throw new Error(`must be a whole number from ${min} to ${max}`);
 }
 
-/** Web searches in a day with the option `search=on`. */
-const usualSearches = 100;
-
-export function readSearches(text: string): number {
-  if (text === 'on') return usualSearches;
-  const [, count = ''] = /^(\d{1,6})\/day$/.exec(text) ?? [];
-  if (Number(count) > 0) return Number(count);
-  throw new Error('must be on, or a number of searches a day, such as 20/day');
-}
-
-/** Returns the text of the option `search`. */
-export function searchText(searchesPerDay: number): string {
-  return searchesPerDay === usualSearches ? 'on' : `${searchesPerDay}/day`;
-}
-
 export function readTokens(text: string): PeriodLimit {
   const limit = readLimit(text, /^\d{1,15}$/);
   if (limit !== null) return limit;

@@ -272,20 +272,17 @@ async function readToken(path: string, readFile: ReadFile): Promise<string> {
   throw new Error(tokenFault);
 }
 
-/**
- * Returns the token for the search server from its file; null if no file is set. Appends faults to `faults`; they never
- * contain the token.
- */
-export async function loadSearchToken(
-  path: string | null | undefined,
+/** Returns the token in the file that a variable names; undefined if it has a fault, which never contains the token. */
+export async function loadToken(
+  name: string,
+  path: string,
   readFile: ReadFile,
   faults: string[],
-): Promise<string | null> {
-  if (path == null) return null;
+): Promise<string | undefined> {
   try {
     return await readToken(path, readFile);
   } catch (error) {
-    faults.push(`MODEL_API_SEARCH_TOKEN_FILE: ${fileFault(path, error as NodeJS.ErrnoException)}`);
-    return null;
+    faults.push(`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`);
+    return undefined;
   }
 }

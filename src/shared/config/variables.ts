@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
-import { searchPosition } from './search.js';
 import { storeFamiliesOf, storeSchema } from './stores.js';
 import {
   absolutePath,
@@ -114,8 +113,6 @@ export const variables = {
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
   MODEL_API_TOOLS: ['tools', oneOf(switchPositions), 'on'],
   MODEL_API_SAMPLING: ['sampling', oneOf(switchPositions), 'on'],
-  MODEL_API_SEARCH: ['search', searchPosition, 'off'],
-  MODEL_API_SEARCH_TOKEN_FILE: [null, text, null],
   MODEL_API_EXPOSE_STDERR: ['exposeStderr', flag, 'false'],
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],

@@ -32,7 +32,6 @@ export const logEvents = {
   tools_ignored: 'provider-hosted tools were ignored: client, path. Logged once an hour',
   model_sizes_not_written:
     'the sizes of models cannot be written to the state folder, and are lost at the next start: error',
-  search_failed: 'the search server did not answer a search: error',
   wrong_keys: 'a client sent too many wrong API keys; further ones get 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',

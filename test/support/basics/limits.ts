@@ -1,4 +1,5 @@
-import type { ClientRate, SearchLimit } from '../../../src/primary/access/clients.js';
+import type { SearchLimit } from '../../../src/features/search/search-quota.js';
+import type { ClientRate } from '../../../src/primary/access/clients.js';
 import { spendersOf } from '../../../src/shared/client.js';
 import type { Rate } from '../../../src/shared/config/api-keys.js';
 

@@ -1,8 +1,10 @@
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
 import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
+import { SearchQuota } from '../../../src/features/search/search-quota.js';
+import type { SearchServer } from '../../../src/features/search/search-server.js';
+import { searchHooks } from '../../../src/features/search/searcher.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
 import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
-import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelSizes } from '../../../src/primary/cli/contract/model-rules.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
@@ -22,7 +24,6 @@ import type { JobCli } from '../../../src/primary/jobs/job-processes.js';
 import { type JobResources, JobRunner } from '../../../src/primary/jobs/job-runner.js';
 import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
-import type { SearchServer } from '../../../src/primary/search/search-server.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Bill, Charge } from '../../../src/primary/store/contract/usage.js';
@@ -276,13 +277,33 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
   };
 }
 
-/** Returns the hooks of features that choose among the models that a request names. */
-function hooksWith(router: ReturnType<typeof routerTo>, trace: FeatureHooks['traceJob']): FeatureHooks {
+const maxOutputBytes = 10_000;
+
+/** Returns the hooks of features that limit searches, and choose among the models that a request names. */
+function hooksWith(
+  state: State,
+  router: ReturnType<typeof routerTo>,
+  searches: SearchQuota,
+  trace: FeatureHooks['traceJob'],
+): FeatureHooks {
   const routes = new FallbackRoutes(router, { rules: [], waitMs: 600_000, mayFallBack: () => true });
   const check = (request: JobRequest) => routes.checkRequest(request);
   const route: FeatureHooks['chooseRoute'] = (...question) => routes.choose(...question);
   const failed: FeatureHooks['nextRoute'] = (...failure) => routes.next(...failure);
-  return new FeatureHooks([{ handlers: {}, job: { check, route, trace, failed } }]);
+  const searching = () => {
+    const { searchServer: server } = state;
+    return searchHooks(searches, server && { server, maxOutputBytes });
+  };
+  return new FeatureHooks([
+    { handlers: {}, job: { check, route, trace, failed } },
+    {
+      handlers: {},
+      job: { check: (request) => searching().check(request) },
+      get searcher() {
+        return searching().searcher;
+      },
+    },
+  ]);
 }
 
 /** Returns an observer that records, and throws in the method that the state names. */
@@ -315,7 +336,7 @@ function recorder(state: State): JobObserver {
 
 function scriptedRunner(
   state: State,
-  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'searches' | 'features'>,
+  parts: Pick<JobResources, 'room' | 'clis' | 'router' | 'conversations' | 'features'>,
 ): JobRunner {
   const { clock } = state;
   const resources = {
@@ -334,12 +355,9 @@ function scriptedRunner(
     checkBudget: () => {
       if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
     },
-    get searchServer() {
-      return state.searchServer;
-    },
   };
   const times = { queueTimeoutMs: 15_000, executionMs: 120_000 };
-  const limits = { ...times, exposeStderr: false, maxOutputBytes: 10_000 };
+  const limits = { ...times, exposeStderr: false, maxOutputBytes };
   return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
 }
 
@@ -416,8 +434,8 @@ export function jobHarness(options: JobOptions = {}) {
     state.recentUsage,
     clock,
   );
-  const features = hooksWith(router, traceJob);
-  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, searches, features });
+  const features = hooksWith(state, router, searches, traceJob);
+  const runner: JobRunner = scriptedRunner(state, { room, clis, router, conversations, features });
   const background = backgroundJobs(state, runner, room, options);
   let requests = 0;
   const run = (differences: Partial<JobRequest> = {}, caller = new AbortController().signal) =>

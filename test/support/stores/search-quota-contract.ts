@@ -1,5 +1,5 @@
+import { SearchQuota } from '../../../src/features/search/search-quota.js';
 import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
-import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { UsageJournal } from '../../../src/primary/observe/usage-journal.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';

@@ -1,11 +1,11 @@
 import { Registry } from 'prom-client';
+import { SearchQuota, searchLimitsOf } from '../../../src/features/search/search-quota.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { Notices } from '../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../src/features/webhooks/webhooks.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
 import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
-import { SearchQuota } from '../../../src/primary/access/search-quota.js';
 import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
@@ -35,9 +35,12 @@ const options = {
   ...plainOptions,
   rate: { maxRequests: 1, windowMs: 1000 },
   maxConcurrent: 1,
-  searchesPerDay: 1,
+  featureOptions: { search: '1/day' },
   tokens: { max: 1, period: 'day' },
 } as const;
+
+const limitsIn = (clients: Clients) => (client: string) =>
+  searchLimitsOf(client, (each) => clients.optionsOf(each).featureOptions);
 
 const operatorKey = (name: string): ApiKey => ({ name, digest: digestOf(`operator ${name}`), ...options });
 const madeKey = (client: string): MadeKey => {
@@ -119,7 +122,7 @@ describe('Clients with equal names', () => {
     const search = { path: 'tools.0' };
     const begin = (one: KnownIdentity, other: KnownIdentity) => {
       const budgets = new CountedBudgets(new FakeClock(), () => []);
-      const quota = new SearchQuota('native', (client) => clients.searchLimitsOf(client), budgets, new FakeClock());
+      const quota = new SearchQuota('native', limitsIn(clients), budgets, new FakeClock());
       if (!hasOptions(one) || !hasOptions(other)) return false;
       quota.reserve(search, one.client);
       return isRefused(() => quota.check(search, other.client));
@@ -283,7 +286,7 @@ describe('A person who deletes a key and makes another one', () => {
     people.replaceMadeKeys(madeKeys(first));
     const budgets = new CountedBudgets(now, (client) => people.budgetsOf(client));
     const limit = new RateLimit((client) => people.ratesOf(client), now);
-    const quota = new SearchQuota('native', (client) => people.searchLimitsOf(client), budgets, now);
+    const quota = new SearchQuota('native', limitsIn(people), budgets, now);
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
     expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true });
     people.replaceMadeKeys(madeKeys(second));

@@ -164,17 +164,13 @@ function masked(text: string, from: number, found: readonly Found[]): string {
   return result + text.slice(at);
 }
 
-type SecretSettings = Pick<Config, 'cliEnv' | 'oauthToken' | 'searchToken' | 'store' | 'featureSecrets'>;
+type SecretSettings = Pick<Config, 'cliEnv' | 'oauthToken' | 'store' | 'featureSecrets'>;
 
 /** Returns the secrets in the configuration of the service and in the environment of its model CLIs. */
-export function secretsOf(
-  env: Environment,
-  { cliEnv, oauthToken, searchToken, store, featureSecrets }: SecretSettings,
-): Secret[] {
+export function secretsOf(env: Environment, { cliEnv, oauthToken, store, featureSecrets }: SecretSettings): Secret[] {
   const values: (readonly [name: string, value: string | null | undefined])[] = [
     ['MODEL_CODE_OAUTH_TOKEN', oauthToken],
     ...featureSecrets.map(({ name, value }) => [name, value] as const),
-    ['MODEL_API_SEARCH_TOKEN_FILE', searchToken],
     ['MODEL_API_STORE', store.password],
     ...cliEnv.map((name) => [name, env[name]] as const),
   ];

@@ -102,5 +102,5 @@ it('Without a variable, no spans are exported', async () => {
 });
 
 it('The headers for the collector may be a credential', () => {
-  expect(secretNames([traces], true)).toEqual(['OTEL_EXPORTER_OTLP_HEADERS']);
+  expect(secretNames([traces], ['part', 'whole'])).toEqual(['OTEL_EXPORTER_OTLP_HEADERS']);
 });

@@ -67,8 +67,8 @@ describe('The secret of notices', () => {
 });
 
 it('The secret and the path of the receiver must not be visible to other programs', async () => {
-  expect(secretNames([webhooks], false)).toEqual(['MODEL_API_WEBHOOK_SECRET']);
-  expect(secretNames([webhooks], true)).toEqual(['MODEL_API_WEBHOOK_URL', 'MODEL_API_WEBHOOK_SECRET']);
+  expect(secretNames([webhooks], ['whole'])).toEqual(['MODEL_API_WEBHOOK_SECRET']);
+  expect(secretNames([webhooks], ['part', 'whole'])).toEqual(['MODEL_API_WEBHOOK_URL', 'MODEL_API_WEBHOOK_SECRET']);
   const file = `MODEL_API_WEBHOOK_SECRET=${webhookSecret}`;
   const env = { MODEL_API_WEBHOOK_SECRET: webhookSecret };
   const warningsFor = async (mode: number) =>

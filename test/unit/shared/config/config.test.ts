@@ -209,27 +209,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_TOOLS: { key: 'tools', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
   MODEL_API_SAMPLING: { key: 'sampling', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
   MODEL_API_REUSE: { key: 'reuse', good: { off: 'off' }, bad: ['', 'true', 'ON'] },
-  MODEL_API_SEARCH: {
-    key: 'search',
-    good: {
-      native: 'native',
-      'mcp:http://127.0.0.1:9000/mcp': { url: 'http://127.0.0.1:9000/mcp', tool: null },
-      'mcp:https://search.example/mcp?key=a#web%20search': {
-        url: 'https://search.example/mcp?key=a',
-        tool: 'web search',
-      },
-    },
-    bad: [
-      ...['', 'on', 'mcp', 'mcp:', 'mcp:/run/mcp.sock', 'mcp:ftp://h/', 'mcp:http://', 'http://h/mcp', 'MCP:http://h'],
-      ...['mcp:http://me:x@h/mcp', 'mcp:http://h/#%', ' mcp:http://h/'],
-    ],
-  },
-  MODEL_API_SEARCH_TOKEN_FILE: {
-    key: 'searchToken',
-    besides: { MODEL_API_SEARCH: 'mcp:http://127.0.0.1:9000/mcp' },
-    good: { '/token': 't0ken' },
-    bad: ['', '/missing', '/empty'],
-  },
   MODEL_API_EXPOSE_STDERR: {
     key: 'exposeStderr',
     good: { true: true, '0': false },
@@ -447,7 +426,6 @@ describe('The configuration', () => {
       killGraceMs: 2000,
       tools: 'on',
       sampling: 'on',
-      search: 'off',
       exposeStderr: false,
       stallMs: 0,
       standby: 1,
@@ -487,7 +465,6 @@ describe('The configuration', () => {
       logLevel: 'info',
       logFormat: 'auto',
       oauthToken: null,
-      searchToken: null,
     });
     expect([warnings, production]).toEqual([[], false]);
   });
@@ -544,20 +521,6 @@ describe('The configuration', () => {
   it('recognises a production host', async () => {
     expect((await load({ NODE_ENV: 'production' })).production).toBe(true);
   });
-});
-
-it.each([
-  ['http://example.org', 1],
-  ['https://example.org', 0],
-  ['http://127.0.0.1:8080', 0],
-  ['http://[::1]:8080', 0],
-])('A receiver of searches causes a warning only on another host and without TLS: %s', async (url, count) => {
-  expect((await load({ MODEL_API_SEARCH: `mcp:${url}` })).warnings).toHaveLength(count);
-});
-
-it('A token for searches needs a search server', async () => {
-  const env = { MODEL_API_SEARCH: 'native', MODEL_API_SEARCH_TOKEN_FILE: '/token' };
-  expect(await faultsOf(env, files)).toEqual(['MODEL_API_SEARCH_TOKEN_FILE: needs MODEL_API_SEARCH to be mcp:URL']);
 });
 
 it('An allowed origin of null causes a warning, because pages of any site can have it', async () => {

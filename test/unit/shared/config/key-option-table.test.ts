@@ -17,7 +17,6 @@ const examples: Readonly<Record<string, string | true>> = {
   models: 'a+b',
   accounts: 'team+spare',
   fallback: 'off',
-  search: '20/day',
   tokens: '1000/week',
   cost: '0.5/month',
   group: 'biology',

@@ -17,7 +17,6 @@ const plain = {
   accounts: null,
   group: null,
   mayFallBack: true,
-  searchesPerDay: null,
   hasSubclients: false,
   expiresAt: null,
   maxOwnKeys: null,
@@ -43,7 +42,7 @@ describe('A line of a keys file', () => {
     expect(optionsOf(all)).toEqual({
       ...plain,
       mayFallBack: false,
-      searchesPerDay: 20,
+      featureOptions: { search: '20/day' },
       tokens: { max: 1_000_000, period: 'day' },
       costUsd: { max: 0.5, period: 'month' },
       scopes: ['ask', 'metrics'],
@@ -77,7 +76,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, search, tokens, cost, group, subclients, expires, own_keys, previous, webhooks',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, subclients, expires, own_keys, previous, webhooks, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],

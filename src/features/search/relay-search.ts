@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { cliError } from '../../shared/errors.js';
-import type { SearchMade } from '../../shared/job.js';
 import {
   addedUsage,
   type Message,
@@ -9,13 +7,15 @@ import {
   type ToolResult,
   type Turn,
   type Usage,
-} from '../cli/contract/adapter.js';
-import { isEmulated } from '../cli/models.js';
-import type { SearchServer } from '../search/search-server.js';
-import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn, StrategyEnd } from './answer-turns.js';
-import { emulatedTurns } from './emulated-tools.js';
-import { answerWithText } from './plain-text.js';
-import { isCallEvent } from './program-tools.js';
+} from '../../primary/cli/contract/adapter.js';
+import { isEmulated } from '../../primary/cli/models.js';
+import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn, StrategyEnd } from '../../primary/jobs/answer-turns.js';
+import { emulatedTurns } from '../../primary/jobs/emulated-tools.js';
+import { answerWithText } from '../../primary/jobs/plain-text.js';
+import { isCallEvent } from '../../primary/jobs/program-tools.js';
+import { cliError } from '../../shared/errors.js';
+import type { SearchMade } from '../../shared/job.js';
+import type { SearchServer } from './search-server.js';
 
 const toolName = 'web_search';
 const maxQueryLength = 1000;

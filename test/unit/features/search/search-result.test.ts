@@ -1,4 +1,4 @@
-import { readSearchResult } from '../../../../src/primary/search/search-result.js';
+import { readSearchResult } from '../../../../src/features/search/search-result.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
 
 const page = { title: 'Rain', url: 'https://a.org/rain' };

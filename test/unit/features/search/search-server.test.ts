@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { SearchServer } from '../../../../src/primary/search/search-server.js';
+import { SearchServer } from '../../../../src/features/search/search-server.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { type McpMessage, rainPage, rainText, SearchMcpServer } from '../../../support/agents/search-mcp-server.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

@@ -1,10 +1,10 @@
+import { type RpcAnswer, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import { atMost, atMostOf, orAborted } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { SearchServerPlace } from '../../shared/config/search.js';
 import { limitedLookup } from '../../shared/limited-lookup.js';
-import { type RpcAnswer, rpcNotification, rpcRequest } from '../cli/adapters/common/json-rpc.js';
 import { type McpTarget, postMessage, SearchServerFault } from './mcp-post.js';
+import type { SearchServerPlace } from './search-position.js';
 import { readSearchResult, type SearchResult } from './search-result.js';
 import {
   argumentsOf,

@@ -1,10 +1,10 @@
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import { createParser } from 'eventsource-parser';
+import { type RpcAnswer, type RpcId, rpcMessage } from '../../primary/cli/adapters/common/json-rpc.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import type { Lookup } from '../../shared/limited-lookup.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
-import { type RpcAnswer, type RpcId, rpcMessage } from '../cli/adapters/common/json-rpc.js';
 
 /** Most bytes of one answer that are read, and most pieces in which they may arrive. */
 const maxAnswerBytes = 1024 * 1024;

@@ -1,4 +1,4 @@
-import { SearchQuota } from '../../../../src/primary/access/search-quota.js';
+import { SearchQuota } from '../../../../src/features/search/search-quota.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { sameSearchLimit } from '../../../support/basics/limits.js';
 

@@ -1,6 +1,6 @@
+import type { SearchResult } from '../../../../src/features/search/search-result.js';
 import type { Capabilities, ToolCall } from '../../../../src/primary/cli/contract/adapter.js';
 import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
-import type { SearchResult } from '../../../../src/primary/search/search-result.js';
 import { orAborted, withResolvers } from '../../../../src/shared/async.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { textDelta } from '../../../support/jobs/answer-events.js';

@@ -1,10 +1,29 @@
+import type { RecentUsage } from '../../primary/access/recent-usage.js';
 import { spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { SearchPosition } from '../../shared/config/search.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
-import type { RecentUsage } from '../access/recent-usage.js';
-import type { SearchLimit } from './clients.js';
+import type { SearchPosition } from './search-position.js';
+import { searchesPerDay } from './shared.js';
+
+/** Limit of web searches in a day. */
+export interface SearchLimit {
+  readonly client: string;
+  readonly perDay: number;
+}
+
+/**
+ * Returns the limits of web searches in a day for which the searches of a client count; empty if it may not search.
+ * `optionsOf`: returns the texts of options of a client.
+ */
+export function searchLimitsOf(
+  client: string,
+  optionsOf: (client: string) => Readonly<Record<string, string>>,
+): SearchLimit[] {
+  if (searchesPerDay(optionsOf(client)) === null) return [];
+  const limits = spendersOf(client).map((each) => ({ client: each, perDay: searchesPerDay(optionsOf(each)) }));
+  return limits.flatMap(({ perDay, ...limit }) => (perDay === null ? [] : { ...limit, perDay }));
+}
 
 /** Maximum number of searches for one answer. */
 const maxPerAnswer = 8;
